@@ -1,0 +1,62 @@
+/// What a running attempt tells the queue.
+///
+/// Every method may be called from any thread.
+public struct AttemptReporter: Sendable {
+    private let reportProgress: @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void
+    private let saveCheckpoint: @Sendable (Checkpoint) async throws -> Void
+    private let askAllowance: @Sendable (Int) -> Allowance
+
+    /// Makes a reporter; called by the queue and by tests of transports.
+    ///
+    /// - Parameters:
+    ///   - progress: Must not block: transports call it from inside a C library's loop.
+    ///   - checkpoint: Returns once the checkpoint is durable.
+    ///   - allowance: Must not block.
+    public init(
+        progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
+        checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
+        allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) }
+    ) {
+        reportProgress = progress
+        saveCheckpoint = checkpoint
+        askAllowance = allowance
+    }
+
+    /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
+    ///
+    /// Confirmed bytes are reported after the ``save(_:)`` that vouches for them, where the transport needs one to find them again.
+    ///
+    /// - Parameters:
+    ///   - sent: The position in the file up to which the network took bytes.
+    ///   - confirmed: The position up to which the other end confirmed, at most `sent` at the end of an attempt.
+    public func report(sent: Int64, confirmed: Int64) {
+        reportProgress(sent, confirmed)
+    }
+
+    /// Makes a checkpoint durable, and returns when it is.
+    ///
+    /// - Throws: When it can't be stored; the transport then ends its attempt with that error.
+    public func save(_ checkpoint: Checkpoint) async throws {
+        try await saveCheckpoint(checkpoint)
+    }
+
+    /// How many of the next `limit` bytes may be moved now under the rate limits in force. Asked before each write or read.
+    public func allowance(upTo limit: Int) -> Allowance {
+        askAllowance(limit)
+    }
+}
+
+/// An answer of the rate limits.
+public struct Allowance: Hashable, Sendable {
+    /// How many bytes may be moved now; 0 means none before ``retryAfter``.
+    public var bytes: Int
+
+    /// When ``bytes`` is 0, how long to wait before asking again.
+    public var retryAfter: Duration
+
+    /// Makes an answer.
+    public init(bytes: Int, retryAfter: Duration = .zero) {
+        self.bytes = bytes
+        self.retryAfter = retryAfter
+    }
+}

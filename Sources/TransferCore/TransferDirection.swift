@@ -1,0 +1,7 @@
+/// Which way the bytes go.
+public enum TransferDirection: String, Hashable, Sendable, Codable {
+    /// From this machine to the endpoint.
+    case upload
+    /// From the endpoint to this machine.
+    case download
+}

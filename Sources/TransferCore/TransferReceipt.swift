@@ -1,0 +1,22 @@
+/// What a transport says of a file that it moved completely.
+public struct TransferReceipt: Hashable, Sendable, Codable {
+    /// How many bytes the file has at its destination.
+    public var bytes: Int64
+
+    /// Where the file is now, without credentials; nil if the transport can't tell.
+    public var remoteURL: String?
+
+    /// The checksum that both ends agreed on, as `algorithm:hex`; nil if none was compared.
+    public var checksum: String?
+
+    /// What went wrong without harm to the content, each a sentence.
+    public var warnings: [String]
+
+    /// Makes a receipt.
+    public init(bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, warnings: [String] = []) {
+        self.bytes = bytes
+        self.remoteURL = remoteURL
+        self.checksum = checksum
+        self.warnings = warnings
+    }
+}

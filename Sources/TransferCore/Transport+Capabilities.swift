@@ -1,0 +1,40 @@
+/// A transport that can remove what a cancelled upload left at its endpoint.
+public protocol PartialDiscarding: Transport {
+    /// Removes the partial content that a checkpoint refers to. Content that is already gone counts as removed.
+    ///
+    /// The queue calls it outside the slots, from a task of its own, and again later if it throws.
+    ///
+    /// - Throws: A ``TransferError``; the class ``FailureClass/unsupported`` means that the server will never do it.
+    func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
+}
+
+/// A transport that can say whether an endpoint answers, without moving a file.
+public protocol EndpointChecking: Transport {
+    /// Connects to an endpoint and asks what it can do.
+    ///
+    /// - Throws: A ``TransferError`` of the class that an attempt would have met.
+    func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport
+}
+
+/// What a server says of itself.
+public struct EndpointReport: Hashable, Sendable {
+    /// The protocol's version that was agreed on.
+    public var version: String?
+
+    /// What the server offers, in its own words.
+    public var features: [String]
+
+    /// The largest file that it takes, in bytes; nil if it does not say.
+    public var maximumSize: Int64?
+
+    /// How long one request and its answer took.
+    public var latency: Duration
+
+    /// Makes a report.
+    public init(version: String? = nil, features: [String] = [], maximumSize: Int64? = nil, latency: Duration) {
+        self.version = version
+        self.features = features
+        self.maximumSize = maximumSize
+        self.latency = latency
+    }
+}

@@ -1,0 +1,32 @@
+/// Moves the bytes of files to one kind of server.
+///
+/// A transport owns the byte loop, the negotiation of offsets and its connections. Everything else — sessions, order, retries, rate limits,
+/// the stall watch, persistence — is the queue's, so a transport is small and stateless between attempts: what it must remember of a file
+/// goes into a ``Checkpoint``.
+///
+/// A transport is registered by value when the queue is made, and serves all accounts that name its ``id``.
+public protocol Transport: Sendable {
+    /// The name written to the store; never changed once released.
+    var id: TransportID { get }
+
+    /// Moves the bytes of one file, from `attempt.checkpoint` on.
+    ///
+    /// The queue calls it from a task of its own, with as many attempts at once as files are in flight.
+    ///
+    /// **Errors.** Throw a ``TransferError`` whose class says what kind of failure it is. Don't retry inside: the queue does, by class. An
+    /// error of another type counts as ``FailureClass/transient``.
+    ///
+    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue cancels to pause, to stop
+    /// and when the attempt stalled; the file goes on later from the last checkpoint.
+    ///
+    /// **Durability.** Save a checkpoint before an effect that can't be found again without it. Never save one that claims more than the other
+    /// end confirmed.
+    ///
+    /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte.
+    ///
+    /// - Returns: The receipt, once the other end confirmed the last byte.
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt
+
+    /// Releases connections and threads. Called once, after the last attempt.
+    func shutdown() async
+}
