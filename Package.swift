@@ -26,7 +26,8 @@ let package = Package(
     name: "transferkit",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "TransferCore", targets: ["TransferCore"])
+        .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransferKit", targets: ["TransferKit"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -36,7 +37,8 @@ let package = Package(
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
-        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings)
+        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
+        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

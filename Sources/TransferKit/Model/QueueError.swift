@@ -1,0 +1,58 @@
+/// Why a call on the queue was refused; nothing was changed.
+public struct QueueError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// A stable name for a program to match. The list is open.
+    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+        /// The name, in lower camel case.
+        public let rawValue: String
+
+        /// Makes a code of a name.
+        public init(rawValue: String) {
+            self.rawValue = rawValue
+        }
+
+        /// The name.
+        public var description: String { rawValue }
+    }
+
+    /// What was wrong, for a program.
+    public var code: Code
+
+    /// What was wrong and what to do, for a person.
+    public var message: String
+
+    /// Makes an error.
+    public init(_ code: Code, _ message: String) {
+        self.code = code
+        self.message = message
+    }
+
+    /// The message.
+    public var description: String { message }
+}
+
+extension QueueError.Code {
+    /// Another process owns the storage folder.
+    public static let storageInUse = Self(rawValue: "storageInUse")
+    /// The store was written by a newer version.
+    public static let storageTooNew = Self(rawValue: "storageTooNew")
+    /// The store can't be opened or written.
+    public static let storageUnavailable = Self(rawValue: "storageUnavailable")
+    /// The store's content is damaged.
+    public static let storageDamaged = Self(rawValue: "storageDamaged")
+    /// Two transports have the same ID.
+    public static let duplicateTransport = Self(rawValue: "duplicateTransport")
+    /// An account makes no sense.
+    public static let invalidAccount = Self(rawValue: "invalidAccount")
+    /// There is no account of that name.
+    public static let noSuchAccount = Self(rawValue: "noSuchAccount")
+    /// Sessions refer to the account.
+    public static let accountInUse = Self(rawValue: "accountInUse")
+    /// A request makes no sense.
+    public static let invalidRequest = Self(rawValue: "invalidRequest")
+    /// Local files of a request are missing, unreadable or no files.
+    public static let unreadableItems = Self(rawValue: "unreadableItems")
+    /// There is no such session.
+    public static let noSuchSession = Self(rawValue: "noSuchSession")
+    /// The queue was shut down.
+    public static let shutDown = Self(rawValue: "shutDown")
+}

@@ -1,0 +1,37 @@
+public import Foundation
+
+/// Identifies a session for ever: over restarts, moves and removals.
+public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible {
+    /// The identity itself: a random UUID (RFC 9562, version 4), so that a few first characters are enough to tell sessions apart.
+    public let uuid: UUID
+
+    /// Makes a new, random ID.
+    public init() {
+        uuid = UUID()
+    }
+
+    /// Takes an existing UUID.
+    public init(uuid: UUID) {
+        self.uuid = uuid
+    }
+
+    /// Reads an ID as ``description`` writes it, in either case; nil if the text is none.
+    public init?(_ description: String) {
+        guard let uuid = UUID(uuidString: description) else { return nil }
+        self.uuid = uuid
+    }
+
+    /// Decodes a single string.
+    public init(from decoder: any Decoder) throws {
+        uuid = try decoder.singleValueContainer().decode(UUID.self)
+    }
+
+    /// Encodes a single string.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(uuid)
+    }
+
+    /// The UUID in lower case.
+    public var description: String { uuid.uuidString.lowercased() }
+}

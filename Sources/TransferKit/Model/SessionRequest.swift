@@ -1,0 +1,51 @@
+public import Foundation
+public import SystemPackage
+public import TransferCore
+
+/// What an app hands to ``TransferQueue/enqueue(_:)-(SessionRequest)``: one ordered batch of files for one account.
+public struct SessionRequest: Sendable {
+    /// The name of the account.
+    public var account: String
+    /// Which way.
+    public var direction: TransferDirection
+    /// What to move, in this order.
+    public var items: [TransferItem]
+    /// A name for people; nil for one made of the first item.
+    public var name: String?
+    /// Words that the app groups sessions by.
+    public var tags: [String]
+    /// The app's own value as JSON, handed back in every status.
+    public var context: Data?
+    /// How to run it.
+    public var options: SessionOptions
+
+    /// Makes a request for an upload of files.
+    ///
+    /// - Parameters:
+    ///   - items: What to send, in this order.
+    ///   - account: The name of a saved account.
+    ///   - name: A name for people.
+    ///   - tags: Words to group sessions by.
+    ///   - context: Any value of the app's, encoded as JSON at once.
+    ///   - options: How to run it.
+    /// - Throws: What encoding the context throws.
+    public static func upload(
+        items: [TransferItem], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
+        options: SessionOptions = SessionOptions()
+    ) throws -> SessionRequest {
+        SessionRequest(
+            account: account, direction: .upload, items: items, name: name, tags: tags,
+            context: try context.map { try JSONEncoder().encode($0) }, options: options)
+    }
+
+    /// Makes a request for an upload of files that keep their own names.
+    ///
+    /// Parameters and errors as for ``upload(items:to:name:tags:context:options:)``.
+    public static func upload(
+        _ paths: [FilePath], to account: String, name: String? = nil, tags: [String] = [], context: (any Encodable)? = nil,
+        options: SessionOptions = SessionOptions()
+    ) throws -> SessionRequest {
+        try upload(
+            items: paths.map { TransferItem($0) }, to: account, name: name, tags: tags, context: context, options: options)
+    }
+}

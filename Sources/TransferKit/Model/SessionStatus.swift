@@ -1,0 +1,110 @@
+public import Foundation
+public import TransferCore
+
+/// A snapshot of a session.
+public struct SessionStatus: Hashable, Sendable {
+    /// The session.
+    public var id: SessionID
+    /// Its place in the queue, from 0.
+    public var index: Int
+    /// Where it is in its life.
+    public var state: SessionState
+    /// What it does at the moment; nil unless it runs.
+    public var phase: SessionPhase?
+    /// What it waits for; nil unless it waits.
+    public var why: WaitReason?
+    /// A name for people.
+    public var name: String
+    /// Which way.
+    public var direction: TransferDirection
+    /// The account's name.
+    public var account: String
+    /// The address of the endpoint that it uses or used last; nil before its first attempt.
+    public var endpoint: String?
+    /// The transport of that endpoint.
+    public var transport: TransportID?
+    /// Words that the app groups sessions by.
+    public var tags: [String]
+    /// The app's own value as JSON.
+    public var context: Data?
+    /// Files, bytes, rates and times.
+    public var statistics: SessionStatistics
+    /// How often it was activated or tried again.
+    public var attempts: Int
+    /// Why it failed, or why its last attempt did.
+    public var error: TransferError?
+    /// When it was enqueued.
+    public var createdAt: Date
+    /// When it first ran; nil before.
+    public var startedAt: Date?
+    /// When it completed or failed; nil before.
+    public var endedAt: Date?
+}
+
+/// The figures of a session, or of the queue.
+public struct SessionStatistics: Hashable, Sendable, Codable {
+    /// How many files there are.
+    public var files: Int
+    /// How many are completed.
+    public var filesDone: Int
+    /// How many failed.
+    public var filesFailed: Int
+    /// The size of all files, in bytes.
+    public var bytesTotal: Int64
+    /// Bytes confirmed by the other end.
+    public var bytesDone: Int64
+    /// Bytes taken by the network, at most ``bytesTotal``.
+    public var bytesSent: Int64
+    /// The recent rate in bytes per second; nil unless bytes move.
+    public var rate: Double?
+    /// Bytes per second over the time that the session ran in this process; nil before its first byte.
+    public var averageRate: Double?
+    /// The time left at the recent rate, in seconds; nil when unknown.
+    public var secondsRemaining: Double?
+
+    /// Makes figures.
+    public init(
+        files: Int = 0, filesDone: Int = 0, filesFailed: Int = 0, bytesTotal: Int64 = 0, bytesDone: Int64 = 0, bytesSent: Int64 = 0,
+        rate: Double? = nil, averageRate: Double? = nil, secondsRemaining: Double? = nil
+    ) {
+        self.files = files
+        self.filesDone = filesDone
+        self.filesFailed = filesFailed
+        self.bytesTotal = bytesTotal
+        self.bytesDone = bytesDone
+        self.bytesSent = bytesSent
+        self.rate = rate
+        self.averageRate = averageRate
+        self.secondsRemaining = secondsRemaining
+    }
+}
+
+/// A snapshot of the queue itself.
+public struct QueueStatus: Hashable, Sendable {
+    /// What the queue does with sessions that could start. Belongs to the process; not persisted.
+    public enum Mode: String, Hashable, Sendable, Codable {
+        /// Nothing starts.
+        case stopped
+        /// Sessions start in turn.
+        case running
+        /// Nothing starts, and what runs is being interrupted.
+        case stopping
+    }
+
+    /// What the queue does with sessions that could start.
+    public var mode: Mode
+    /// How many sessions there are, in all states.
+    public var sessions: Int
+    /// How many run.
+    public var running: Int
+    /// How many wait, for whatever reason.
+    public var waiting: Int
+    /// How many of those that wait are due at a time to come, and start by themselves.
+    public var scheduled: Int
+    /// How many failed.
+    public var failed: Int
+    /// When the first of ``scheduled`` is due; nil if there is none.
+    public var nextDue: Date?
+    /// Whether nothing runs and nothing can start without a person.
+    public var isIdle: Bool
+}

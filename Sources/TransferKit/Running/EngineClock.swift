@@ -1,0 +1,42 @@
+package import Foundation
+
+/// The engine's only source of time, so that tests can be in charge of it.
+package struct EngineClock: Sendable {
+    /// Time since an arbitrary point; never jumps.
+    package var now: @Sendable () -> Duration
+    /// Time of day.
+    package var date: @Sendable () -> Date
+    /// Returns after a duration; throws `CancellationError` when the task is cancelled.
+    package var sleep: @Sendable (Duration) async throws -> Void
+
+    package init(
+        now: @escaping @Sendable () -> Duration, date: @escaping @Sendable () -> Date,
+        sleep: @escaping @Sendable (Duration) async throws -> Void
+    ) {
+        self.now = now
+        self.date = date
+        self.sleep = sleep
+    }
+
+    /// The machine's own time.
+    package static let system: EngineClock = {
+        let start = ContinuousClock.now
+        return EngineClock(
+            now: { start.duration(to: .now) }, date: { Date() }, sleep: { try await Task.sleep(for: $0, clock: .continuous) })
+    }()
+
+    var moment: Moment { Moment(uptime: now(), date: date()) }
+}
+
+extension Date {
+    static func + (date: Date, duration: Duration) -> Date {
+        date.addingTimeInterval(duration.inSeconds)
+    }
+}
+
+extension Duration {
+    /// The duration in seconds, with fractions.
+    package var inSeconds: Double {
+        Double(components.seconds) + Double(components.attoseconds) * 1e-18
+    }
+}

@@ -1,0 +1,70 @@
+import TransferCore
+
+/// Where everything that may change the queue waits for the one writer. Inputs are taken in the order in which they were put in, from any
+/// thread; all that wait together share one transaction.
+final class Mailbox: Sendable {
+    struct Envelope: Sendable {
+        let input: Input
+        /// Told once the input's effect is durable, or why it has none.
+        let reply: (@Sendable (Result<Void, QueueError>) -> Void)?
+    }
+
+    private struct State: Sendable {
+        var envelopes: [Envelope] = []
+        var isClosed = false
+    }
+
+    private let state = Locked(State())
+    private let bell: AsyncStream<Void>.Continuation
+    /// Rings when something was put in; the one writer listens.
+    let rings: AsyncStream<Void>
+
+    init() {
+        (rings, bell) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Puts an input in, without waiting for it.
+    func post(_ input: Input) {
+        put(Envelope(input: input, reply: nil))
+    }
+
+    /// Puts an input in, and returns when its effect is durable.
+    func send(_ input: Input) async throws(QueueError) {
+        let result: Result<Void, QueueError> = await withCheckedContinuation { continuation in
+            put(Envelope(input: input) { continuation.resume(returning: $0) })
+        }
+        try result.get()
+    }
+
+    private func put(_ envelope: Envelope) {
+        let isClosed = state.withLock { state in
+            if !state.isClosed { state.envelopes.append(envelope) }
+            return state.isClosed
+        }
+        guard !isClosed else {
+            envelope.reply?(.failure(QueueError(.shutDown, "The queue was shut down.")))
+            return
+        }
+        bell.yield()
+    }
+
+    /// Takes all that waits.
+    func take() -> [Envelope] {
+        state.withLock { state in
+            defer { state.envelopes = [] }
+            return state.envelopes
+        }
+    }
+
+    /// Puts what the store refused back, before all that came since.
+    func putBack(_ envelopes: [Envelope]) {
+        state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
+        bell.yield()
+    }
+
+    /// Refuses what comes from now on; what waits is still taken.
+    func close() {
+        state.withLock { $0.isClosed = true }
+        bell.finish()
+    }
+}

@@ -1,0 +1,28 @@
+import Foundation
+
+/// The recent rate of a transfer: an exponentially weighted moving average over about the last three seconds.
+package struct RateMeter: Sendable {
+    private static let timeConstant = 3.0
+    private var last: (bytes: Int64, uptime: Duration)?
+    private var smoothed: Double?
+
+    /// Bytes per second; nil before the second sample.
+    package var rate: Double? { smoothed }
+
+    package mutating func sample(bytes: Int64, at uptime: Duration) {
+        guard let previous = last else {
+            last = (bytes, uptime)
+            return
+        }
+        let seconds = (uptime - previous.uptime).inSeconds
+        guard seconds > 0 else { return }
+        last = (bytes, uptime)
+        let current = Double(max(0, bytes - previous.bytes)) / seconds
+        guard let before = smoothed else {
+            smoothed = current
+            return
+        }
+        let weight = 1 - exp(-seconds / Self.timeConstant)
+        smoothed = before + weight * (current - before)
+    }
+}

@@ -1,0 +1,80 @@
+import TransferCore
+
+extension Scheduler {
+    package mutating func handle(_ report: Report, at now: Moment) -> Transaction {
+        if case .ended = report.content, flags.ending.contains(report.activation) {
+            var transaction = Transaction()
+            mutateFlags { $0.ending.remove(report.activation) }
+            finishStoppingIfEmpty(&transaction)
+            return transaction
+        }
+        // What a run tells of a session that was removed meanwhile is void.
+        guard let entry = entries[report.key], entry.state == .running, entry.activation == report.activation else { return Transaction() }
+        switch report.content {
+        case .file(let position, let fileReport):
+            return handle(fileReport, position: position, of: report.key, entry.id)
+        case .endpoint(let endpoint):
+            return Transaction(writes: [.setEndpoint(report.key, endpoint.address, endpoint.transport)])
+        case .attemptFailed(let error, let delay):
+            return Transaction(
+                writes: [.attemptFailed(report.key, error)], events: [.attemptFailed(entry.id, error, retryAt: now.date + delay)])
+        case .ended(let outcome):
+            return end(report.key, entry, outcome, at: now)
+        }
+    }
+
+    private func handle(_ report: FileReport, position: Int64, of key: SessionKey, _ id: SessionID) -> Transaction {
+        let write = StoreWrite.file(key, position: position, report)
+        return switch report {
+        case .checkpoint, .size: Transaction(writes: [write])
+        case .completed(let receipt): Transaction(writes: [write], events: [.itemCompleted(id, position: position, receipt)])
+        case .failed(let error): Transaction(writes: [write], events: [.itemFailed(id, position: position, error)])
+        case .restarted(_, let error): Transaction(writes: [write], events: [.itemRestarted(id, position: position, error)])
+        }
+    }
+
+    private mutating func end(_ key: SessionKey, _ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Transaction {
+        var transaction = Transaction()
+        mutateFlags { $0.running.remove(key) }
+        switch outcome {
+        case .finished(nil):
+            mutate(key) { $0.state = .completed }
+            transaction.writes.append(.endSession(key, .completed, nil, now.date))
+            transaction.events.append(.completed(entry.id))
+        case .finished(let failure?):
+            mutate(key) { $0.state = .failed }
+            transaction.writes.append(.endSession(key, .failed, failure, now.date))
+            transaction.events.append(.failed(entry.id, failure))
+        case .interrupted:
+            wait(key, isInterrupted: true, &transaction)
+            transaction.events.append(.stopped(entry.id))
+        case .backoff(let delay, let error):
+            let due = Moment(uptime: now.uptime + delay, date: now.date + delay)
+            wait(key, isInterrupted: false, &transaction)
+            mutate(key) { $0.retryAt = due }
+            transaction.writes.append(.attemptFailed(key, error))
+            transaction.events += [.attemptFailed(entry.id, error, retryAt: due.date), .stopped(entry.id)]
+            transaction.actions.append(.wake(at: due.uptime))
+        case .accountBlocked(let error):
+            wait(key, isInterrupted: false, &transaction)
+            transaction.writes.append(.attemptFailed(key, error))
+            transaction.events.append(.stopped(entry.id))
+            if var account = accounts[entry.account], account.block == nil {
+                account.block = AccountBlock(error: error)
+                setAccount(entry.account, account)
+                transaction.writes.append(.blockAccount(entry.account, account.block))
+                transaction.events.append(.accountBlocked(account: account.account.name, error))
+            }
+        }
+        finishStoppingIfEmpty(&transaction)
+        return transaction
+    }
+
+    private mutating func wait(_ key: SessionKey, isInterrupted: Bool, _ transaction: inout Transaction) {
+        mutate(key) {
+            $0.state = .waiting
+            $0.isInterrupted = isInterrupted
+        }
+        transaction.writes.append(.setWaiting(key, isInterrupted: isInterrupted))
+    }
+}

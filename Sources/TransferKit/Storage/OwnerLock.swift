@@ -1,0 +1,78 @@
+package import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Makes a process the one owner of a storage folder, by flock(2) on a file in it.
+///
+/// The kernel drops the lock with the process, however that ends, so a dead owner never stands in the way.
+package final class OwnerLock: Sendable {
+    private let descriptor: Locked<FileDescriptor?>
+
+    private init(_ descriptor: FileDescriptor) {
+        self.descriptor = Locked(descriptor)
+    }
+
+    deinit { release() }
+
+    /// Takes the lock, waiting for another owner at most as long as the time-out.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
+    package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
+        let path = folder.appending("owner.lock")
+        let descriptor: FileDescriptor
+        do {
+            descriptor = try FileDescriptor.open(
+                path, .readWrite, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
+        } catch {
+            throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: \(path) can't be opened (\(error)).")
+        }
+        // flock(2) has no time-out; its blocking form can't be given up without a signal.
+        let deadline = clock.now() + timeout
+        while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
+            let code = errno
+            guard code == EWOULDBLOCK || code == EINTR else {
+                try? descriptor.close()
+                throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be locked (\(Errno(rawValue: code))).")
+            }
+            guard clock.now() < deadline, (try? await clock.sleep(.milliseconds(20))) != nil else {
+                let owner = readOwner(descriptor)
+                try? descriptor.close()
+                throw QueueError(
+                    .storageInUse,
+                    "The storage folder \(folder) is in use by \(owner.map { "process \($0)" } ?? "another process"). Stop that process, or use another folder."
+                )
+            }
+        }
+        let lock = OwnerLock(descriptor)
+        recordOwner(descriptor)
+        return lock
+    }
+
+    /// Lets go; harmless when done twice.
+    package func release() {
+        descriptor.withLock { descriptor in
+            try? descriptor?.close()
+            descriptor = nil
+        }
+    }
+
+    private static func recordOwner(_ descriptor: FileDescriptor) {
+        // Only for people and messages: the lock is what counts, so a full disk does no harm.
+        let text = "\(getpid())\n"
+        guard ftruncate(descriptor.rawValue, 0) == 0 else { return }
+        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, text.utf8)
+    }
+
+    private static func readOwner(_ descriptor: FileDescriptor) -> Int? {
+        var bytes = [UInt8](repeating: 0, count: 32)
+        guard let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try descriptor.read(fromAbsoluteOffset: 0, into: $0) }) else {
+            return nil
+        }
+        return Int(String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").first ?? "")
+    }
+}

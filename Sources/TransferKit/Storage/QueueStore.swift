@@ -1,0 +1,72 @@
+import Foundation
+package import GRDB
+import Logging
+package import SystemPackage
+import TransferCore
+
+/// The queue on disk: a SQLite database in write-ahead mode, in a folder that one process owns.
+package final class QueueStore: Sendable {
+    package let folder: FilePath
+    package let pool: DatabasePool
+    private let lock: OwnerLock
+
+    /// Opens or makes the store in a folder, once no other process owns it.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`; the store is untouched.
+    @concurrent
+    package static func open(_ storage: Storage, clock: EngineClock) async throws(QueueError) -> QueueStore {
+        try StorageFolder.prepare(storage.folder)
+        let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
+        do {
+            return try QueueStore(folder: storage.folder, lock: lock)
+        } catch {
+            throw storageError(error, folder: storage.folder)
+        }
+    }
+
+    private init(folder: FilePath, lock: OwnerLock) throws {
+        let path = folder.appending("queue.sqlite")
+        try StorageFolder.refuseNewerVersion(path)
+        var configuration = Configuration()
+        configuration.label = "transferkit"
+        configuration.maximumReaderCount = 2
+        configuration.foreignKeysEnabled = true
+        let pool = try DatabasePool(path: path.string, configuration: configuration)
+        // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
+        let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
+        guard version <= Migrations.version else { throw StorageFolder.tooNew(path, version) }
+        // GRDB sets `synchronous` to NORMAL as it turns write-ahead mode on, which a loss of power may cost the last transactions.
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
+        try Migrations.migrate(pool)
+        self.folder = folder
+        self.pool = pool
+        self.lock = lock
+    }
+
+    /// Closes the database and lets the folder go.
+    @concurrent
+    package func close() async {
+        // A failure leaves the log to the next opener, which is how a killed process leaves it too.
+        try? pool.close()
+        lock.release()
+    }
+
+    package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
+        if let error = error as? QueueError { return error }
+        guard let error = error as? DatabaseError else {
+            return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(error).")
+        }
+        let text = error.message ?? "SQLite error \(error.resultCode.rawValue)"
+        switch error.resultCode {
+        case .SQLITE_CORRUPT, .SQLITE_NOTADB:
+            return QueueError(.storageDamaged, "The store in \(folder) is damaged: \(text). Restore it from a backup, or move it away.")
+        case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM, .SQLITE_AUTH:
+            return QueueError(
+                .storageUnavailable, "The store in \(folder) can't be opened for writing: \(text). Check the folder's permissions.")
+        case .SQLITE_FULL:
+            return QueueError(.storageUnavailable, "The disk that holds the store in \(folder) is full: \(text). Free some space.")
+        default:
+            return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(text).")
+        }
+    }
+}

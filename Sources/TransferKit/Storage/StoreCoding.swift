@@ -1,0 +1,47 @@
+import Foundation
+
+/// How values that the database need not look into are stored: as JSON with sorted keys, readable with any SQLite tool.
+enum StoreCoding {
+    static func encode(_ value: some Encodable) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return String(decoding: try encoder.encode(value), as: UTF8.self)
+    }
+
+    static func encodeIfPresent(_ value: (some Encodable)?) throws -> String? {
+        try value.map { try encode($0) }
+    }
+
+    static func decode<Value: Decodable>(_ type: Value.Type = Value.self, from text: String) throws -> Value {
+        try JSONDecoder().decode(type, from: Data(text.utf8))
+    }
+
+    static func decodeIfPresent<Value: Decodable>(_ type: Value.Type = Value.self, from text: String?) throws -> Value? {
+        try text.map { try decode(type, from: $0) }
+    }
+
+    /// Milliseconds since 1970.
+    static func encode(_ date: Date) -> Int64 {
+        Int64((date.timeIntervalSince1970 * 1000).rounded())
+    }
+
+    static func date(_ milliseconds: Int64) -> Date {
+        Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+    }
+}
+
+extension SessionID {
+    var data: Data {
+        let (a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p) = uuid.uuid
+        return Data([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p])
+    }
+
+    /// Reads the 16 bytes of a UUID; nil if there are more or fewer.
+    init?(data: Data) {
+        guard data.count == 16 else { return nil }
+        let b = [UInt8](data)
+        self.init(
+            uuid: UUID(
+                uuid: (b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])))
+    }
+}

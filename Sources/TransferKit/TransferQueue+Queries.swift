@@ -1,0 +1,82 @@
+extension TransferQueue {
+    /// A snapshot of the queue itself.
+    public func status() async -> QueueStatus {
+        await settle()
+        return scheduler.status(at: configuration.clock.moment)
+    }
+
+    /// Snapshots of sessions, in the order of the queue.
+    ///
+    /// - Parameters:
+    ///   - range: Which indices; beyond the end there is nothing.
+    /// - Throws: ``QueueError`` if the store can't be read.
+    public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
+        await settle()
+        return try await statuses(Array(scheduler.order.elements[range.clamped(to: 0..<scheduler.order.count)]))
+    }
+
+    /// A snapshot of one session.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    public func session(_ id: SessionID) async throws -> SessionStatus {
+        await settle()
+        guard let key = scheduler.keys[id], let status = try await statuses([key]).first else {
+            throw QueueError(.noSuchSession, "There is no session \(id).")
+        }
+        return status
+    }
+
+    /// The IDs of all sessions, in the order of the queue.
+    public func sessionIDs() async -> [SessionID] {
+        await settle()
+        return scheduler.order.elements.compactMap { scheduler.entries[$0]?.id }
+    }
+
+    /// A handle of a session, for one whose ID was kept.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    public func handle(_ id: SessionID) async throws -> TransferSession {
+        await settle()
+        guard scheduler.keys[id] != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        return TransferSession(id: id, queue: self)
+    }
+
+    /// Snapshots of a session's items, in their order.
+    ///
+    /// - Parameters:
+    ///   - position: The first item wanted, from 0.
+    ///   - limit: How many at most.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`.
+    public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
+        await settle()
+        guard let key = scheduler.keys[id] else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        var items = try await store.items(of: key, from: position, limit: limit)
+        guard let active = live[key]?.activeFiles else { return items }
+        for file in active {
+            if let index = items.firstIndex(where: { $0.position == file.position && $0.state == .pending }) {
+                items[index].bytesDone = file.confirmed
+            }
+        }
+        return items
+    }
+
+    /// Joins what is stored with what only the running queue knows.
+    private func statuses(_ keys: [SessionKey]) async throws -> [SessionStatus] {
+        let records = try await store.sessions(keys)
+        let now = configuration.clock.moment
+        let indices = Dictionary(uniqueKeysWithValues: scheduler.order.elements.enumerated().map { ($1, $0) })
+        return records.compactMap { record in
+            // A session may have been removed while the store was read.
+            guard let entry = scheduler.entries[record.key], let index = indices[record.key] else { return nil }
+            var status = record.status
+            status.index = index
+            status.state = entry.state
+            status.why = scheduler.why(record.key, at: now)
+            if entry.state == .running {
+                status.phase = live[record.key]?.phase ?? .connecting
+                if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
+            }
+            return status
+        }
+    }
+}

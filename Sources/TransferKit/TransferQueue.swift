@@ -1,0 +1,201 @@
+import Foundation
+import Logging
+public import TransferCore
+
+/// A persisted, ordered queue of transfer sessions.
+///
+/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure ``Scheduler``,
+/// then into the store in one transaction; only then the callers return, the events go out, and transfers start. So each call is durable when
+/// it returns, calls that come together share a commit, and events never tell what a crash could take back.
+///
+/// All methods can be called from any executor. Nothing starts before ``start()``.
+public actor TransferQueue {
+    nonisolated let store: QueueStore
+    nonisolated let mailbox = Mailbox()
+    nonisolated let hub = EventHub()
+    nonisolated let configuration: QueueConfiguration
+    private let transports: [TransportID: any Transport]
+    private let credentials: any CredentialProvider
+    private(set) var scheduler: Scheduler
+    private var runs: [UInt64: Task<Void, Never>] = [:]
+    private(set) var live: [SessionKey: LiveRun] = [:]
+    private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
+    private var alarm: Task<Void, Never>?
+    private var writer: Task<Void, Never>?
+    private var isCommitting = false
+    private var isShutDown = false
+
+    /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
+    ///
+    /// - Parameters:
+    ///   - storage: Where the queue is stored.
+    ///   - transports: What sessions can be dispatched to, each with an ID of its own.
+    ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
+    ///   - configuration: What is the same for all sessions.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
+    public init(
+        storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
+        configuration: QueueConfiguration = QueueConfiguration()
+    ) async throws {
+        var byID: [TransportID: any Transport] = [:]
+        for transport in transports {
+            guard byID.updateValue(transport, forKey: transport.id) == nil else {
+                throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\".")
+            }
+        }
+        self.transports = byID
+        self.credentials = credentials
+        self.configuration = configuration
+        store = try await QueueStore.open(storage, clock: configuration.clock)
+        scheduler = Scheduler(transports: Set(byID.keys))
+        do {
+            let loaded = try await store.loadScheduler()
+            scheduler.load(accounts: loaded.accounts, sessions: loaded.sessions)
+        } catch {
+            await store.close()
+            throw error
+        }
+        writer = Task { [weak self, mailbox] in
+            for await _ in mailbox.rings { await self?.drain() }
+        }
+    }
+
+    // MARK: The one writer
+
+    /// Handles all that waits in the mailbox: decide, store, answer, tell, act.
+    private func drain() async {
+        let envelopes = mailbox.take()
+        guard !envelopes.isEmpty else { return }
+        isCommitting = true
+        defer { isCommitting = false }
+        let now = configuration.clock.moment
+        var transaction = Transaction()
+        var answers: [(Mailbox.Envelope, Result<Void, QueueError>)] = []
+        for envelope in envelopes {
+            do {
+                transaction.append(try scheduler.handle(envelope.input, at: now))
+                answers.append((envelope, .success(())))
+            } catch {
+                answers.append((envelope, .failure(error)))
+            }
+        }
+        transaction.append(scheduler.schedule(at: now))
+        do {
+            try await store.commit(transaction.writes)
+        } catch {
+            scheduler.undo()
+            await storeRefused(answers, error)
+            return
+        }
+        scheduler.commit()
+        for (envelope, result) in answers { envelope.reply?(result) }
+        hub.publish(transaction.events, at: now.date)
+        for action in transaction.actions { perform(action) }
+    }
+
+    /// Nothing of this batch happened. Those who asked are told; what runs have reported is tried again until the store takes it.
+    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Void, QueueError>)], _ error: QueueError) async {
+        configuration.logger.error("\(error.message)")
+        hub.publish([.storageFailed(error)], at: configuration.clock.date())
+        var reports: [Mailbox.Envelope] = []
+        for (envelope, result) in answers {
+            if case .report = envelope.input, envelope.reply == nil {
+                reports.append(envelope)
+            } else if case .failure(let refusal) = result {
+                envelope.reply?(.failure(refusal))
+            } else {
+                envelope.reply?(.failure(error))
+            }
+        }
+        guard !reports.isEmpty else { return }
+        try? await configuration.clock.sleep(.seconds(1))
+        mailbox.putBack(reports)
+    }
+
+    private func perform(_ action: Transaction.Action) {
+        switch action {
+        case .run(let key, let id, let activation, let account):
+            runs[activation] = Task { await run(key, id, activation, account) }
+        case .interrupt(_, let activation):
+            runs[activation]?.cancel()
+        case .wake:
+            setAlarm()
+        }
+    }
+
+    /// Rings when the next session is due.
+    private func setAlarm() {
+        alarm?.cancel()
+        guard let next = scheduler.nextDue else { return }
+        let clock = configuration.clock
+        alarm = Task { [mailbox] in
+            guard (try? await clock.sleep(next - clock.now())) != nil else { return }
+            mailbox.post(.tick)
+        }
+    }
+
+    // MARK: Runs
+
+    private func run(_ key: SessionKey, _ id: SessionID, _ activation: UInt64, _ account: Account) async {
+        defer {
+            runs[activation] = nil
+            setAlarm()
+        }
+        let record: SessionRecord
+        do {
+            guard let found = try await store.sessions([key]).first else { throw CancellationError() }
+            record = found
+        } catch {
+            let outcome: RunOutcome =
+                error is CancellationError
+                ? .interrupted
+                : .backoff(
+                    .seconds(60),
+                    TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: "\(error)"))
+            mailbox.post(.report(Report(key: key, activation: activation, content: .ended(outcome))))
+            return
+        }
+        var logger = configuration.logger
+        logger[metadataKey: "session"] = "\(id)"
+        let run = LiveRun(id: id, activation: activation, base: record.status.statistics, at: configuration.clock.now())
+        live[key] = run
+        let context = RunContext(
+            key: key, id: id, activation: activation, account: account, options: record.options, transports: transports,
+            credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
+            randomFraction: configuration.randomFraction, logger: logger, live: run)
+        let (hub, clock) = (hub, configuration.clock)
+        let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
+            hub.publish([.progress(id, statistics)], at: clock.date())
+        }
+        histories[key] = remembered.isEmpty ? nil : remembered
+        if live[key] === run { live[key] = nil }
+    }
+
+    // MARK: The end
+
+    /// Interrupts what runs, saves where it got to, closes connections and threads, and lets the storage folder go. The queue can't be used
+    /// afterwards; a second call returns at once.
+    public func shutdown() async {
+        guard !isShutDown else { return }
+        isShutDown = true
+        mailbox.post(.command(.stop))
+        await settle()
+        while let run = runs.values.first {
+            run.cancel()
+            await run.value
+        }
+        await settle()
+        alarm?.cancel()
+        mailbox.close()
+        await writer?.value
+        for transport in transports.values { await transport.shutdown() }
+        await store.close()
+        hub.finish()
+    }
+
+    /// Returns when all that was put into the mailbox until now is durable, and what it tells is true.
+    nonisolated func settle() async {
+        // A tick changes nothing by itself; what the store says of it is of no interest.
+        try? await mailbox.send(.tick)
+    }
+}
