@@ -22,7 +22,6 @@ public actor TransferQueue {
     private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
     private var alarm: Task<Void, Never>?
     private var writer: Task<Void, Never>?
-    private var isCommitting = false
     private var isShutDown = false
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
@@ -60,14 +59,17 @@ public actor TransferQueue {
         }
     }
 
+    deinit {
+        mailbox.close()
+        alarm?.cancel()
+    }
+
     // MARK: The one writer
 
     /// Handles all that waits in the mailbox: decide, store, answer, tell, act.
     private func drain() async {
         let envelopes = mailbox.take()
         guard !envelopes.isEmpty else { return }
-        isCommitting = true
-        defer { isCommitting = false }
         let now = configuration.clock.moment
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Void, QueueError>)] = []
@@ -137,10 +139,7 @@ public actor TransferQueue {
     // MARK: Runs
 
     private func run(_ key: SessionKey, _ id: SessionID, _ activation: UInt64, _ account: Account) async {
-        defer {
-            runs[activation] = nil
-            setAlarm()
-        }
+        defer { runs[activation] = nil }
         let record: SessionRecord
         do {
             guard let found = try await store.sessions([key]).first else { throw CancellationError() }
@@ -167,7 +166,7 @@ public actor TransferQueue {
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             hub.publish([.progress(id, statistics)], at: clock.date())
         }
-        histories[key] = remembered.isEmpty ? nil : remembered
+        histories[key] = remembered.isEmpty || scheduler.entries[key] == nil ? nil : remembered
         if live[key] === run { live[key] = nil }
     }
 
