@@ -40,7 +40,8 @@ let package = Package(
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
-        .testTarget(name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", grdb, logging, system], swiftSettings: settings),
+        .testTarget(
+            name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", grdb, logging, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -36,7 +36,8 @@ extension Account {
 
 extension SessionDraft {
     static func draft(_ account: String = "a", id: SessionID = SessionID()) -> SessionDraft {
-        SessionDraft(id: id, account: account, name: "test", files: [FileDraft(source: Data("/f".utf8), destination: Data("f".utf8), size: 1)])
+        SessionDraft(
+            id: id, account: account, name: "test", files: [FileDraft(source: Data("/f".utf8), destination: Data("f".utf8), size: 1)])
     }
 }
 

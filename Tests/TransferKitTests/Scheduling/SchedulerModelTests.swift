@@ -32,7 +32,8 @@ import TransferKit
         }
     }
 
-    private func check(_ scheduler: Scheduler, _ reference: Reference, _ transaction: Transaction, at now: Moment, _ context: String) throws {
+    private func check(_ scheduler: Scheduler, _ reference: Reference, _ transaction: Transaction, at now: Moment, _ context: String) throws
+    {
         let ids = scheduler.order.elements.compactMap { scheduler.entries[$0]?.id }
         try #require(ids == reference.order, "the events tell the order: \(context)")
         try #require(Set(ids).count == ids.count, "no session is doubled: \(context)")
