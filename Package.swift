@@ -26,7 +26,9 @@ let package = Package(
     name: "transferkit",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "TransferCore", targets: ["TransferCore"])
+        .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
+        .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -36,7 +38,9 @@ let package = Package(
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
-        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings)
+        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
+        .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
