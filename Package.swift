@@ -26,6 +26,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
@@ -37,8 +38,11 @@ let package = Package(
     ],
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
+        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
         .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+        .testTarget(
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
