@@ -22,6 +22,8 @@ public actor TransferQueue {
     private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
     private var alarm: Task<Void, Never>?
     private var writer: Task<Void, Never>?
+    /// Whether the scheduler is ahead of the store.
+    private var isCommitting = false
     private var isShutDown = false
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
@@ -70,6 +72,8 @@ public actor TransferQueue {
     private func drain() async {
         let envelopes = mailbox.take()
         guard !envelopes.isEmpty else { return }
+        isCommitting = true
+        defer { isCommitting = false }
         let now = configuration.clock.moment
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Void, QueueError>)] = []
@@ -192,9 +196,12 @@ public actor TransferQueue {
         hub.finish()
     }
 
-    /// Returns when all that was put into the mailbox until now is durable, and what it tells is true.
-    nonisolated func settle() async {
-        // A tick changes nothing by itself; what the store says of it is of no interest.
-        try? await mailbox.send(.tick)
+    /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what
+    /// it says until the next `await` is true.
+    func settle() async {
+        repeat {
+            // A tick changes nothing by itself; what the store says of it is of no interest.
+            try? await mailbox.send(.tick)
+        } while isCommitting
     }
 }
