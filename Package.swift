@@ -26,7 +26,9 @@ let package = Package(
     name: "transferkit",
     platforms: [.macOS(.v15)],
     products: [
-        .library(name: "TransferCore", targets: ["TransferCore"])
+        .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransportSupport", targets: ["TransportSupport"]),
+        .library(name: "CurlEngine", targets: ["CurlEngine"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -36,7 +38,14 @@ let package = Package(
         .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
-        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings)
+        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
+        .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .systemLibrary(
+            name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .target(
+            name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
+            path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
