@@ -29,6 +29,7 @@ let package = Package(
         .library(name: "TransferCore", targets: ["TransferCore"]),
         .library(name: "TransportSupport", targets: ["TransportSupport"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransportTUS", targets: ["TransportTUS"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -46,6 +47,17 @@ let package = Package(
         .target(
             name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
+        .target(
+            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+        .target(name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP", swiftSettings: settings),
+        .testTarget(
+            name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportTUSTests",
+            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -43,8 +43,9 @@ import TransportSupport
     }
 
     private func run() {
-        while !isStopping {
+        while true {
             for command in mailbox.takeCommands() { handle(command) }
+            if isStopping { break }
             var running: CInt = 0
             unsafe curl_multi_perform(multi, &running)
             finishDone()

@@ -6,6 +6,8 @@ struct ResponseCollector {
     private var totalHeaderBytes = 0
     private(set) var body: [UInt8] = []
     private(set) var isBodyTruncated = false
+    /// Whether the empty line that ends the headers arrived. libcurl calls a section that ends in mid-air complete.
+    private(set) var areHeadersComplete = false
 
     init(maximumHeaders: Int, maximumBody: Int) {
         self.maximumHeaders = maximumHeaders
@@ -18,7 +20,12 @@ struct ResponseCollector {
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         totalHeaderBytes += line.count
         guard totalHeaderBytes <= maximumHeaders else { return false }
-        if unsafe line.starts(with: "HTTP/".utf8) { headerBytes.removeAll(keepingCapacity: true) }
+        if unsafe line.starts(with: "HTTP/".utf8) {
+            headerBytes.removeAll(keepingCapacity: true)
+            areHeadersComplete = false
+        } else if unsafe line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8) {
+            areHeadersComplete = true
+        }
         unsafe headerBytes.append(contentsOf: line)
         return true
     }

@@ -47,14 +47,21 @@ import TransferCore
 
     /// Hands the result to the caller. Called once, after the handle was removed from libcurl's loop.
     func finish(_ code: CURLcode) {
-        if let failure { return fail(failure) }
         var status = 0
         var bytesSent: curl_off_t = 0
         unsafe ccurl_getinfo_long(easy, CURLINFO_RESPONSE_CODE, &status)
         unsafe ccurl_getinfo_offset(easy, CURLINFO_SIZE_UPLOAD_T, &bytesSent)
+        if var failure = failure as? CurlEngineError {
+            failure.bytesSent = Int64(bytesSent)
+            return fail(failure)
+        }
+        if let failure { return fail(failure) }
         guard code == CURLE_OK || (response.isBodyTruncated && status >= 200) else {
             let text = unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
             return fail(CurlEngineError(code, text: text, bytesSent: Int64(bytesSent)))
+        }
+        guard response.areHeadersComplete else {
+            return fail(CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early", bytesSent: Int64(bytesSent)))
         }
         var url: UnsafeMutablePointer<CChar>?
         unsafe ccurl_getinfo_string(easy, CURLINFO_EFFECTIVE_URL, &url)
