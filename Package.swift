@@ -26,8 +26,11 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransportSupport", targets: ["TransportSupport"]),
         .library(name: "TransferKit", targets: ["TransferKit"]),
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
+        .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransportTUS", targets: ["TransportTUS"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
@@ -40,12 +43,42 @@ let package = Package(
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
-        .target(name: "TransportTesting", dependencies: ["TransferCore", system], swiftSettings: settings),
+
+        // Transports, and what they are made of.
+        .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
+        .systemLibrary(
+            name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .target(
+            name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
+            path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
+        .target(
+            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+
+        // Programs.
         .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+
+        // Tests.
+        .target(
+            name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
+            swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
-            name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system], swiftSettings: settings),
+            name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportTUSTests",
+            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+        .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
