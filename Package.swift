@@ -43,6 +43,7 @@ let package = Package(
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+        .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
