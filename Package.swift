@@ -78,6 +78,13 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+        .testTarget(
+            name: "InteropTests",
+            dependencies: [
+                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", logging, system,
+            ], exclude: ["Servers"], swiftSettings: settings),
+        .testTarget(
+            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
