@@ -56,7 +56,7 @@ import TransportSupport
         let server = try ScriptedServer { _, _ in [.read(nil)] + steps }
         let error = try await failure(of: HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1, 2, 3])))
         #expect([.connectionLost, .badAnswer].contains(error.kind), "\(error)")
-        #expect(error.bytesSent == 3)
+        #expect(error.sent.limit == 3)
         #expect(server.requests.count == 1)
         server.stop()
     }

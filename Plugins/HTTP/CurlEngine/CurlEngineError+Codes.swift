@@ -2,7 +2,7 @@ import CCurl
 
 extension CurlEngineError {
     /// Translates libcurl's code for a failed transfer (libcurl-errors(3)).
-    init(_ code: CURLcode, text: String, bytesSent: Int64) {
+    init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
         let (kind, message): (Kind, String) =
             switch code {
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
@@ -33,6 +33,6 @@ extension CurlEngineError {
             default:
                 (.other, "The request failed.")
             }
-        self.init(kind, message, cause: text, bytesSent: bytesSent)
+        self.init(kind, message, cause: text, sent: sent)
     }
 }

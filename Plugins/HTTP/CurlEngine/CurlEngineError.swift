@@ -48,14 +48,14 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// libcurl's own words, if it had any.
     public var cause: String?
 
-    /// How many bytes of the request's body the socket took before.
-    public var bytesSent: Int64
+    /// How much of the request's body went out before.
+    public var sent: SentBytes
 
-    init(_ kind: Kind, _ message: String, cause: String? = nil, bytesSent: Int64 = 0) {
+    init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {
         self.kind = kind
         self.message = message
         self.cause = cause
-        self.bytesSent = bytesSent
+        self.sent = sent
     }
 
     /// The message, followed by the cause in parentheses.

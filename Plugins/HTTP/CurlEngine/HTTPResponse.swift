@@ -15,6 +15,16 @@ public struct HTTPResponse: Sendable {
     /// The URL that was asked, as the HTTP client understood it.
     public var effectiveURL: String
 
-    /// How many bytes of the request's body the socket took. Fewer than the body has when the server answered early.
-    public var bytesSent: Int64
+    /// How much of the request's body went out: less than all of it when the server answered early.
+    public var sent: SentBytes
+}
+
+/// How much of a request's body went out.
+public struct SentBytes: Hashable, Sendable {
+    /// How many bytes the socket took.
+    public var taken: Int64 = 0
+
+    /// How many bytes were read to be sent: the most that the server can have. libcurl forgets what the socket took when it is about to send a
+    /// request again.
+    public var limit: Int64 = 0
 }

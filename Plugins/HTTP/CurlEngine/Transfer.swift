@@ -48,31 +48,30 @@ import TransferCore
     /// Hands the result to the caller. Called once, after the handle was removed from libcurl's loop.
     func finish(_ code: CURLcode) {
         var status = 0
-        var bytesSent: curl_off_t = 0
+        var taken: curl_off_t = 0
         unsafe ccurl_getinfo_long(easy, CURLINFO_RESPONSE_CODE, &status)
-        unsafe ccurl_getinfo_offset(easy, CURLINFO_SIZE_UPLOAD_T, &bytesSent)
-        if var failure = failure as? CurlEngineError {
-            failure.bytesSent = Int64(bytesSent)
-            return fail(failure)
-        }
+        unsafe ccurl_getinfo_offset(easy, CURLINFO_SIZE_UPLOAD_T, &taken)
+        upload.report(Int64(taken))
         if let failure { return fail(failure) }
         guard code == CURLE_OK || (response.isBodyTruncated && status >= 200) else {
             let text = unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
-            return fail(CurlEngineError(code, text: text, bytesSent: Int64(bytesSent)))
+            return fail(CurlEngineError(code, text: text))
         }
         guard response.areHeadersComplete else {
-            return fail(CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early", bytesSent: Int64(bytesSent)))
+            return fail(CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early"))
         }
         var url: UnsafeMutablePointer<CChar>?
         unsafe ccurl_getinfo_string(easy, CURLINFO_EFFECTIVE_URL, &url)
         order.continuation.resume(
             returning: HTTPResponse(
                 status: status, headers: response.headers, body: response.body, isBodyTruncated: response.isBodyTruncated,
-                effectiveURL: unsafe url.map { unsafe String(cString: $0) } ?? order.request.url, bytesSent: Int64(bytesSent)))
+                effectiveURL: unsafe url.map { unsafe String(cString: $0) } ?? order.request.url, sent: upload.sent))
     }
 
     func fail(_ error: any Error) {
-        order.continuation.resume(throwing: error)
+        guard var failure = error as? CurlEngineError else { return order.continuation.resume(throwing: error) }
+        failure.sent = upload.sent
+        order.continuation.resume(throwing: failure)
     }
 
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
@@ -133,6 +132,6 @@ import TransferCore
 
     private func set(_ option: CURLoption, _ value: String) throws(CurlEngineError) {
         let code = unsafe ccurl_setopt_string(easy, option, value)
-        guard code == CURLE_OK else { throw CurlEngineError(code, text: unsafe String(cString: curl_easy_strerror(code)), bytesSent: 0) }
+        guard code == CURLE_OK else { throw CurlEngineError(code, text: unsafe String(cString: curl_easy_strerror(code))) }
     }
 }

@@ -22,7 +22,7 @@ struct UploadState {
     private let progress: (@Sendable (Int64) -> Void)?
     /// How many bytes the rate limits allowed that were not read yet.
     private var credit = 0
-    private var reported: Int64 = 0
+    private(set) var sent = SentBytes()
     /// Set while the transfer is paused for the rate limits: when to ask again.
     private(set) var resumesAt: ContinuousClock.Instant?
     private(set) var isPaused = false
@@ -44,6 +44,7 @@ struct UploadState {
         switch unsafe readSource(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<allowed])) {
         case .bytes(let count):
             credit -= count
+            sent.limit += Int64(count)
             return .bytes(count)
         case .later:
             isPaused = true
@@ -62,10 +63,10 @@ struct UploadState {
         resumesAt = nil
     }
 
-    mutating func report(_ sent: Int64) {
-        guard let progress, sent > reported else { return }
-        reported = sent
-        progress(sent)
+    mutating func report(_ taken: Int64) {
+        guard taken > sent.taken else { return }
+        sent.taken = taken
+        progress?(taken)
     }
 
     private var remaining: Int64 {

@@ -4,7 +4,8 @@ import TransferCore
 extension CurlEngineError {
     /// Whether the request can't have reached the server, so that there is no use in asking it what became of it.
     var neverArrived: Bool {
-        [.invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable, .shutDown].contains(kind)
+        [.invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable, .shutDown].contains(
+            kind)
     }
 
     /// The queue's terms for a request without an answer.
@@ -15,8 +16,11 @@ extension CurlEngineError {
         case .timedOut: error(.unreachable, .timedOut, "\(origin) did not take the connection in time.")
         case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
         case .tlsNotTrusted:
-            error(.trust, .serverNotTrusted, "The certificate of \(origin) is not trusted; if it is the right one, name its issuer as caFile.")
-        case .certificateFileUnusable: error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
+            error(
+                .trust, .serverNotTrusted, "The certificate of \(origin) is not trusted; if it is the right one, name its issuer as caFile."
+            )
+        case .certificateFileUnusable:
+            error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
         case .badAnswer where request == .create || request == .options:
             error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
         case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")

@@ -8,7 +8,9 @@ struct Origin: Hashable, CustomStringConvertible {
 
     /// - Returns: nil if the URL is not an `http` or `https` URL with a host.
     init?(_ url: URL) {
-        guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: true)?.lowercased(), !host.isEmpty else { return nil }
+        guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
+            return nil
+        }
         switch scheme {
         case "https": port = url.port ?? 443
         case "http": port = url.port ?? 80

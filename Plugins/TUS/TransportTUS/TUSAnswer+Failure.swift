@@ -63,7 +63,8 @@ extension TUSAnswer {
                 "keeps its uploads on another origin, which wants credentials; they are given to the endpoint's own origin only")
         }
         return error(
-            .credentials, .credentialsRejected, sentCredentials ? "does not accept the credentials" : "wants credentials, and none are named")
+            .credentials, .credentialsRejected,
+            sentCredentials ? "does not accept the credentials" : "wants credentials, and none are named")
     }
 
     private var forbidden: TransferError {

@@ -44,7 +44,9 @@ struct TUSAnswer {
 
     private static func words(of response: HTTPResponse, without secrets: [String]) -> String? {
         let type = response.headers["Content-Type"]?.lowercased() ?? "text/plain"
-        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else { return nil }
+        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else {
+            return nil
+        }
         let text = String(decoding: response.body, as: UTF8.self)
         // A server that repeats a header must not get it into a log. A scheme such as "Bearer" is no secret by itself.
         for secret in secrets {

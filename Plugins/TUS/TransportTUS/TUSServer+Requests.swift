@@ -27,7 +27,8 @@ extension TUSServer {
         for _ in 0..<5 {
             let answer = try await translating(.create) {
                 try await send(
-                    .create, to: address, headers: ["Upload-Length": "\(length)", "Upload-Metadata": metadata.headerValue], body: .bytes([]))
+                    .create, to: address, headers: ["Upload-Length": "\(length)", "Upload-Metadata": metadata.headerValue], body: .bytes([])
+                )
             }
             let location = answer.response.headers["Location"].flatMap { resolve($0, against: answer.response.effectiveURL) }
             if answer.isSuccess, let location { return location.absoluteString }

@@ -67,12 +67,12 @@ struct TUSUpload {
                 body: .file(file, offset: offset, length: size - offset), pacing: { reporter.allowance(upTo: $0) },
                 progress: { reporter.report(sent: offset + $0, confirmed: offset) })
         } catch let error as CurlEngineError {
-            noteSent(offset + error.bytesSent)
+            noteSent(error.sent, from: offset)
             let failure = error.transferError(.patch, at: server.origin)
             if error.neverArrived { throw failure }
             return try await settle(failure, at: url, from: offset)
         }
-        noteSent(offset + answer.response.bytesSent)
+        noteSent(answer.response.sent, from: offset)
         guard answer.isSuccess, let confirmed = answer.offset else {
             return try await settle(try await server.refused(answer), at: url, from: offset, status: answer.status)
         }
@@ -133,9 +133,9 @@ struct TUSUpload {
         }
     }
 
-    private mutating func noteSent(_ position: Int64) {
-        sent = max(sent, position)
-        reach = max(reach, position)
+    private mutating func noteSent(_ bytes: SentBytes, from offset: Int64) {
+        sent = max(sent, offset + bytes.taken)
+        reach = max(reach, offset + bytes.limit)
     }
 
     private mutating func confirm(_ offset: Int64) async throws {
