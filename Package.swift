@@ -24,6 +24,7 @@ let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "sw
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
 
 let package = Package(
@@ -39,6 +40,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
+        .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
         // Without its traits: they add libraries for configuration files and for all of Foundation.
@@ -48,9 +50,11 @@ let package = Package(
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(
-            name: "TUSLoopback", dependencies: ["TransferCore", httpTypes, hummingbird, lifecycle, logging, nioCore, nioPosix, system],
+            name: "TUSLoopback",
+            dependencies: ["TransferCore", httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system],
             swiftSettings: settings),
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+        .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -20,16 +20,18 @@ final class RunningServer: Sendable {
         // A server for tests has nothing to say beside its answers.
         let logger = Logger(label: "tus-loopback", factory: { _ in SwiftLogNoOpLogHandler() })
         let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
-        let server = try HTTPServerBuilder.http1().buildServer(
-            configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
-            eventLoopGroup: MultiThreadedEventLoopGroup.singleton, logger: logger,
-            responder: { request, writer, channel in
-                let connection = Connection(channel)
-                try connections.insert(connection)
-                defer { connections.remove(connection) }
-                try await handler.serve(Exchange(request, writer, on: connection))
-            },
-            onServerRunning: { started.yield($0.localAddress?.port ?? Int(port)) })
+        let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: [ArrivalHandler(handler.order)]))
+            .buildServer(
+                configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
+                // One loop for all connections; see ArrivalOrder.
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton.next(), logger: logger,
+                responder: { request, writer, channel in
+                    let connection = Connection(channel)
+                    try connections.insert(connection)
+                    defer { connections.remove(connection) }
+                    try await handler.serve(Exchange(request, writer, on: connection))
+                },
+                onServerRunning: { started.yield($0.localAddress?.port ?? Int(port)) })
         let group = ServiceGroup(configuration: ServiceGroupConfiguration(services: [server], logger: logger))
         task = Task {
             do {

@@ -8,9 +8,7 @@ struct ConnectionEnded: Error {}
 /// One request and its answer. Belongs to the task that treats the request.
 final class Exchange {
     let connection: Connection
-    /// The method, with its override for clients that can't send PATCH or DELETE (tus 1.0.0, "X-HTTP-Method-Override").
     let method: String
-    /// The target without its query.
     let path: String
     /// How many bytes the body has; nil if the client did not say.
     let bodyLength: Int64?
@@ -27,8 +25,8 @@ final class Exchange {
     init(_ request: Request, _ writer: consuming ResponseWriter, on connection: Connection) {
         self.connection = connection
         headers = request.headers
-        method = Self.value("X-HTTP-Method-Override", in: request.headers) ?? request.method.rawValue
-        path = request.uri.path
+        method = request.head.tusMethod
+        path = request.head.targetPath
         // The HTTP decoder refuses a length that is no number, and one beside a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0
@@ -38,11 +36,7 @@ final class Exchange {
     }
 
     /// The value of a header, whatever its name's case; several are joined by commas.
-    subscript(name: String) -> String? { Self.value(name, in: headers) }
-
-    private static func value(_ name: String, in headers: HTTPFields) -> String? {
-        HTTPField.Name(name).flatMap { headers[$0] }
-    }
+    subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
     /// Whether the client still waits to be told to send the body, so that refusing the request costs nothing.
     var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
@@ -65,7 +59,10 @@ final class Exchange {
     private func receive() async throws -> ByteBuffer? {
         guard !isBodyAtEnd else { return nil }
         if expectsContinue { try await sendContinue() }
-        guard let received = try await body.next() else {
+        connection.beginWaiting()
+        let received = try await body.next()
+        connection.endWaiting(with: received?.readableBytes ?? 0)
+        guard let received else {
             guard bodyLength == nil else { throw ConnectionEnded() }
             isBodyAtEnd = true
             return nil

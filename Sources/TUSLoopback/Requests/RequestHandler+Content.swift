@@ -1,15 +1,13 @@
-import struct NIOCore.ByteBuffer
 import NIOPosix
 import SystemPackage
 import TransferCore
+
+import struct NIOCore.ByteBuffer
 
 extension RequestHandler {
     /// PATCH: appends bytes at the offset where the upload is (tus 1.0.0, "PATCH").
     @concurrent
     func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
-        await upload.acquire(for: exchange.connection)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410) }
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?

@@ -14,6 +14,7 @@ final class RequestHandler: Sendable {
     let options: LoopbackOptions
     let faults: FaultScript
     let recorder: StatisticsRecorder
+    let order = ArrivalOrder()
 
     /// A refused body up to this size is read so that the connection can go on; for a longer one it ends.
     private static let drainedSize: Int64 = 1024 * 1024
@@ -30,10 +31,15 @@ final class RequestHandler: Sendable {
     /// - Throws: If the connection has to be closed.
     @concurrent
     func serve(_ exchange: Exchange) async throws {
+        defer {
+            exchange.connection.finish()
+            order.endHandling(on: exchange.connection.channel)
+        }
         guard let response = try await answer(exchange) else {
             await exchange.connection.close()
             throw ConnectionEnded()
         }
+        order.beginHandling(on: exchange.connection.channel)
         let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.drainedSize
         let isKept = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
         try await exchange.send(response, closing: !isKept)
@@ -75,12 +81,26 @@ final class RequestHandler: Sendable {
         case .unknown: return Response(404, noStore, body: "There is no such upload.\n")
         case .terminated: return Response(410, noStore, body: "The upload was terminated.\n")
         case .found(let upload):
-            switch exchange.method {
-            case "HEAD": return await tell(upload)
-            case "PATCH": return try await extend(upload, exchange)
-            case "DELETE": return await terminate(upload)
-            default: return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
-            }
+            return try await treat(exchange, about: upload)
+        }
+    }
+
+    /// Treats a request about an upload while no other touches it.
+    @concurrent
+    private func treat(_ exchange: Exchange, about upload: Upload) async throws -> Response? {
+        let bringsContent = exchange.method == "PATCH"
+        guard bringsContent || ["HEAD", "DELETE"].contains(exchange.method) else {
+            return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
+        }
+        let connection = exchange.connection
+        await order.settle(exchange.path, bringsContent: bringsContent, on: connection.channel)
+        await upload.acquire(for: bringsContent ? connection : nil) { order.beginHandling(on: connection.channel) }
+        defer { upload.release() }
+        guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
+        switch exchange.method {
+        case "HEAD": return tell(upload)
+        case "PATCH": return try await extend(upload, exchange)
+        default: return await terminate(upload)
         }
     }
 
@@ -100,10 +120,7 @@ final class RequestHandler: Sendable {
         return Response(200, [("Content-Type", "application/json")] + noStore, body: String(decoding: data, as: UTF8.self) + "\n")
     }
 
-    private func tell(_ upload: Upload) async -> Response {
-        await upload.acquire(for: nil)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
+    private func tell(_ upload: Upload) -> Response {
         let offset = upload.offset
         recorder.answered(200, to: recorder.begin("HEAD", offset: offset, for: upload))
         var headers = noStore + [("Upload-Offset", String(offset)), ("Upload-Length", String(upload.record.length))]
@@ -112,9 +129,6 @@ final class RequestHandler: Sendable {
     }
 
     private func terminate(_ upload: Upload) async -> Response {
-        await upload.acquire(for: nil)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410) }
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response
         do {

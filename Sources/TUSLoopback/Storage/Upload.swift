@@ -1,7 +1,8 @@
 import Foundation
-import struct NIOCore.ByteBuffer
 import SystemPackage
 import TransferCore
+
+import struct NIOCore.ByteBuffer
 
 /// One upload: a file of the bytes so far, and its record.
 final class Upload: Sendable {
@@ -49,8 +50,10 @@ final class Upload: Sendable {
     ///
     /// A body that is being taken is interrupted: what was received so far is kept, however dead the other end is, and it gives way.
     ///
-    /// - Parameter connection: The connection whose body is to be taken; nil for a request that holds the bytes for a moment only.
-    func acquire(for connection: Connection?) async {
+    /// - Parameters:
+    ///   - connection: The connection whose body is to be taken; nil for a request that holds the bytes for a moment only.
+    ///   - queued: Called once the request's place is settled, though others may be before it.
+    func acquire(for connection: Connection?, queued: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let (isAcquired, holder) = state.withLock { state in
                 guard state.isHeld else {
@@ -61,6 +64,7 @@ final class Upload: Sendable {
                 state.waiting.append((connection, continuation))
                 return (false, state.holder)
             }
+            queued()
             if isAcquired { continuation.resume() }
             holder?.interrupt()
         }
