@@ -32,6 +32,7 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
@@ -49,11 +50,14 @@ let package = Package(
     ],
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
+        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
         .target(
             name: "TUSLoopback",
             dependencies: ["TransferCore", httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system],
             swiftSettings: settings),
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+        .testTarget(
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
