@@ -31,7 +31,10 @@ final class RunningServer: Sendable {
                     defer { connections.remove(connection) }
                     try await handler.serve(Exchange(request, writer, on: connection))
                 },
-                onServerRunning: { started.yield($0.localAddress?.port ?? Int(port)) })
+                onServerRunning: { listener in
+                    handler.order.listen(at: listener)
+                    started.yield(listener.localAddress?.port ?? Int(port))
+                })
         let group = ServiceGroup(configuration: ServiceGroupConfiguration(services: [server], logger: logger))
         task = Task {
             do {

@@ -12,6 +12,7 @@ final class ArrivalOrder: Sendable {
     }
 
     private struct Line {
+        let channel: any Channel
         /// Lower for connections that were accepted earlier.
         let number: Int
         var arrivals: [Arrival] = []
@@ -20,6 +21,7 @@ final class ArrivalOrder: Sendable {
     }
 
     private struct State {
+        var listener: (any Channel)?
         var accepted = 0
         var lines: [ObjectIdentifier: Line] = [:]
         var settling: [CheckedContinuation<Bool, Never>] = []
@@ -27,11 +29,16 @@ final class ArrivalOrder: Sendable {
 
     private let state = Locked(State())
 
+    /// Notes where connections come from.
+    func listen(at listener: any Channel) {
+        state.withLock { $0.listener = listener }
+    }
+
     /// Notes a new connection. On its event loop.
     func join(_ channel: any Channel) {
         state.withLock { state in
             state.accepted += 1
-            state.lines[ObjectIdentifier(channel)] = Line(number: state.accepted)
+            state.lines[ObjectIdentifier(channel)] = Line(channel: channel, number: state.accepted)
         }
     }
 
@@ -62,8 +69,8 @@ final class ArrivalOrder: Sendable {
 
     /// Waits until every request that was sent before has its turn.
     func settle(_ path: String, bringsContent: Bool, on channel: any Channel) async {
-        // All connections share an event loop, whose round this waits for: what lay there to be read in this round has been noted then.
-        try? await channel.eventLoop.submit {}.get()
+        // All connections share an event loop: looking from there, none is between being read and being noted.
+        while (try? await channel.eventLoop.submit { self.isSomethingUnread }.get()) == true {}
         var isSettled = false
         while !isSettled {
             isSettled = await withCheckedContinuation { continuation in
@@ -75,6 +82,13 @@ final class ArrivalOrder: Sendable {
                 if isSettled { continuation.resume(returning: true) }
             }
         }
+    }
+
+    private var isSomethingUnread: Bool {
+        let (listener, waiting) = state.withLock { state in
+            (state.listener, state.lines.values.filter(\.arrivals.isEmpty).map(\.channel))
+        }
+        return listener?.isReadable == true || waiting.contains(where: \.isReadable)
     }
 
     private func isBlocked(_ path: String, bringsContent: Bool, on channel: any Channel, in state: State) -> Bool {
