@@ -23,9 +23,10 @@ let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "h
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
-let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioHTTPTypes = Target.Dependency.product(name: "NIOHTTPTypes", package: "swift-nio-extras")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+let unixSignals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle")
 
 let package = Package(
     name: "transferkit",
@@ -55,7 +56,8 @@ let package = Package(
             name: "TUSLoopback",
             dependencies: ["TransferCore", httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system],
             swiftSettings: settings),
-        .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+        .executableTarget(
+            name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system, unixSignals], swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),

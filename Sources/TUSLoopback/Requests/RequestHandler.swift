@@ -43,11 +43,19 @@ final class RequestHandler: Sendable {
         let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.drainedSize
         let isKept = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
         try await exchange.send(response, closing: !isKept)
-        if !exchange.isBodyAwaited {
-            // Closing with unread bytes would reset the connection, and the other end might never see the answer (RFC 9112, section 9.6).
-            while let piece = try await exchange.next() { recorder.discarded(Int64(piece.readableBytes)) }
-        }
+        if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
         if !isKept { throw ConnectionEnded() }
+    }
+
+    /// Reads on, as closing with unread bytes would reset the connection, and the other end might never see the answer (RFC 9112, section 9.6).
+    @concurrent
+    private func discardBody(of exchange: Exchange) async throws(ConnectionEnded) {
+        do {
+            while let piece = try await exchange.next() { recorder.discarded(Int64(piece.readableBytes)) }
+        } catch {
+            // Whatever was wrong: the request has its answer, and hummingbird would give it another.
+            throw ConnectionEnded()
+        }
     }
 
     /// Makes the answer; nil if the connection is to be closed without one.
