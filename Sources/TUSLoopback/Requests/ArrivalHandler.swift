@@ -15,6 +15,9 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
 
     func handlerAdded(context: ChannelHandlerContext) {
         order.join(context.channel)
+        // Four times what NIO reads at once at most by itself, as each piece is a write of its own. Were it to fail, pieces are smaller.
+        let allocator = AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 256 * 1024)
+        try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
     }
 
     func handlerRemoved(context: ChannelHandlerContext) {
