@@ -8,7 +8,7 @@ public enum LoopbackFault: Hashable, Sendable {
     /// and only the answer is lost.
     case cut(afterBodyBytes: Int64)
 
-    /// Answers a request, of this method or any, with a status and headers instead of treating it. Its body is not taken.
+    /// Answers a request, of this method or any, with a status from 200 to 599 and headers instead of treating it. Its body is not taken.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
 

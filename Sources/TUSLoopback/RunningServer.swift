@@ -1,80 +1,70 @@
-import Dispatch
 import Foundation
-import SystemPackage
+import HummingbirdCore
+import Logging
+import NIOCore
+import NIOPosix
+import ServiceLifecycle
 import TransferCore
 
-/// A server from its start to its stop: the listening thread and those of its connections.
+/// A server from its start to its stop.
 final class RunningServer: Sendable {
     let store: UploadStore
     let url: URL
-    private let handler: RequestHandler
-    private let listener: Listener
-    private let threads = DispatchGroup()
-    private let connections = Locked(Connections())
+    private let group: ServiceGroup
+    private let task: Task<Void, any Error>
+    private let connections: OpenRequests
 
-    private struct Connections {
-        var isStopping = false
-        var open: [ObjectIdentifier: Connection] = [:]
-    }
-
-    /// Takes up the folder and listens. Blocks.
-    init(folder: FilePath, port: UInt16, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder) throws {
-        store = try UploadStore(folder: folder)
-        listener = try Listener(port: port)
-        let origin = "http://127.0.0.1:\(listener.port)"
+    /// Starts to listen, and returns when it does.
+    init(port: UInt16, handler: RequestHandler) async throws {
+        let connections = OpenRequests()
+        // A server for tests has nothing to say beside its answers.
+        let logger = Logger(label: "tus-loopback", factory: { _ in SwiftLogNoOpLogHandler() })
+        let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
+        let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: [ArrivalHandler(handler.order)]))
+            .buildServer(
+                configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
+                // One loop for all connections; see ArrivalOrder.
+                eventLoopGroup: MultiThreadedEventLoopGroup.singleton.next(), logger: logger,
+                responder: { request, writer, channel in
+                    let connection = Connection(channel)
+                    try connections.insert(connection)
+                    defer { connections.remove(connection) }
+                    try await handler.serve(Exchange(request, writer, on: connection))
+                },
+                onServerRunning: { listener in
+                    handler.order.listen(at: listener)
+                    started.yield(listener.localAddress?.port ?? Int(port))
+                })
+        let group = ServiceGroup(configuration: ServiceGroupConfiguration(services: [server], logger: logger))
+        task = Task {
+            do {
+                try await group.run()
+                started.finish()
+            } catch {
+                started.finish(throwing: error)
+                throw error
+            }
+        }
+        var iterator = ports.makeAsyncIterator()
+        let origin: String
+        do {
+            guard let bound = try await iterator.next() else { throw CancellationError() }
+            origin = "http://127.0.0.1:\(bound)"
+        } catch {
+            throw LoopbackError("The server can't listen at 127.0.0.1:\(port): \(error).")
+        }
         guard let url = URL(string: origin + RequestHandler.root) else { throw LoopbackError("\(origin) is not a URL.") }
         self.url = url
-        handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder, origin: origin)
+        self.group = group
+        self.connections = connections
+        store = handler.store
     }
 
-    /// Serves, on threads of its own.
-    func run() {
-        handler.order.join(Listener.number) { [listener] in listener.isReadable }
-        startThread { [self] in
-            var number = Listener.number + 1
-            while let connection = listener.accept(number: number, order: handler.order) {
-                handler.order.join(number) { connection.isReadable }
-                serve(connection)
-                number += 1
-            }
-            handler.order.leave(Listener.number)
-        }
-    }
-
-    /// Cuts all connections and waits for the threads.
+    /// Cuts all connections, and returns when what they brought is stored.
     func stop() async {
-        listener.stop()
-        let open = connections.withLock { connections in
-            connections.isStopping = true
-            return connections.open.values
-        }
-        for connection in open { connection.interrupt() }
-        await withCheckedContinuation { continuation in
-            threads.notify(queue: .global()) { continuation.resume() }
-        }
-    }
-
-    private func serve(_ connection: Connection) {
-        let isServed = connections.withLock { connections in
-            guard !connections.isStopping else { return false }
-            connections.open[ObjectIdentifier(connection)] = connection
-            return true
-        }
-        guard isServed else {
-            connection.close()
-            return handler.order.leave(connection.number)
-        }
-        startThread { [self] in
-            ConnectionLoop(connection: connection, handler: handler).run()
-            connections.withLock { $0.open[ObjectIdentifier(connection)] = nil }
-        }
-    }
-
-    private func startThread(_ body: @escaping @Sendable () -> Void) {
-        threads.enter()
-        Thread.detachNewThread { [threads] in
-            body()
-            threads.leave()
-        }
+        connections.stop()
+        await group.triggerGracefulShutdown()
+        // What it throws was told at the start, or the connections are gone anyway.
+        try? await task.value
     }
 }

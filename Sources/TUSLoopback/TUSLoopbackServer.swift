@@ -1,5 +1,5 @@
-import Dispatch
 public import Foundation
+import NIOPosix
 public import SystemPackage
 import TransferCore
 
@@ -12,7 +12,7 @@ import TransferCore
 /// A HEAD, PATCH or DELETE for an upload that a PATCH is still writing ends that PATCH, which keeps what it received: a client that lost its
 /// connection never has to wait for the server to notice.
 ///
-/// Every connection has a thread of its own, so that nothing here blocks the cooperative thread pool.
+/// HTTP is hummingbird's. Files are read and written on NIO's threads for blocking work, so that nothing here blocks the cooperative pool.
 public final class TUSLoopbackServer: Sendable {
     private let folder: FilePath
     private let port: UInt16
@@ -37,20 +37,22 @@ public final class TUSLoopbackServer: Sendable {
     /// - Returns: The URL to create uploads at, `http://127.0.0.1:port/files/`.
     /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server runs already.
     public func start() async throws -> URL {
-        let server = try await onThread { [folder, port, options, faults, recorder] in
-            try RunningServer(folder: folder, port: port, options: options, faults: faults, recorder: recorder)
-        }
+        let store = try await NIOThreadPool.singleton.runIfActive { [folder] in try UploadStore(folder: folder) }
+        let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder)
+        let server = try await RunningServer(port: port, handler: handler)
         let isFirst = running.withLock { running in
             guard running == nil else { return false }
             running = server
             return true
         }
-        guard isFirst else { throw LoopbackError("The server runs already; stop it first.") }
-        server.run()
+        guard isFirst else {
+            await server.stop()
+            throw LoopbackError("The server runs already; stop it first.")
+        }
         return server.url
     }
 
-    /// Cuts all connections and returns when no thread of the server runs any more. The server can be started again.
+    /// Cuts all connections and returns when what they brought is stored. The server can be started again.
     public func stop() async {
         let server = running.withLock { running in
             defer { running = nil }
@@ -72,12 +74,5 @@ public final class TUSLoopbackServer: Sendable {
     /// The files with the bytes of the uploads whose metadata has this `filename`. Empty while the server does not run.
     public func storedFiles(named filename: String) -> [FilePath] {
         running.withLock { $0 }?.store.all.filter { $0.record.metadata["filename"] == filename }.map(\.file) ?? []
-    }
-}
-
-/// Runs something that blocks on a thread of its own.
-private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
-    try await withCheckedThrowingContinuation { continuation in
-        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
     }
 }

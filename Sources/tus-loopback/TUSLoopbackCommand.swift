@@ -1,8 +1,8 @@
 import ArgumentParser
-import Dispatch
 import Foundation
 import SystemPackage
 import TUSLoopback
+import UnixSignals
 
 @main
 struct TUSLoopbackCommand: AsyncParsableCommand {
@@ -40,14 +40,14 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let signals = TerminationSignals()
+        let signals = await UnixSignalsSequence(trapping: .sigterm, .sigint)
         let options = LoopbackOptions(maximumSize: maxSize, usesRelativeLocation: relativeLocation, bytesPerSecond: rate)
         let server = TUSLoopbackServer(folder: FilePath(folder), port: port, options: options)
         for bytes in cutAfter { server.inject(.cut(afterBodyBytes: bytes)) }
         let url = try await server.start()
         // Not print: a script that waits for the line reads it through a pipe, which print would not flush.
         try FileHandle.standardOutput.write(contentsOf: Data("listening on \(url.absoluteString)\n".utf8))
-        await signals.first()
+        for await _ in signals { break }
         await server.stop()
     }
 }

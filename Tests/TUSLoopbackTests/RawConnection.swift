@@ -55,6 +55,11 @@ final class RawConnection {
         descriptor = -1
     }
 
+    /// Says that nothing more will be sent; receiving goes on.
+    func endSending() {
+        shutdown(descriptor, CInt(SHUT_WR))
+    }
+
     func send(_ text: String) throws { try send(Data(text.utf8)) }
 
     func send(_ data: Data) throws {

@@ -1,16 +1,19 @@
-import Foundation
+import NIOPosix
 import SystemPackage
 import TransferCore
 
+import struct NIOCore.ByteBuffer
+
 extension RequestHandler {
     /// PATCH: appends bytes at the offset where the upload is (tus 1.0.0, "PATCH").
-    func extend(_ upload: Upload, _ head: RequestHead, _ body: RequestBody, _ connection: Connection) -> Response? {
-        let offset = head["Upload-Offset"].flatMap { Int64(digits: $0) }
+    @concurrent
+    func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
+        let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
         if let offset {
-            response =
-                refusal(of: body, head, at: offset, of: upload) ?? take(body, into: upload, connection, entry)
+            let refusal = refusal(of: exchange, at: offset, of: upload)
+            response = if let refusal { refusal } else { try await take(exchange, into: upload, entry) }
         } else {
             response = Response(400, body: "Upload-Offset has to be a number of bytes.\n")
         }
@@ -18,20 +21,20 @@ extension RequestHandler {
         return response
     }
 
-    private func refusal(of body: RequestBody, _ head: RequestHead, at offset: Int64, of upload: Upload) -> Response? {
-        guard head["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
+    private func refusal(of exchange: Exchange, at offset: Int64, of upload: Upload) -> Response? {
+        guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         guard offset == upload.offset else {
             let description = "The upload is at \(upload.offset) bytes, not at \(offset).\n"
             return Response(409, [("Upload-Offset", String(upload.offset))], body: description)
         }
-        if upload.isComplete, !body.isAtEnd { return Response(403, body: "The upload is complete.\n") }
-        return refusal(of: body, head, at: offset, length: upload.record.length)
+        if upload.isComplete, !exchange.isBodyAtEnd { return Response(403, body: "The upload is complete.\n") }
+        return refusal(of: exchange, at: offset, length: upload.record.length)
     }
 
     /// What is wrong with a body before it is read; nil if nothing is.
-    func refusal(of body: RequestBody, _ head: RequestHead, at offset: Int64, length: Int64) -> Response? {
-        guard head["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
-        if case .known(let bytes) = body.length, bytes > length - offset { return tooLong }
+    func refusal(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
+        guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
+        if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
         return nil
     }
 
@@ -43,24 +46,31 @@ extension RequestHandler {
         Response(413, body: "The body is longer than what is left of the upload.\n")
     }
 
-    /// Appends a body to an upload that the connection holds, piece by piece as it comes.
+    /// Appends a body to an upload that the request holds, piece by piece as it comes.
     ///
-    /// - Returns: nil if the connection ended or a fault cut it; what came until then is stored.
-    func take(_ body: RequestBody, into upload: Upload, _ connection: Connection, _ entry: StatisticsRecorder.Entry) -> Response? {
+    /// - Returns: nil if a fault cut the connection; what came until then is stored.
+    /// - Throws: If the connection ended; what came until then is stored.
+    @concurrent
+    func take(_ exchange: Exchange, into upload: Upload, _ entry: StatisticsRecorder.Entry) async throws -> Response? {
+        var outcome: Outcome
         do {
-            let file = try FileDescriptor.open(upload.file, .writeOnly)
-            let outcome = try file.closeAfter { try append(body, to: file, of: upload, connection, entry) }
-            if upload.isComplete { try upload.writeRecord() }
-            switch outcome {
-            case .complete: return Response(204, [("Upload-Offset", String(upload.offset))])
-            case .cut: return nil
-            case .tooLong: return tooLong
+            let file = try await NIOThreadPool.singleton.runIfActive { try FileDescriptor.open(upload.file, .writeOnly) }
+            outcome = await append(exchange, to: file, of: upload, entry)
+            try await NIOThreadPool.singleton.runIfActive {
+                try file.close()
+                if upload.isComplete { try upload.writeRecord() }
             }
-        } catch let failure as ConnectionFailure {
-            if case .malformed(let reason) = failure { return Response(400, body: reason + "\n") }
-            return connection.isReadingInterrupted ? Response(400, body: "Another request for this upload ended this one.\n") : nil
         } catch {
-            return Response(500, body: "The upload can't be written: \(error).\n")
+            outcome = .unwritable(error)
+        }
+        switch outcome {
+        case .complete: return Response(204, [("Upload-Offset", String(upload.offset))])
+        case .cut: return nil
+        case .tooLong: return tooLong
+        case .unwritable(let error): return Response(500, body: "The upload can't be written: \(error).\n")
+        case .ended(let error):
+            guard exchange.connection.isInterrupted else { throw error }
+            return Response(400, body: "Another request for this upload ended this one.\n")
         }
     }
 
@@ -68,37 +78,51 @@ extension RequestHandler {
         case complete
         case cut
         case tooLong
+        case unwritable(any Error)
+        case ended(any Error)
     }
 
+    @concurrent
     private func append(
-        _ body: RequestBody, to file: FileDescriptor, of upload: Upload, _ connection: Connection, _ entry: StatisticsRecorder.Entry
-    ) throws -> Outcome {
+        _ exchange: Exchange, to file: FileDescriptor, of upload: Upload, _ entry: StatisticsRecorder.Entry
+    ) async -> Outcome {
         let cut = faults.nextCut
         var received: Int64 = 0
-        var receivedSinceInterrupted: Int64 = 0
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
             let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, pieceSize)
-            guard let piece = try body.next(upTo: limit) else { return .complete }
-            let space = upload.record.length - upload.offset
-            let stored = piece.prefix(Int(clamping: space))
-            let total = try upload.append(stored, to: file)
-            recorder.stored(stored.count, of: entry, total: total)
-            received += Int64(stored.count)
-            if stored.count < piece.count {
-                recorder.discarded(Int64(piece.count - stored.count))
+            let piece: ByteBuffer
+            do {
+                guard let next = try await exchange.next(upTo: limit) else { return .complete }
+                piece = next
+            } catch {
+                return .ended(error)
+            }
+            let space = Int(clamping: upload.record.length - upload.offset)
+            let stored = piece.getSlice(at: piece.readerIndex, length: min(space, piece.readableBytes)) ?? piece
+            do {
+                // Only then the next piece is asked for, so that a fast sender has to wait for the disk.
+                let total = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
+                recorder.stored(stored.readableBytes, of: entry, total: total)
+            } catch {
+                return .unwritable(error)
+            }
+            received += Int64(stored.readableBytes)
+            if stored.readableBytes < piece.readableBytes {
+                recorder.discarded(Int64(piece.readableBytes - stored.readableBytes))
                 return .tooLong
             }
-            if let rate = options.bytesPerSecond { Thread.sleep(forTimeInterval: Double(piece.count) / Double(max(rate, 1))) }
-            if connection.isReadingInterrupted {
-                // What the system had already received comes yet, but a fast sender must not go on for ever.
-                receivedSinceInterrupted += Int64(piece.count)
-                if receivedSinceInterrupted > 8 * 1024 * 1024 { throw ConnectionFailure.ended }
-            }
+            await keepRate(after: piece.readableBytes, on: exchange.connection)
         }
     }
 
-    /// How much is read at most before the rate is looked at: a tenth of a second's worth.
+    private func keepRate(after bytes: Int, on connection: Connection) async {
+        // What an interrupted connection had brought already is no longer held back: another request waits for it.
+        guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
+        try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
+    }
+
+    /// How much is stored at most before the rate is looked at: a tenth of a second's worth.
     private var pieceSize: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }

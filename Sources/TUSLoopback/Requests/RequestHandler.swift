@@ -1,7 +1,9 @@
 import Foundation
+import NIOCore
+import NIOPosix
 import TransferCore
 
-/// Answers requests, each on its connection's thread.
+/// Answers requests.
 final class RequestHandler: Sendable {
     static let version = "1.0.0"
     static let extensions = "creation,creation-with-upload,termination"
@@ -13,65 +15,101 @@ final class RequestHandler: Sendable {
     let faults: FaultScript
     let recorder: StatisticsRecorder
     let order = ArrivalOrder()
-    /// `http://127.0.0.1:port`.
-    let origin: String
 
-    init(store: UploadStore, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder, origin: String) {
+    /// A refused body up to this size is read so that the connection can go on; for a longer one it ends.
+    private static let drainedSize: Int64 = 1024 * 1024
+
+    init(store: UploadStore, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder) {
         self.store = store
         self.options = options
         self.faults = faults
         self.recorder = recorder
-        self.origin = origin
     }
 
     /// Treats one request.
     ///
-    /// - Returns: The answer, or nil if the connection is to be closed without one.
-    func answer(_ head: RequestHead, _ body: RequestBody, on connection: Connection) -> Response? {
-        if head.path == "/statistics" { return statistics(head) }
-        recorder.count(head.method)
-        guard var response = faults.takeAnswer(for: head.method) ?? dispatch(head, body, connection) else { return nil }
+    /// - Throws: If the connection has to be closed.
+    @concurrent
+    func serve(_ exchange: Exchange) async throws {
+        defer {
+            exchange.connection.finish()
+            order.endHandling(on: exchange.connection.channel)
+        }
+        guard let response = try await answer(exchange) else {
+            await exchange.connection.close()
+            throw ConnectionEnded()
+        }
+        order.beginHandling(on: exchange.connection.channel)
+        let isShort = exchange.isBodyAtEnd || (exchange.bodyLength ?? .max) <= Self.drainedSize
+        let isKept = isShort && !exchange.isBodyAwaited && !exchange.connection.isInterrupted
+        try await exchange.send(response, closing: !isKept)
+        if !exchange.isBodyAwaited { try await discardBody(of: exchange) }
+        if !isKept { throw ConnectionEnded() }
+    }
+
+    /// Reads on, as closing with unread bytes would reset the connection, and the other end might never see the answer (RFC 9112, section 9.6).
+    @concurrent
+    private func discardBody(of exchange: Exchange) async throws(ConnectionEnded) {
+        do {
+            while let piece = try await exchange.next() { recorder.discarded(Int64(piece.readableBytes)) }
+        } catch {
+            // Whatever was wrong: the request has its answer, and hummingbird would give it another.
+            throw ConnectionEnded()
+        }
+    }
+
+    /// Makes the answer; nil if the connection is to be closed without one.
+    @concurrent
+    private func answer(_ exchange: Exchange) async throws -> Response? {
+        if exchange.path == "/statistics" { return statistics(exchange) }
+        recorder.count(exchange.method)
+        let due = faults.takeAnswer(for: exchange.method)
+        guard var response = if let due { due } else { try await dispatch(exchange) } else { return nil }
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
         return response
     }
 
-    private func dispatch(_ head: RequestHead, _ body: RequestBody, _ connection: Connection) -> Response? {
-        guard head.path.hasPrefix(Self.root) || head.path + "/" == Self.root else {
+    @concurrent
+    private func dispatch(_ exchange: Exchange) async throws -> Response? {
+        guard exchange.path.hasPrefix(Self.root) || exchange.path + "/" == Self.root else {
             return Response(404, body: "Nothing is here; uploads are made at \(Self.root).\n")
         }
-        if head.method == "OPTIONS" { return describe() }
-        guard head["Tus-Resumable"] == Self.version else {
+        if exchange.method == "OPTIONS" { return describe() }
+        guard exchange["Tus-Resumable"] == Self.version else {
             return Response(412, [("Tus-Version", Self.version)], body: "Tus-Resumable has to be \(Self.version).\n")
         }
-        let id = String(head.path.dropFirst(Self.root.count))
+        let id = String(exchange.path.dropFirst(Self.root.count))
         if id.isEmpty {
-            guard head.method == "POST" else { return Response(405, [("Allow", "OPTIONS, POST")]) }
-            return create(head, body, connection)
+            guard exchange.method == "POST" else { return Response(405, [("Allow", "OPTIONS, POST")]) }
+            return try await create(exchange)
         }
         switch store.lookUp(id) {
         case .unknown: return Response(404, noStore, body: "There is no such upload.\n")
         case .terminated: return Response(410, noStore, body: "The upload was terminated.\n")
         case .found(let upload):
-            switch head.method {
-            case "HEAD": return hold(upload, connection) { tell(upload) }
-            case "PATCH": return hold(upload, connection, bringsContent: true) { extend(upload, head, body, connection) }
-            case "DELETE": return hold(upload, connection) { terminate(upload) }
-            default: return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
-            }
+            return try await treat(exchange, about: upload)
         }
     }
 
-    /// Does something while no other connection touches the upload.
-    private func hold(_ upload: Upload, _ connection: Connection, bringsContent: Bool = false, _ body: () -> Response?) -> Response? {
-        order.settle(connection.number, bringsContent: bringsContent)
-        upload.acquire(for: connection)
+    /// Treats a request about an upload while no other touches it.
+    @concurrent
+    private func treat(_ exchange: Exchange, about upload: Upload) async throws -> Response? {
+        let bringsContent = exchange.method == "PATCH"
+        guard bringsContent || ["HEAD", "DELETE"].contains(exchange.method) else {
+            return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
+        }
+        let connection = exchange.connection
+        await order.settle(exchange.path, bringsContent: bringsContent, on: connection.channel)
+        await upload.acquire(for: bringsContent ? connection : nil) { order.beginHandling(on: connection.channel) }
         defer { upload.release() }
-        order.set(.handling, for: connection.number)
-        // It may have been terminated meanwhile.
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
-        return body()
+        switch exchange.method {
+        case "HEAD": return tell(upload)
+        case "PATCH": return try await extend(upload, exchange)
+        default: return await terminate(upload)
+        }
     }
 
     let noStore = [("Cache-Control", "no-store")]
@@ -82,8 +120,8 @@ final class RequestHandler: Sendable {
         return Response(204, headers)
     }
 
-    private func statistics(_ head: RequestHead) -> Response {
-        guard head.method == "GET" else { return Response(405, [("Allow", "GET")]) }
+    private func statistics(_ exchange: Exchange) -> Response {
+        guard exchange.method == "GET" else { return Response(405, [("Allow", "GET")]) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
         guard let data = try? encoder.encode(recorder.current) else { return Response(500) }
@@ -98,11 +136,11 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
-    private func terminate(_ upload: Upload) -> Response {
+    private func terminate(_ upload: Upload) async -> Response {
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response
         do {
-            try store.remove(upload)
+            try await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
             response = Response(204)
         } catch {
             response = Response(500, body: "The upload can't be removed: \(error).\n")

@@ -1,7 +1,8 @@
-import Dispatch
 import Foundation
 import SystemPackage
 import TransferCore
+
+import struct NIOCore.ByteBuffer
 
 /// One upload: a file of the bytes so far, and its record.
 final class Upload: Sendable {
@@ -13,8 +14,10 @@ final class Upload: Sendable {
 
     private struct State {
         var offset: Int64
+        var isHeld = false
+        /// Whose body the holder is taking, if any.
         var holder: Connection?
-        var waiting: [DispatchSemaphore] = []
+        var waiting: [(connection: Connection?, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     var id: String { record.id }
@@ -22,7 +25,7 @@ final class Upload: Sendable {
     var offset: Int64 { state.withLock { $0.offset } }
     var isComplete: Bool { offset == record.length }
 
-    /// Makes a new upload on disk.
+    /// Makes a new upload on disk. Blocks.
     init(creating record: UploadRecord, in folder: FilePath) throws {
         self.record = record
         (file, recordFile) = Self.files(of: record.id, in: folder)
@@ -31,7 +34,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Takes up the upload of a record file; nil if its bytes are gone.
+    /// Takes up the upload of a record file; nil if its bytes are gone. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         (file, self.recordFile) = Self.files(of: record.id, in: folder)
@@ -43,48 +46,61 @@ final class Upload: Sendable {
         (folder.appending(id + ".bin"), folder.appending(id + ".json"))
     }
 
-    /// Makes one connection the only one that touches the bytes, on its own thread, until ``release()``.
+    /// Makes one request the only one that touches the bytes, until ``release()``.
     ///
-    /// Another that has them is interrupted: it keeps what it received so far, however dead its other end is, and gives way.
-    func acquire(for connection: Connection) {
-        while true {
-            let released: DispatchSemaphore? = state.withLock { state in
-                guard let holder = state.holder else {
+    /// A body that is being taken is interrupted: what was received so far is kept, however dead the other end is, and it gives way.
+    ///
+    /// - Parameters:
+    ///   - connection: The connection whose body is to be taken; nil for a request that holds the bytes for a moment only.
+    ///   - queued: Called once the request's place is settled, though others may be before it.
+    func acquire(for connection: Connection?, queued: () -> Void = {}) async {
+        await withCheckedContinuation { continuation in
+            let (isAcquired, holder) = state.withLock { state in
+                guard state.isHeld else {
+                    state.isHeld = true
                     state.holder = connection
-                    return nil
+                    return (true, nil as Connection?)
                 }
-                holder.interruptReading()
-                let released = DispatchSemaphore(value: 0)
-                state.waiting.append(released)
-                return released
+                state.waiting.append((connection, continuation))
+                return (false, state.holder)
             }
-            guard let released else { return }
-            released.wait()
+            queued()
+            if isAcquired { continuation.resume() }
+            holder?.interrupt()
         }
     }
 
-    /// Lets others have the bytes.
+    /// Lets the next request have the bytes.
     func release() {
-        let waiting = state.withLock { state in
-            defer { state.waiting = [] }
-            state.holder = nil
-            return state.waiting
+        let (next, interrupted) = state.withLock { state in
+            guard !state.waiting.isEmpty else {
+                state.isHeld = false
+                state.holder = nil
+                return (nil as CheckedContinuation<Void, Never>?, nil as Connection?)
+            }
+            let next = state.waiting.removeFirst()
+            state.holder = next.connection
+            return (next.continuation, state.waiting.isEmpty ? nil : next.connection)
         }
-        for released in waiting { released.signal() }
+        interrupted?.interrupt()
+        next?.resume()
     }
 
-    /// Appends bytes. For the holder only.
+    /// Appends bytes. For the holder only. Blocks.
     ///
     /// - Returns: The offset after them.
-    func append(_ bytes: ArraySlice<UInt8>, to descriptor: FileDescriptor) throws -> Int64 {
-        try descriptor.writeAll(toAbsoluteOffset: offset, bytes)
+    func append(_ bytes: ByteBuffer, to descriptor: FileDescriptor) throws -> Int64 {
+        let offset = offset
+        _ = try unsafe bytes.withUnsafeReadableBytes { bytes in
+            try unsafe descriptor.writeAll(toAbsoluteOffset: offset, bytes)
+        }
         return state.withLock { state in
-            state.offset += Int64(bytes.count)
+            state.offset += Int64(bytes.readableBytes)
             return state.offset
         }
     }
 
-    /// Writes the record, with whether the upload is complete.
+    /// Writes the record, with whether the upload is complete. Blocks.
     func writeRecord() throws {
         var record = record
         record.complete = isComplete
@@ -93,7 +109,7 @@ final class Upload: Sendable {
         try encoder.encode(record).write(to: URL(filePath: recordFile.string), options: .atomic)
     }
 
-    /// Deletes both files. For the holder only.
+    /// Deletes both files. For the holder only. Blocks.
     func remove() throws {
         // The record first: without it the bytes are nobody's, while a record without bytes would promise some.
         try FileManager.default.removeItem(atPath: recordFile.string)

@@ -45,6 +45,7 @@ final class UploadStore: Sendable {
         }
     }
 
+    /// Makes an upload. Blocks.
     func create(length: Int64, metadata: [String: String], header: String?) throws -> Upload {
         let id = UUID().uuidString.replacing("-", with: "").lowercased()
         let record = UploadRecord(id: id, length: length, metadata: metadata, uploadMetadata: header, complete: length == 0)
@@ -53,6 +54,7 @@ final class UploadStore: Sendable {
         return upload
     }
 
+    /// Deletes an upload. For its holder only. Blocks.
     func remove(_ upload: Upload) throws {
         try upload.remove()
         state.withLock { state in

@@ -1,0 +1,33 @@
+import TransferCore
+
+/// The connections whose requests are being treated, so that the server's end can cut them.
+final class OpenRequests: Sendable {
+    private let state = Locked(State())
+
+    private struct State {
+        var isStopping = false
+        var connections: [ObjectIdentifier: Connection] = [:]
+    }
+
+    /// - Throws: ``ConnectionEnded`` if the server stops already.
+    func insert(_ connection: Connection) throws(ConnectionEnded) {
+        let isStopping = state.withLock { state in
+            if !state.isStopping { state.connections[ObjectIdentifier(connection)] = connection }
+            return state.isStopping
+        }
+        if isStopping { throw ConnectionEnded() }
+    }
+
+    func remove(_ connection: Connection) {
+        state.withLock { $0.connections[ObjectIdentifier(connection)] = nil }
+    }
+
+    /// Cuts the requests there are and those to come.
+    func stop() {
+        let open = state.withLock { state in
+            state.isStopping = true
+            return Array(state.connections.values)
+        }
+        for connection in open { connection.interrupt() }
+    }
+}

@@ -1,0 +1,41 @@
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+
+/// Tells ``ArrivalOrder`` of the requests of one connection when NIO has read their heads, before any task comes to them.
+final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias InboundOut = HTTPRequestPart
+
+    private let order: ArrivalOrder
+
+    init(_ order: ArrivalOrder) {
+        self.order = order
+    }
+
+    func handlerAdded(context: ChannelHandlerContext) {
+        order.join(context.channel)
+        // Four times what NIO reads at once at most by itself, as each piece is a write of its own. Were it to fail, pieces are smaller.
+        let allocator = AdaptiveRecvByteBufferAllocator(minimum: 1024, initial: 4096, maximum: 256 * 1024)
+        try? context.channel.syncOptions?.setOption(.recvAllocator, value: allocator)
+    }
+
+    func handlerRemoved(context: ChannelHandlerContext) {
+        order.leave(context.channel)
+    }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        if case .head(let head) = unwrapInboundIn(data) {
+            order.arrived(head.targetPath, bringsContent: head.tusMethod == "PATCH", on: context.channel)
+        }
+        context.fireChannelRead(data)
+    }
+}
+
+extension HTTPRequest {
+    /// The target without its query.
+    var targetPath: String { String((path ?? "").prefix { $0 != "?" }) }
+
+    /// The method, with its override for clients that can't send PATCH or DELETE (tus 1.0.0, "X-HTTP-Method-Override").
+    var tusMethod: String { HTTPField.Name("X-HTTP-Method-Override").flatMap { headerFields[$0] } ?? method.rawValue }
+}

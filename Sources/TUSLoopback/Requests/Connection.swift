@@ -1,0 +1,77 @@
+import NIOCore
+import TransferCore
+
+/// A connection whose request is being treated, as seen by other requests: they may end it.
+final class Connection: Sendable {
+    let channel: any Channel
+    private let state = Locked(State())
+
+    private struct State {
+        var isInterrupted = false
+        var isFinished = false
+        /// Whether all that came was handed over, and the request waits for more.
+        var isWaiting = false
+        var received: Int64 = 0
+    }
+
+    /// More than the systems of both ends hold back: a client that sends that much since it was interrupted is alive.
+    private static let patience: Int64 = 8 * 1024 * 1024
+
+    init(_ channel: any Channel) {
+        self.channel = channel
+    }
+
+    /// Whether another request or the end of the server wants this connection's request to end.
+    var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
+
+    /// `http://127.0.0.1:port`, where the client reached the server.
+    var origin: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
+
+    /// Notes that the request waits for more of its body.
+    func beginWaiting() {
+        state.withLock { $0.isWaiting = true }
+    }
+
+    /// Notes that more of the body came.
+    func endWaiting(with bytes: Int) {
+        state.withLock { state in
+            state.isWaiting = false
+            state.received += Int64(bytes)
+        }
+    }
+
+    /// Notes that the request is answered, so that nothing is left to interrupt.
+    func finish() {
+        state.withLock { $0.isFinished = true }
+    }
+
+    /// Makes the request's body end once a tenth of a second passes without more of it.
+    ///
+    /// The while is for what the other end's system still has to send of a connection that its program already closed.
+    func interrupt() {
+        let received: Int64? = state.withLock { state in
+            guard !state.isInterrupted else { return nil }
+            state.isInterrupted = true
+            return state.received
+        }
+        if let received { endLater(received, since: received) }
+    }
+
+    private func endLater(_ received: Int64, since start: Int64) {
+        channel.eventLoop.scheduleTask(in: .milliseconds(100)) { [self] in
+            let state = state.withLock { $0 }
+            guard !state.isFinished else { return }
+            if state.isWaiting && state.received == received || state.received - start > Self.patience {
+                channel.close(mode: .input, promise: nil)
+            } else {
+                endLater(state.received, since: start)
+            }
+        }
+    }
+
+    /// Closes the connection without another word.
+    func close() async {
+        // It fails only if it is closed already.
+        try? await channel.close()
+    }
+}

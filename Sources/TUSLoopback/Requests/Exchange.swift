@@ -1,0 +1,91 @@
+import HTTPTypes
+import HummingbirdCore
+import NIOCore
+
+/// The connection ended in the middle of a request, or has to be closed after it.
+struct ConnectionEnded: Error {}
+
+/// One request and its answer. Belongs to the task that treats the request.
+final class Exchange {
+    let connection: Connection
+    let method: String
+    let path: String
+    /// How many bytes the body has; nil if the client did not say.
+    let bodyLength: Int64?
+    /// Whether all of the body was taken.
+    private(set) var isBodyAtEnd: Bool
+    private let headers: HTTPFields
+    private var body: RequestBody.AsyncIterator
+    private var writer: ResponseWriter?
+    private var expectsContinue: Bool
+    private var taken: Int64 = 0
+    /// What came beyond the limit of the last ``next(upTo:)``.
+    private var rest = ByteBuffer()
+
+    init(_ request: Request, _ writer: consuming ResponseWriter, on connection: Connection) {
+        self.connection = connection
+        headers = request.headers
+        method = request.head.tusMethod
+        path = request.head.targetPath
+        // The HTTP decoder refuses a length that is no number, and one beside a transfer encoding.
+        bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
+        isBodyAtEnd = bodyLength == 0
+        expectsContinue = request.headers[.expect]?.lowercased() == "100-continue"
+        body = request.body.makeAsyncIterator()
+        self.writer = consume writer
+    }
+
+    /// The value of a header, whatever its name's case; several are joined by commas.
+    subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
+
+    /// Whether the client still waits to be told to send the body, so that refusing the request costs nothing.
+    var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
+
+    /// The next bytes of the body, at most `limit`; nil at the end.
+    ///
+    /// - Throws: If the connection ended before the body did, or what came is no HTTP.
+    @concurrent
+    func next(upTo limit: Int64 = .max) async throws -> ByteBuffer? {
+        if rest.readableBytes == 0 {
+            guard let received = try await receive() else { return nil }
+            rest = received
+        }
+        let piece = rest.readSlice(length: Int(clamping: min(limit, Int64(rest.readableBytes))))
+        if rest.readableBytes == 0, taken == bodyLength { isBodyAtEnd = true }
+        return piece
+    }
+
+    @concurrent
+    private func receive() async throws -> ByteBuffer? {
+        guard !isBodyAtEnd else { return nil }
+        if expectsContinue { try await sendContinue() }
+        connection.beginWaiting()
+        let received = try await body.next()
+        connection.endWaiting(with: received?.readableBytes ?? 0)
+        guard let received else {
+            guard bodyLength == nil else { throw ConnectionEnded() }
+            isBodyAtEnd = true
+            return nil
+        }
+        taken += Int64(received.readableBytes)
+        return received
+    }
+
+    @concurrent
+    private func sendContinue() async throws {
+        expectsContinue = false
+        guard let writer = writer.take() else { return }
+        try await writer.writeInformationalHead(HTTPResponse(status: .continue))
+        self.writer = consume writer
+    }
+
+    /// Sends the answer. For once.
+    ///
+    /// - Parameter closing: Whether to say that the connection ends after it.
+    @concurrent
+    func send(_ response: Response, closing: Bool) async throws {
+        guard let writer = writer.take() else { return }
+        let body = method == "HEAD" ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(string: response.body))
+        try await writer.write(response: response.head(closing: closing), body: body)
+    }
+}

@@ -1,0 +1,27 @@
+import HTTPTypes
+
+/// An answer.
+struct Response: Sendable {
+    var status: Int
+    var headers: [(name: String, value: String)]
+    var body: String
+
+    init(_ status: Int, _ headers: [(String, String)] = [], body: String = "") {
+        self.status = status
+        self.headers = headers.map { (name: $0.0, value: $0.1) }
+        self.body = body
+    }
+
+    /// Its first line and headers for the HTTP library.
+    func head(closing: Bool) -> HTTPResponse {
+        var fields = HTTPFields()
+        for header in headers {
+            guard let name = HTTPField.Name(header.name) else { continue }
+            fields.append(HTTPField(name: name, value: header.value))
+        }
+        // Also for HEAD, where NIO would otherwise announce a chunked body; it leaves it out where the status allows no body.
+        fields[.contentLength] = String(body.utf8.count)
+        if closing { fields[.connection] = "close" }
+        return HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)
+    }
+}
