@@ -29,6 +29,8 @@ final class Connection: Sendable {
     init(descriptor: CInt, number: Int) {
         self.number = number
         self.descriptor = descriptor
+        // A child process that inherited the connection would keep it open after it is closed here.
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var enabled: CInt = 1
         let size = socklen_t(MemoryLayout<CInt>.size)
         // An answer is one small write: waiting for the acknowledgement of the one before (Nagle) only delays it.

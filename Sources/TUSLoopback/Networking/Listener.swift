@@ -41,6 +41,7 @@ final class Listener: Sendable {
     }
 
     private static func bind(_ descriptor: CInt, to port: UInt16) throws(LoopbackError) -> UInt16 {
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         var enabled: CInt = 1
         // Without it, a server that is started again can't have its port back for a minute.
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_REUSEADDR, &enabled, socklen_t(MemoryLayout<CInt>.size))
@@ -94,6 +95,8 @@ final class Listener: Sendable {
                 let accepted = Darwin.accept(descriptor, nil, nil)
             #endif
             if accepted >= 0 { return Connection(descriptor: accepted, number: number) }
+            // Most likely too many files are open: wait a little for others to close some, instead of asking without pause.
+            usleep(10_000)
         }
     }
 

@@ -48,7 +48,7 @@ extension RequestHandler {
     /// - Returns: nil if the connection ended or a fault cut it; what came until then is stored.
     func take(_ body: RequestBody, into upload: Upload, _ connection: Connection, _ entry: StatisticsRecorder.Entry) -> Response? {
         do {
-            let file = try FileDescriptor.open(upload.file, .writeOnly)
+            let file = try FileDescriptor.open(upload.file, .writeOnly, options: .closeOnExec)
             let outcome = try file.closeAfter { try append(body, to: file, of: upload, connection, entry) }
             if upload.isComplete { try upload.writeRecord() }
             switch outcome {

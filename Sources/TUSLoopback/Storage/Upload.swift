@@ -27,7 +27,7 @@ final class Upload: Sendable {
         self.record = record
         (file, recordFile) = Self.files(of: record.id, in: folder)
         state = Locked(State(offset: 0))
-        try FileDescriptor.open(file, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite).close()
+        try FileDescriptor.open(file, .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite).close()
         try writeRecord()
     }
 
@@ -35,7 +35,7 @@ final class Upload: Sendable {
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         (file, self.recordFile) = Self.files(of: record.id, in: folder)
-        guard let descriptor = try? FileDescriptor.open(file, .readOnly) else { return nil }
+        guard let descriptor = try? FileDescriptor.open(file, .readOnly, options: .closeOnExec) else { return nil }
         state = Locked(State(offset: try descriptor.closeAfter { try descriptor.seek(offset: 0, from: .end) }))
     }
 
