@@ -45,6 +45,10 @@ final class ArrivalOrder: Sendable {
     }
 
     func set(_ phase: Phase, for number: Int) {
+        guard phase != .reading else {
+            // Nobody can go on because of it, so nobody is woken.
+            return state.withLock { $0.participants[number]?.phase = phase }
+        }
         change { $0.participants[number]?.phase = phase }
     }
 

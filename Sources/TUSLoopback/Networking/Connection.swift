@@ -24,6 +24,7 @@ final class Connection: Sendable {
     private struct State {
         var isOpen = true
         var isReadingInterrupted = false
+        var latestUpload: String?
     }
 
     init(descriptor: CInt, number: Int) {
@@ -42,6 +43,12 @@ final class Connection: Sendable {
 
     /// Whether another thread wants this connection's request to end.
     var isReadingInterrupted: Bool { state.withLock { $0.isReadingInterrupted } }
+
+    /// The upload that the latest request was about.
+    var latestUpload: String? {
+        get { state.withLock { $0.latestUpload } }
+        set { state.withLock { $0.latestUpload = newValue } }
+    }
 
     /// Whether bytes, or the end, lie there to be read. From any thread.
     var isReadable: Bool {

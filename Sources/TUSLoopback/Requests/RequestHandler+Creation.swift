@@ -23,6 +23,7 @@ extension RequestHandler {
             return Response(500, body: "The upload can't be made: \(error).\n")
         }
         let location = (options.usesRelativeLocation ? "" : origin) + Self.root + upload.id
+        connection.latestUpload = upload.id
         let entry = recorder.begin("POST", offset: 0, for: upload)
         if body.isAtEnd {
             recorder.answered(201, to: entry)

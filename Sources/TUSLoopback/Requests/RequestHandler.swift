@@ -65,7 +65,11 @@ final class RequestHandler: Sendable {
 
     /// Does something while no other connection touches the upload.
     private func hold(_ upload: Upload, _ connection: Connection, bringsContent: Bool = false, _ body: () -> Response?) -> Response? {
-        order.settle(connection.number, bringsContent: bringsContent)
+        // Content that follows a POST or HEAD on the same connection: what was sent before that is already stored.
+        if !bringsContent || connection.latestUpload != upload.id {
+            order.settle(connection.number, bringsContent: bringsContent)
+        }
+        connection.latestUpload = upload.id
         upload.acquire(for: connection)
         defer { upload.release() }
         order.set(.handling, for: connection.number)
