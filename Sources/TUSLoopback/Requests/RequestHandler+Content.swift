@@ -49,9 +49,10 @@ extension RequestHandler {
     func take(_ body: RequestBody, into upload: Upload, _ connection: Connection, _ entry: StatisticsRecorder.Entry) -> Response? {
         do {
             let file = try FileDescriptor.open(upload.file, .writeOnly, options: .closeOnExec)
-            let outcome = try file.closeAfter { try append(body, to: file, of: upload, connection, entry) }
+            let outcome = Result { try file.closeAfter { try append(body, to: file, of: upload, connection, entry) } }
+            // Also if the connection ended: with a chunked body, that may be after the last byte.
             if upload.isComplete { try upload.writeRecord() }
-            switch outcome {
+            switch try outcome.get() {
             case .complete: return Response(204, [("Upload-Offset", String(upload.offset))])
             case .cut: return nil
             case .tooLong: return tooLong
@@ -89,11 +90,14 @@ extension RequestHandler {
                 recorder.discarded(Int64(piece.count - stored.count))
                 return .tooLong
             }
-            if let rate = options.bytesPerSecond { Thread.sleep(forTimeInterval: Double(piece.count) / Double(max(rate, 1))) }
+            // Another request waits for what the system has already received, so that comes at once.
+            if let rate = options.bytesPerSecond, !connection.isReadingInterrupted {
+                Thread.sleep(forTimeInterval: Double(piece.count) / Double(max(rate, 1)))
+            }
             if connection.isReadingInterrupted {
-                // What the system had already received comes yet, but a fast sender must not go on for ever.
+                // More than the buffers of both systems hold comes from a sender that is alive, and would never stop.
                 receivedSinceInterrupted += Int64(piece.count)
-                if receivedSinceInterrupted > 8 * 1024 * 1024 { throw ConnectionFailure.ended }
+                if receivedSinceInterrupted > 32 * 1024 * 1024 { throw ConnectionFailure.ended }
             }
         }
     }
