@@ -45,38 +45,48 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
 
 /// Where connections write down what happens.
 final class StatisticsRecorder: Sendable {
-    private let statistics = Locked(LoopbackStatistics())
+    private let state = Locked(State())
 
-    var current: LoopbackStatistics { statistics.withLock { $0 } }
+    private struct State {
+        var statistics = LoopbackStatistics()
+        /// Where each upload is in the statistics, by its ID.
+        var indices: [String: Int] = [:]
+    }
+
+    var current: LoopbackStatistics { state.withLock { $0.statistics } }
 
     func count(_ method: String) {
-        statistics.withLock { $0.requests[method, default: 0] += 1 }
+        state.withLock { $0.statistics.requests[method, default: 0] += 1 }
     }
 
     func discarded(_ bytes: Int64) {
-        statistics.withLock { $0.bytesDiscarded += bytes }
+        state.withLock { $0.statistics.bytesDiscarded += bytes }
     }
 
     /// Notes the begin of a request about an upload; returns where to note the rest.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
-        statistics.withLock { statistics in
-            let index = statistics.indexOfUpload(upload)
-            statistics.uploads[index].requests.append(.init(method: method, offset: offset))
-            return Entry(upload: index, request: statistics.uploads[index].requests.count - 1)
+        state.withLock { state in
+            let index = state.indices[upload.id] ?? state.statistics.uploads.count
+            if index == state.statistics.uploads.count {
+                state.indices[upload.id] = index
+                state.statistics.uploads.append(LoopbackStatistics.Upload(upload))
+            }
+            state.statistics.uploads[index].requests.append(.init(method: method, offset: offset))
+            return Entry(upload: index, request: state.statistics.uploads[index].requests.count - 1)
         }
     }
 
     func stored(_ bytes: Int, of entry: Entry, total: Int64) {
-        statistics.withLock { statistics in
-            statistics.bytesStored += Int64(bytes)
-            statistics.uploads[entry.upload].requests[entry.request].received += Int64(bytes)
-            statistics.uploads[entry.upload].offset = total
-            statistics.uploads[entry.upload].isComplete = total == statistics.uploads[entry.upload].length
+        state.withLock { state in
+            state.statistics.bytesStored += Int64(bytes)
+            state.statistics.uploads[entry.upload].requests[entry.request].received += Int64(bytes)
+            state.statistics.uploads[entry.upload].offset = total
+            state.statistics.uploads[entry.upload].isComplete = total == state.statistics.uploads[entry.upload].length
         }
     }
 
     func answered(_ status: Int, to entry: Entry) {
-        statistics.withLock { $0.uploads[entry.upload].requests[entry.request].status = status }
+        state.withLock { $0.statistics.uploads[entry.upload].requests[entry.request].status = status }
     }
 
     /// A place in the statistics.
@@ -86,13 +96,10 @@ final class StatisticsRecorder: Sendable {
     }
 }
 
-extension LoopbackStatistics {
-    fileprivate mutating func indexOfUpload(_ upload: TUSLoopback.Upload) -> Int {
-        if let index = uploads.lastIndex(where: { $0.id == upload.id }) { return index }
-        uploads.append(
-            Upload(
-                id: upload.id, filename: upload.record.metadata["filename"], length: upload.record.length, offset: upload.offset,
-                isComplete: upload.isComplete))
-        return uploads.count - 1
+extension LoopbackStatistics.Upload {
+    fileprivate init(_ upload: Upload) {
+        self.init(
+            id: upload.id, filename: upload.record.metadata["filename"], length: upload.record.length, offset: upload.offset,
+            isComplete: upload.isComplete)
     }
 }

@@ -25,7 +25,7 @@ final class UploadStore: Sendable {
             }
             state = Locked(State(uploads: uploads))
         } catch {
-            throw LoopbackError("The folder \(folder) can't be used for uploads: \(error).")
+            throw LoopbackError("The folder \(folder) can't be used for uploads: \(error.localizedDescription)")
         }
     }
 

@@ -1,4 +1,3 @@
-import SystemPackage
 public import TransferCore
 
 /// Something that goes wrong in one attempt on purpose; see ``MemoryTransport/faults``.

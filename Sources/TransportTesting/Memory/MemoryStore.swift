@@ -13,10 +13,13 @@ struct MemoryStore: Sendable {
     private(set) var uploads: [String: Upload] = [:]
     /// The IDs in the order of their creation.
     private var order: [String] = []
+    /// The same for each name.
+    private var idsByPath: [String: [String]] = [:]
 
     mutating func create(at address: String, _ path: RemotePath) -> String {
         let id = "upload-\(order.count + 1)"
         order.append(id)
+        idsByPath[path.description, default: []].append(id)
         uploads[id] = Upload(address: address, path: path)
         return id
     }
@@ -41,8 +44,8 @@ struct MemoryStore: Sendable {
 
     /// The latest upload of a name that fits.
     func latest(_ path: String, at address: String?, where fits: (Upload) -> Bool = { _ in true }) -> Upload? {
-        for id in order.reversed() {
-            guard let upload = uploads[id], upload.path.description == path, address == nil || upload.address == address else { continue }
+        for id in (idsByPath[path] ?? []).reversed() {
+            guard let upload = uploads[id], address == nil || upload.address == address else { continue }
             if fits(upload) { return upload }
         }
         return nil

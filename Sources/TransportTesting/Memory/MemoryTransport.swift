@@ -1,5 +1,4 @@
 import Foundation
-import SystemPackage
 public import TransferCore
 
 /// The reference implementation of a transport: it moves files into this process's memory, and fails as it is told.

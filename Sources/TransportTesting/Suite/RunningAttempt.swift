@@ -27,9 +27,9 @@ struct RunningAttempt: Sendable {
         return try await task.value
     }
 
-    /// Returns once the attempt is held back by its allowance.
+    /// Returns once the attempt is held back by its allowance, or has ended without.
     ///
-    /// - Throws: A violation if it ends before, or does neither within the deadline.
+    /// - Throws: A violation if neither happens within the deadline.
     func isHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
         Task { [task] in
             _ = await task.result
