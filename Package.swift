@@ -28,6 +28,8 @@ let package = Package(
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
         .library(name: "TransferKit", targets: ["TransferKit"]),
+        .library(name: "TransferCommands", targets: ["TransferCommands"]),
+        .executable(name: "transferq", targets: ["transferq"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -39,6 +41,10 @@ let package = Package(
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
+        .target(
+            name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", argumentParser, logging, system],
+            swiftSettings: settings),
+        .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )
