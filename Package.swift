@@ -17,7 +17,6 @@ let settings: [SwiftSetting] =
     ] + (isStrict ? [.treatAllWarnings(as: .error), .treatWarning("ExplicitSendable", as: .error)] : [])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
-let flyingFox = Target.Dependency.product(name: "FlyingFox", package: "FlyingFox")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
@@ -28,23 +27,30 @@ let package = Package(
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
         .library(name: "TransferKit", targets: ["TransferKit"]),
+        .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
+        .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
+        .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
-        .package(url: "https://github.com/swhitty/FlyingFox", from: "0.27.1"),
     ],
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
+        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
+        .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
         .target(
             name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", argumentParser, logging, system],
             swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
+        .testTarget(
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

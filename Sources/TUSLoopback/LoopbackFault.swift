@@ -1,0 +1,52 @@
+import TransferCore
+
+/// Something that goes wrong on purpose, once; see ``TUSLoopbackServer/inject(_:times:)``.
+public enum LoopbackFault: Hashable, Sendable {
+    /// Takes this many bytes of a request's body, keeps them, and closes the connection without an answer.
+    ///
+    /// Consumed by the first POST or PATCH for an upload whose body has that many bytes. With the exact length of the body, everything is kept
+    /// and only the answer is lost.
+    case cut(afterBodyBytes: Int64)
+
+    /// Answers a request, of this method or any, with a status and headers instead of treating it. Its body is not taken.
+    case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
+}
+
+/// The faults that are still to happen, in the order in which they were injected.
+final class FaultScript: Sendable {
+    private let faults = Locked<[LoopbackFault]>([])
+
+    func append(_ fault: LoopbackFault, times: Int) {
+        faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
+    }
+
+    /// Takes the answer that is due for a request of this method.
+    func takeAnswer(for method: String) -> Response? {
+        faults.withLock { faults in
+            for (index, fault) in faults.enumerated() {
+                if case .answer(let status, let headers, let wanted) = fault, wanted == nil || wanted == method {
+                    faults.remove(at: index)
+                    return Response(status, headers.map { ($0.key, $0.value) })
+                }
+            }
+            return nil
+        }
+    }
+
+    /// After how many bytes of body the next cut comes.
+    var nextCut: Int64? {
+        faults.withLock { faults in
+            for case .cut(let bytes) in faults { return bytes }
+            return nil
+        }
+    }
+
+    /// Removes the cut that ``nextCut`` told; false if another request has had it.
+    func takeCut(afterBodyBytes bytes: Int64) -> Bool {
+        faults.withLock { faults in
+            guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }
+            faults.remove(at: index)
+            return true
+        }
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// The uploads in a folder.
+final class UploadStore: Sendable {
+    private let folder: FilePath
+    private let state: Locked<State>
+
+    private struct State {
+        var uploads: [String: Upload] = [:]
+        var terminated: Set<String> = []
+    }
+
+    /// Takes up what an earlier server left in the folder, which is made if it is missing. Blocks.
+    init(folder: FilePath) throws(LoopbackError) {
+        self.folder = folder
+        do {
+            let manager = FileManager.default
+            try manager.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            var uploads: [String: Upload] = [:]
+            for name in try manager.contentsOfDirectory(atPath: folder.string) where name.hasSuffix(".json") {
+                guard let upload = try Upload(opening: folder.appending(name), in: folder) else { continue }
+                uploads[upload.id] = upload
+            }
+            state = Locked(State(uploads: uploads))
+        } catch {
+            throw LoopbackError("The folder \(folder) can't be used for uploads: \(error).")
+        }
+    }
+
+    var all: [Upload] { state.withLock { Array($0.uploads.values) } }
+
+    /// What a URL leads to.
+    enum Lookup {
+        case found(Upload)
+        case terminated
+        case unknown
+    }
+
+    func lookUp(_ id: String) -> Lookup {
+        state.withLock { state in
+            if let upload = state.uploads[id] { return .found(upload) }
+            return state.terminated.contains(id) ? .terminated : .unknown
+        }
+    }
+
+    func create(length: Int64, metadata: [String: String], header: String?) throws -> Upload {
+        let id = UUID().uuidString.replacing("-", with: "").lowercased()
+        let record = UploadRecord(id: id, length: length, metadata: metadata, uploadMetadata: header, complete: length == 0)
+        let upload = try Upload(creating: record, in: folder)
+        state.withLock { $0.uploads[id] = upload }
+        return upload
+    }
+
+    func remove(_ upload: Upload) throws {
+        try upload.remove()
+        state.withLock { state in
+            state.uploads[upload.id] = nil
+            state.terminated.insert(upload.id)
+        }
+    }
+}

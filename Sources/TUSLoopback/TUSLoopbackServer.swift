@@ -1,0 +1,83 @@
+import Dispatch
+public import Foundation
+public import SystemPackage
+import TransferCore
+
+/// A small tus 1.0.0 server on 127.0.0.1, for trying things out and for tests.
+///
+/// It speaks the core protocol, creation, creation-with-upload and termination, and trusts everyone who can reach it. An upload is two files in
+/// the folder: `<id>.bin` with the bytes so far and `<id>.json` with its length, its decoded metadata and whether it is complete. Every byte
+/// that is received is kept, also of a request that was cut, and survives a restart of the server.
+///
+/// A HEAD, PATCH or DELETE for an upload that a PATCH is still writing ends that PATCH, which keeps what it received: a client that lost its
+/// connection never has to wait for the server to notice.
+///
+/// Every connection has a thread of its own, so that nothing here blocks the cooperative thread pool.
+public final class TUSLoopbackServer: Sendable {
+    private let folder: FilePath
+    private let port: UInt16
+    private let options: LoopbackOptions
+    private let faults = FaultScript()
+    private let recorder = StatisticsRecorder()
+    private let running = Locked<RunningServer?>(nil)
+
+    /// Makes a server that does not listen yet.
+    ///
+    /// - Parameters:
+    ///   - folder: Where uploads are kept; made if it is missing.
+    ///   - port: Where to listen; 0 for any free port.
+    public init(folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions()) {
+        self.folder = folder
+        self.port = port
+        self.options = options
+    }
+
+    /// Starts to listen, and returns when it does.
+    ///
+    /// - Returns: The URL to create uploads at, `http://127.0.0.1:port/files/`.
+    /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server runs already.
+    public func start() async throws -> URL {
+        let server = try await onThread { [folder, port, options, faults, recorder] in
+            try RunningServer(folder: folder, port: port, options: options, faults: faults, recorder: recorder)
+        }
+        let isFirst = running.withLock { running in
+            guard running == nil else { return false }
+            running = server
+            return true
+        }
+        guard isFirst else { throw LoopbackError("The server runs already; stop it first.") }
+        server.run()
+        return server.url
+    }
+
+    /// Cuts all connections and returns when no thread of the server runs any more. The server can be started again.
+    public func stop() async {
+        let server = running.withLock { running in
+            defer { running = nil }
+            return running
+        }
+        await server?.stop()
+    }
+
+    /// What came since the server was made.
+    public var statistics: LoopbackStatistics { recorder.current }
+
+    /// Makes something go wrong in a request to come, after what was injected earlier.
+    ///
+    /// - Parameter times: To how many requests it happens.
+    public func inject(_ fault: LoopbackFault, times: Int = 1) {
+        faults.append(fault, times: times)
+    }
+
+    /// The files with the bytes of the uploads whose metadata has this `filename`. Empty while the server does not run.
+    public func storedFiles(named filename: String) -> [FilePath] {
+        running.withLock { $0 }?.store.all.filter { $0.record.metadata["filename"] == filename }.map(\.file) ?? []
+    }
+}
+
+/// Runs something that blocks on a thread of its own.
+private func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+    }
+}

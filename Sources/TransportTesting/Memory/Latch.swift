@@ -1,0 +1,46 @@
+import TransferCore
+
+/// Something to wait for that happens once. Waiting ends when the task is cancelled.
+final class Latch: Sendable {
+    private let state = Locked(State())
+
+    private struct State {
+        var isOpen = false
+        var nextID = 0
+        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+    }
+
+    var isOpen: Bool { state.withLock { $0.isOpen } }
+
+    func open() {
+        let waiting = state.withLock { state in
+            defer { state.waiting = [:] }
+            state.isOpen = true
+            return state.waiting.values
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns once the latch is open.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before.
+    func wait() async throws {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let isOver = state.withLock { state in
+                    // The handler below may already have run and found nobody waiting.
+                    guard !state.isOpen, !Task.isCancelled else { return true }
+                    state.waiting[id] = continuation
+                    return false
+                }
+                if isOver { continuation.resume(with: Result { if !isOpen { throw CancellationError() } }) }
+            }
+        } onCancel: {
+            state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/// Holds the attempts for one file at one position; see ``MemoryTransport/gate(_:atByte:)``.
+public final class MemoryGate: Sendable {
+    let path: String
+    let position: Int64
+    private let arrival = Latch()
+    private let opening = Latch()
+
+    init(path: String, position: Int64) {
+        self.path = path
+        self.position = position
+    }
+
+    var isOpen: Bool { opening.isOpen }
+
+    /// Returns once an attempt is, or was, held at the gate.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before.
+    public func reached() async throws {
+        try await arrival.wait()
+    }
+
+    /// Lets the attempts go on, those held and those to come.
+    public func open() {
+        opening.open()
+    }
+
+    func pass() async throws {
+        arrival.open()
+        try await opening.wait()
+    }
+}

@@ -1,0 +1,77 @@
+import Dispatch
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// Reads a source on a dispatch queue, so that a slow disk never blocks the cooperative thread pool.
+struct SourceReader: Sendable {
+    private let source: UploadSource
+    private let descriptor: FileDescriptor
+
+    private static let queue = DispatchQueue(label: "transport-testing.reading", attributes: .concurrent)
+
+    /// Opens a source.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` or ``FailureClass/sourceChanged``.
+    init(opening source: UploadSource) async throws {
+        self.source = source
+        descriptor = try await Self.onQueue {
+            let descriptor: FileDescriptor
+            do {
+                descriptor = try FileDescriptor.open(source.path, .readOnly)
+            } catch let error as Errno {
+                throw TransferError.sourceUnavailable(source.path, errno: error.rawValue)
+            }
+            do {
+                try Self.compare(descriptor, with: source)
+                return descriptor
+            } catch {
+                try? descriptor.close()
+                throw error
+            }
+        }
+    }
+
+    /// Reads bytes at a position; fewer than `count` only at the end of the file.
+    func read(at position: Int64, count: Int) async throws -> Data {
+        try await Self.onQueue { [descriptor] in
+            var data = Data(count: count)
+            let read = try unsafe data.withUnsafeMutableBytes { buffer in
+                var total = 0
+                while total < count {
+                    let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[total...])
+                    let read = try unsafe descriptor.read(fromAbsoluteOffset: position + Int64(total), into: rest)
+                    guard read > 0 else { break }
+                    total += read
+                }
+                return total
+            }
+            return data.prefix(read)
+        }
+    }
+
+    /// Compares the open file with what it was when the queue looked.
+    func verifyUnchanged() async throws {
+        try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
+    }
+
+    func close() {
+        try? descriptor.close()
+    }
+
+    private static func compare(_ descriptor: FileDescriptor, with source: UploadSource) throws {
+        switch try SourceIdentity(of: descriptor, path: source.path).difference(from: source.identity) {
+        case nil: return
+        case .content(let sentence):
+            throw TransferError(.sourceChanged, .sourceChanged, "\(source.path) changed: \(sentence). Send it anew.")
+        case .fileReplaced:
+            throw TransferError(.sourceChanged, .sourceChanged, "\(source.path) was replaced by another file. Send it anew.")
+        }
+    }
+
+    private static func onQueue<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+        try await withCheckedThrowingContinuation { continuation in
+            queue.async { continuation.resume(with: Result(catching: body)) }
+        }
+    }
+}
