@@ -32,6 +32,9 @@ let package = Package(
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
+        .library(name: "TransportSupport", targets: ["TransportSupport"]),
+        .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransportTUS", targets: ["TransportTUS"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -51,6 +54,24 @@ let package = Package(
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+        .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .systemLibrary(
+            name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
+            providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
+        .target(
+            name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
+            path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
+        .target(
+            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+        .target(name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP", swiftSettings: settings),
+        .testTarget(
+            name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportTUSTests",
+            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

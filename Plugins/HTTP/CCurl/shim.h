@@ -1,0 +1,50 @@
+// Swift can't call variadic functions, so each kind of option and information has a typed function here.
+#ifndef CCURL_SHIM_H
+#define CCURL_SHIM_H
+
+#include <curl/curl.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#if LIBCURL_VERSION_NUM < 0x075700
+#error "libcurl 7.87.0 or later is needed, for CURLOPT_QUICK_EXIT"
+#endif
+
+// libcurl's own typedefs name the buffer a string; it is bytes.
+typedef size_t (*ccurl_data_callback)(char *bytes, size_t size, size_t count, void *context);
+typedef int (*ccurl_progress_callback)(
+    void *context, curl_off_t download_total, curl_off_t downloaded, curl_off_t upload_total, curl_off_t uploaded);
+typedef int (*ccurl_prereq_callback)(void *context, char *remote_ip, char *local_ip, int remote_port, int local_port);
+
+static inline CURLcode ccurl_setopt_long(CURL *easy, CURLoption option, long value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_offset(CURL *easy, CURLoption option, curl_off_t value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_string(CURL *easy, CURLoption option, const char *value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_pointer(CURL *easy, CURLoption option, void *value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_list(CURL *easy, CURLoption option, struct curl_slist *value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_data_callback(CURL *easy, CURLoption option, ccurl_data_callback value) { return curl_easy_setopt(easy, option, value); }
+static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, ccurl_progress_callback value) { return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, value); }
+static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, ccurl_prereq_callback value) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value); }
+
+static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
+static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
+static inline CURLcode ccurl_getinfo_string(CURL *easy, CURLINFO info, char **value) { return curl_easy_getinfo(easy, info, value); }
+static inline CURLcode ccurl_getinfo_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }
+
+static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
+
+// A union, which Swift imports as raw storage.
+static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }
+
+#ifdef __linux__
+// Declared by glibc for _GNU_SOURCE only.
+extern ssize_t preadv2(int descriptor, const struct iovec *vectors, int count, off_t offset, int flags);
+
+/// pread(2), but only what is in the page cache: EAGAIN instead of waiting for a disk, EOPNOTSUPP where the file system can't tell.
+static inline ssize_t ccurl_read_cached(int descriptor, void *bytes, size_t count, off_t offset) {
+    struct iovec vector = {bytes, count};
+    return preadv2(descriptor, &vector, 1, offset, 0x00000008 /* RWF_NOWAIT */);
+}
+#endif
+
+#endif

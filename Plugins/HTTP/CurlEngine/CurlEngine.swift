@@ -1,0 +1,109 @@
+import CCurl
+public import TransferCore
+import TransportSupport
+
+/// Sends HTTP requests over libcurl, many at a time, from one thread of its own.
+///
+/// Connections are kept alive and shared by all requests of one engine. Nothing is repeated, redirected or remembered: that is the caller's
+/// to decide. TLS is 1.2 or later and always verified.
+public final class CurlEngine: Sendable {
+    /// Limits of an engine.
+    public struct Configuration: Sendable {
+        /// How many connections may be open at once; requests beyond that wait.
+        public var maximumConnections = 128
+        /// How long a connection may take to be made, TLS included.
+        public var connectTimeout: Duration = .seconds(30)
+        /// How large a header section may be, in bytes, interim answers included.
+        public var maximumResponseHeaders = 256 * 1024
+        /// How many bytes of a response's body are kept; a longer one is cut off there.
+        public var maximumResponseBody = 64 * 1024
+        /// How many bytes of a request's body are handed to a socket at a time, at most; libcurl takes 16 KiB to 2 MiB.
+        public var uploadBufferSize = 512 * 1024
+        /// How many threads may read files that are not in the page cache.
+        public var readerThreads = 4
+
+        /// Makes the default limits.
+        public init() {}
+    }
+
+    private enum Stage {
+        case idle
+        case running(LoopMailbox)
+        case shutDown
+
+        var mailbox: LoopMailbox? {
+            if case .running(let mailbox) = self { mailbox } else { nil }
+        }
+    }
+
+    private let configuration: Configuration
+    private let stage = Locked(Stage.idle)
+
+    /// Makes an engine. Its thread starts with the first request.
+    public init(configuration: Configuration = Configuration()) {
+        self.configuration = configuration
+    }
+
+    deinit {
+        stage.withLock { $0 }.mailbox?.post(.stop)
+    }
+
+    /// Sends a request and waits for the whole answer.
+    ///
+    /// May be called from any task, any number of times at once. Cancelling the task closes the connection, and returns at once.
+    ///
+    /// - Parameters:
+    ///   - request: What to send.
+    ///   - pacing: Asked before each read of the body how many bytes may be sent now. Called on the engine's thread: must not block.
+    ///   - progress: Told how many bytes of the body the socket took, each time that there are more. Called on the engine's thread: must not
+    ///     block.
+    /// - Throws: A ``CurlEngineError`` if there is no answer, a `TransferError` if the body can't be read or is shorter than it should be, or
+    ///   `CancellationError`.
+    public func perform(
+        _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+    ) async throws -> HTTPResponse {
+        try Task.checkCancellation()
+        try request.validate()
+        let mailbox = try start()
+        let id = mailbox.nextTransferID()
+        let isCancelled = Locked(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let order = TransferOrder(
+                    id: id, request: request, pacing: pacing, progress: progress, isCancelled: isCancelled, continuation: continuation)
+                if !mailbox.post(.start(order)) { continuation.resume(throwing: CurlEngineError.shutDown) }
+            }
+        } onCancel: {
+            isCancelled.withLock { $0 = true }
+            mailbox.post(.cancel(id))
+        }
+    }
+
+    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns when the thread did
+    /// its last work. To be awaited before the process exits. Requests made later are refused.
+    public func shutdown() async {
+        let mailbox = stage.withLock { stage in
+            defer { stage = .shutDown }
+            return stage.mailbox
+        }
+        mailbox?.post(.stop)
+        await mailbox?.waitUntilClosed()
+    }
+
+    private func start() throws(CurlEngineError) -> LoopMailbox {
+        try stage.withLock { stage throws(CurlEngineError) in
+            switch stage {
+            case .running(let mailbox): return mailbox
+            case .shutDown: throw .shutDown
+            case .idle:
+                let mailbox = try CurlLoop.start(configuration)
+                stage = .running(mailbox)
+                return mailbox
+            }
+        }
+    }
+}
+
+extension CurlEngineError {
+    static let shutDown = CurlEngineError(.shutDown, "The HTTP client was shut down.")
+}

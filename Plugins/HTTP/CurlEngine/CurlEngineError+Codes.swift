@@ -1,0 +1,38 @@
+import CCurl
+
+extension CurlEngineError {
+    /// Translates libcurl's code for a failed transfer (libcurl-errors(3)).
+    init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
+        let (kind, message): (Kind, String) =
+            switch code {
+            case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
+                (.hostNotFound, "The server's name can't be resolved.")
+            case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY:
+                (.refused, "The server can't be reached.")
+            case CURLE_OPERATION_TIMEDOUT:
+                (.timedOut, "The connection was not made in time.")
+            case CURLE_PEER_FAILED_VERIFICATION, CURLE_SSL_ISSUER_ERROR, CURLE_SSL_PINNEDPUBKEYNOTMATCH, CURLE_SSL_INVALIDCERTSTATUS:
+                (.tlsNotTrusted, "The server's certificate is not trusted.")
+            case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
+                (.certificateFileUnusable, "The file of trusted certificates can't be used.")
+            case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
+                (.tlsFailed, "No TLS connection could be agreed on with the server.")
+            case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED:
+                (.connectionLost, "The connection broke.")
+            case CURLE_SEND_FAIL_REWIND:
+                (.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+                (.badAnswer, "What the server answered is not valid HTTP.")
+            case CURLE_UNSUPPORTED_PROTOCOL:
+                // Also what libcurl says of HTTP/0.9, that is of an answer without a status line.
+                (.badAnswer, "The server, or its address, does not speak HTTP.")
+            case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
+                (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
+            case CURLE_OUT_OF_MEMORY:
+                (.outOfResources, "This machine is out of memory or descriptors.")
+            default:
+                (.other, "The request failed.")
+            }
+        self.init(kind, message, cause: text, sent: sent)
+    }
+}

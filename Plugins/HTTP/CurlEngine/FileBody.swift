@@ -1,0 +1,136 @@
+import CCurl
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A piece of a file that a reader thread read, or is to read.
+struct FileChunk: Sendable {
+    /// Where the piece begins in the file.
+    var offset: Int64
+    /// Storage that goes back and forth between the threads, so that it is allocated once.
+    var bytes: [UInt8]
+    /// How many bytes of the storage hold the piece.
+    var count = 0
+    /// The system's error, or 0.
+    var errorNumber: CInt = 0
+}
+
+/// Reads a part of a file for libcurl: straight from the page cache, else by way of a reader thread. Confined to the loop's thread.
+final class FileBody {
+    /// What a read came to.
+    enum Read {
+        case bytes(Int)
+        /// A reader thread is at it; ``receive(_:)`` comes next.
+        case later
+        case failed(TransferError)
+    }
+
+    /// Large enough to hide the time from one piece to the next; small enough for many transfers at once.
+    private static let chunkSize = 512 * 1024
+    /// How much of the file the system is asked to read ahead of a piece that was not there.
+    private static let readAheadSize = 8 * 1024 * 1024
+
+    private let file: FileReader
+    private var position: Int64
+    private let end: Int64
+    /// Reads a chunk on a reader thread and sends it back to the loop.
+    private let readElsewhere: (FileChunk) throws(TransferError) -> Void
+    /// The chunk that a reader thread delivered, of which bytes before `position` are used up.
+    private var chunk: FileChunk?
+    private var isReadingElsewhere = false
+    private var canReadCached = true
+
+    init(_ file: FileReader, offset: Int64, length: Int64, readElsewhere: @escaping (FileChunk) throws(TransferError) -> Void) {
+        self.file = file
+        position = offset
+        end = offset + length
+        self.readElsewhere = readElsewhere
+    }
+
+    var remaining: Int64 { end - position }
+
+    /// Fills a buffer that is not larger than what remains, as far as can be done without waiting.
+    func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
+        if let count = unsafe takeFromChunk(into: buffer) { return .bytes(count) }
+        if isReadingElsewhere { return .later }
+        if canReadCached, let result = unsafe readCached(into: buffer) { return result }
+        return startReading()
+    }
+
+    /// Takes what a reader thread read.
+    func receive(_ delivered: FileChunk) {
+        isReadingElsewhere = false
+        chunk = delivered
+    }
+
+    private func takeFromChunk(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
+        guard let chunk, chunk.count > 0 else { return nil }
+        let start = Int(position - chunk.offset)
+        guard start < chunk.count else { return nil }
+        let count = min(buffer.count, chunk.count - start)
+        unsafe chunk.bytes.withUnsafeBytes { bytes in
+            unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
+        }
+        position += Int64(count)
+        return count
+    }
+
+    private func readCached(into buffer: UnsafeMutableRawBufferPointer) -> Read? {
+        #if os(Linux)
+            let count = unsafe ccurl_read_cached(file.descriptor.rawValue, buffer.baseAddress, buffer.count, off_t(position))
+            if count > 0 {
+                position += Int64(count)
+                return .bytes(count)
+            }
+            if count == 0 { return .failed(file.endedEarly(at: position)) }
+            // EAGAIN: not in memory now. Anything else, usually EOPNOTSUPP: this file system can't say.
+            if errno != EAGAIN { canReadCached = false }
+        #else
+            canReadCached = false
+        #endif
+        return nil
+    }
+
+    private func startReading() -> Read {
+        if let chunk {
+            if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
+            if chunk.count == 0, chunk.offset == position { return .failed(file.endedEarly(at: position)) }
+        }
+        var next = chunk ?? FileChunk(offset: position, bytes: [UInt8](repeating: 0, count: Int(min(Int64(Self.chunkSize), remaining))))
+        chunk = nil
+        next.offset = position
+        next.count = 0
+        isReadingElsewhere = true
+        do {
+            try readElsewhere(next)
+        } catch {
+            return .failed(error)
+        }
+        return .later
+    }
+
+    /// Fills a chunk, waiting for the disk. Called on a reader thread.
+    static func fill(_ chunk: FileChunk, from file: FileReader) -> FileChunk {
+        var chunk = chunk
+        let offset = chunk.offset
+        let count = unsafe chunk.bytes.withUnsafeMutableBytes { bytes in
+            while true {
+                let count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, bytes.count, off_t(offset))
+                if count >= 0 || errno != EINTR { return count }
+            }
+        }
+        if count < 0 { chunk.errorNumber = errno }
+        chunk.count = max(0, count)
+        #if os(Linux)
+            // Only advice: a failure changes nothing.
+            _ = posix_fadvise(file.descriptor.rawValue, off_t(offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
+        #endif
+        return chunk
+    }
+}

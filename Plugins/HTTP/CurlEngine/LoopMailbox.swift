@@ -1,0 +1,102 @@
+import CCurl
+import TransferCore
+
+/// What other threads ask of the loop's thread.
+enum LoopCommand: Sendable {
+    case start(TransferOrder)
+    case cancel(TransferOrder.ID)
+    case bodyRead(TransferOrder.ID, FileChunk)
+    case stop
+}
+
+/// One request on its way to the loop.
+struct TransferOrder: Sendable {
+    typealias ID = UInt64
+
+    let id: ID
+    let request: HTTPRequest
+    let pacing: (@Sendable (Int) -> Allowance)?
+    let progress: (@Sendable (Int64) -> Void)?
+    /// Set before the cancellation is posted, which may be before the order itself is.
+    let isCancelled: Locked<Bool>
+    let continuation: CheckedContinuation<HTTPResponse, any Error>
+}
+
+/// The one way from other threads to the loop's thread.
+@safe final class LoopMailbox: Sendable {
+    private struct State {
+        var commands: [LoopCommand] = []
+        var lastID: TransferOrder.ID = 0
+        var isClosed = false
+        var hasEnded = false
+        var closeWaiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state = Locked(State())
+    /// Used by the loop's thread, and here for `curl_multi_wakeup` alone, which any thread may call (its man page), under the lock while the
+    /// mailbox is open: the loop frees the handle after it closed the mailbox.
+    nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+
+    init(multi: UnsafeMutableRawPointer) {
+        unsafe self.multi = unsafe multi
+    }
+
+    func nextTransferID() -> TransferOrder.ID {
+        state.withLock { state in
+            state.lastID += 1
+            return state.lastID
+        }
+    }
+
+    /// Hands a command over and wakes the loop.
+    ///
+    /// - Returns: Whether the loop will see it; false once it has ended.
+    @discardableResult
+    func post(_ command: LoopCommand) -> Bool {
+        state.withLock { state in
+            guard !state.isClosed else { return false }
+            state.commands.append(command)
+            unsafe curl_multi_wakeup(multi)
+            return true
+        }
+    }
+
+    /// Called by the loop's thread alone.
+    func takeCommands() -> [LoopCommand] {
+        state.withLock { state in
+            defer { state.commands = [] }
+            return state.commands
+        }
+    }
+
+    /// Takes no further commands. Called by the loop's thread alone, before it frees what commands refer to.
+    ///
+    /// - Returns: The commands that came too late.
+    func close() -> [LoopCommand] {
+        state.withLock { state in
+            defer { state.commands = [] }
+            state.isClosed = true
+            return state.commands
+        }
+    }
+
+    /// Lets ``waitUntilClosed()`` return; the last act of the loop's thread.
+    func tellClosed() {
+        let waiters = state.withLock { state in
+            defer { state.closeWaiters = [] }
+            state.hasEnded = true
+            return state.closeWaiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    func waitUntilClosed() async {
+        await withCheckedContinuation { continuation in
+            let hasEnded = state.withLock { state in
+                if !state.hasEnded { state.closeWaiters.append(continuation) }
+                return state.hasEnded
+            }
+            if hasEnded { continuation.resume() }
+        }
+    }
+}

@@ -1,0 +1,48 @@
+/// Keeps what the server answers, up to its limits.
+struct ResponseCollector {
+    private let maximumHeaders: Int
+    private let maximumBody: Int
+    private var headerBytes: [UInt8] = []
+    private var totalHeaderBytes = 0
+    private(set) var body: [UInt8] = []
+    private(set) var isBodyTruncated = false
+    /// Whether the empty line that ends the headers arrived. libcurl calls a section that ends in mid-air complete.
+    private(set) var areHeadersComplete = false
+
+    init(maximumHeaders: Int, maximumBody: Int) {
+        self.maximumHeaders = maximumHeaders
+        self.maximumBody = maximumBody
+    }
+
+    /// Takes one header line. libcurl passes those of interim answers and trailers too.
+    ///
+    /// - Returns: Whether it is within the limit.
+    mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+        totalHeaderBytes += line.count
+        guard totalHeaderBytes <= maximumHeaders else { return false }
+        if unsafe line.starts(with: "HTTP/".utf8) {
+            headerBytes.removeAll(keepingCapacity: true)
+            areHeadersComplete = false
+        } else if unsafe line.elementsEqual("\r\n".utf8) || line.elementsEqual("\n".utf8) {
+            areHeadersComplete = true
+        }
+        unsafe headerBytes.append(contentsOf: line)
+        return true
+    }
+
+    /// Takes a piece of the body.
+    ///
+    /// - Returns: Whether there is room for more.
+    mutating func addBody(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        let room = maximumBody - body.count
+        unsafe body.append(contentsOf: bytes.prefix(room))
+        if bytes.count > room { isBodyTruncated = true }
+        return !isBodyTruncated
+    }
+
+    /// The headers of the final answer.
+    var headers: HTTPHeaders {
+        // "\r\n" is one Character.
+        HTTPHeaders(parsing: String(decoding: headerBytes, as: UTF8.self).split(whereSeparator: \.isNewline).dropFirst())
+    }
+}

@@ -1,0 +1,39 @@
+import CurlEngine
+import TransferCore
+
+extension CurlEngineError {
+    /// Whether the request can't have reached the server, so that there is no use in asking it what became of it.
+    var neverArrived: Bool {
+        [.invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable, .shutDown].contains(
+            kind)
+    }
+
+    /// The queue's terms for a request without an answer.
+    func transferError(_ request: TUSRequest, at origin: Origin) -> TransferError {
+        switch kind {
+        case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
+        case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
+        case .timedOut: error(.unreachable, .timedOut, "\(origin) did not take the connection in time.")
+        case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
+        case .tlsNotTrusted:
+            error(
+                .trust, .serverNotTrusted, "The certificate of \(origin) is not trusted; if it is the right one, name its issuer as caFile."
+            )
+        case .certificateFileUnusable:
+            error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
+        case .badAnswer where request == .create || request == .options:
+            error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
+        case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")
+        case .invalidRequest: error(.permanent, .invalidEndpoint, message)
+        case .outOfResources: error(.noSpace, .internalFailure, message)
+        case .outcomeUnknown:
+            error(.transient, .connectionLost, "The connection to \(origin) broke; whether it acted on the last request is not known.")
+        case .shutDown: error(.transient, .connectionLost, message)
+        default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
+        }
+    }
+
+    private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
+        TransferError(failureClass, code, message, cause: cause)
+    }
+}

@@ -1,0 +1,30 @@
+import CurlEngine
+
+extension HTTPHeaders {
+    /// How long the server asks to be left alone (`Retry-After`, RFC 9110, section 10.2.3); nil if it does not say so in a form that is known.
+    ///
+    /// A date is compared with the server's own `Date`, as the clocks of the two machines may differ.
+    func retryAfter(now: Int) -> Duration? {
+        guard let value = self["Retry-After"] else { return nil }
+        if let seconds = UInt32(value) { return .seconds(seconds) }
+        guard let date = secondsSince1970(ofHTTPDate: value) else { return nil }
+        let serverNow = self["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? now
+        return .seconds(Swift.max(0, date - serverNow))
+    }
+}
+
+/// Reads the one form of date that servers must send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+func secondsSince1970(ofHTTPDate text: String) -> Int? {
+    let parts = text.split(whereSeparator: { $0 == " " || $0 == ":" })
+    let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+    guard parts.count == 8, parts[7] == "GMT", let month = months.firstIndex(of: String(parts[2])) else { return nil }
+    let numbers = [1, 3, 4, 5, 6].compactMap { Int(parts[$0]) }
+    guard numbers.count == 5, (1...31).contains(numbers[0]), (1970...9999).contains(numbers[1]),
+        (0...23).contains(numbers[2]), (0...59).contains(numbers[3]), (0...60).contains(numbers[4])
+    else { return nil }
+    // Years that begin in March put the leap day at their end, so that days before a month do not depend on the year.
+    let year = month < 2 ? numbers[1] - 1 : numbers[1]
+    let monthFromMarch = (month + 10) % 12
+    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * monthFromMarch + 2) / 5 + numbers[0] - 719_469
+    return days * 86_400 + numbers[2] * 3_600 + numbers[3] * 60 + numbers[4]
+}

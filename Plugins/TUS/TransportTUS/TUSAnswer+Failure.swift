@@ -1,0 +1,82 @@
+import CurlEngine
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension TUSAnswer {
+    /// The error for an answer that is not what the protocol wants; the class follows the status and the request.
+    ///
+    /// - Parameter versions: What the server speaks, if it had to be asked separately.
+    func failure(versions: String? = nil) -> TransferError {
+        switch status {
+        case 200..<300: unexpectedSuccess
+        case 300..<400:
+            isCreation
+                ? error(.unreachable, .notThisProtocol, "redirects uploads elsewhere; use the address that it redirects to")
+                : error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has")
+        case 401: credentialsRefused
+        case 403: forbidden
+        case 404, 410:
+            isCreation
+                ? error(.unreachable, .notThisProtocol, "has no tus endpoint at this address; check the address")
+                : error(.resumeLost, .uploadGone, "no longer has the upload")
+        case 405, 501:
+            switch request {
+            case .create, .options: error(.unreachable, .notThisProtocol, "does not take uploads at this address; check the address")
+            case .delete: error(.unsupported, .unsupported, "does not remove uploads on request")
+            case .head, .patch: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
+            }
+        case 408, 423, 429: error(.transient, .serverError, "is busy")
+        case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
+        case 412: versionRefused(versions)
+        case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
+        case 500...: error(.transient, .serverError, "failed")
+        default: error(.permanent, .rejected, "refused the upload")
+        }
+    }
+
+    /// The error for a version of the protocol that only one side speaks.
+    private func versionRefused(_ versions: String?) -> TransferError {
+        let spoken = response.headers["Tus-Version"] ?? versions ?? response.headers["Tus-Resumable"]
+        let what = spoken.map { "speaks tus \($0.prefix(100))" } ?? "does not say which version of tus it speaks"
+        return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(TUSServer.version)")
+    }
+
+    private var isCreation: Bool { request == .create || request == .options }
+
+    private var unexpectedSuccess: TransferError {
+        if !isFromTUSServer, response.headers["Tus-Resumable"] != nil { return versionRefused(nil) }
+        if isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
+        if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "answered without saying that it speaks tus") }
+        return error(.protocolViolation, .badAnswer, "did not say how much of the upload it has")
+    }
+
+    private var credentialsRefused: TransferError {
+        if withheldCredentials {
+            return error(
+                .credentials, .credentialsRejected,
+                "keeps its uploads on another origin, which wants credentials; they are given to the endpoint's own origin only")
+        }
+        return error(
+            .credentials, .credentialsRejected,
+            sentCredentials ? "does not accept the credentials" : "wants credentials, and none are named")
+    }
+
+    private var forbidden: TransferError {
+        if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
+        // The same credentials were right before, so it is this file that is not wanted.
+        if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
+        return credentialsRefused
+    }
+
+    private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
+        let cause = "\(request.rawValue) was answered with \(status)" + (words.map { ": \($0)" } ?? "")
+        let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
+        return TransferError(failureClass, code, "The server \(origin) \(what).", cause: cause, retryAfter: wait)
+    }
+}

@@ -1,0 +1,59 @@
+import CurlEngine
+import Foundation
+
+/// What a server answered, and what is needed to judge it.
+struct TUSAnswer {
+    let request: TUSRequest
+    let response: HTTPResponse
+    let origin: Origin
+    let latency: Duration
+    /// The server's own words about a refusal: one short line, or nil when they are a page, or hold something secret.
+    let words: String?
+    /// Whether the request went to another origin than the endpoint's, and therefore without its credentials.
+    var withheldCredentials = false
+    var sentCredentials = false
+    /// Whether the endpoint accepted these same credentials before.
+    var credentialsWereAccepted = false
+
+    init(_ request: TUSRequest, _ response: HTTPResponse, server: TUSServer, secrets: [String], latency: Duration) {
+        self.request = request
+        self.response = response
+        self.latency = latency
+        origin = server.origin
+        words = Self.words(of: response, without: secrets)
+    }
+
+    var status: Int { response.status }
+
+    /// Whether the server did what was asked, in the protocol's own terms. `OPTIONS` is answered by some without a version.
+    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) }
+
+    /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
+    var isFromTUSServer: Bool { response.headers["Tus-Resumable"] == TUSServer.version }
+
+    /// How many bytes the server has, if it said so in a way that makes sense.
+    var offset: Int64? { number("Upload-Offset") }
+
+    /// How long the server takes the upload to be.
+    var length: Int64? { number("Upload-Length") }
+
+    private func number(_ name: String) -> Int64? {
+        guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        return Int64(text)
+    }
+
+    private static func words(of response: HTTPResponse, without secrets: [String]) -> String? {
+        let type = response.headers["Content-Type"]?.lowercased() ?? "text/plain"
+        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else {
+            return nil
+        }
+        let text = String(decoding: response.body, as: UTF8.self)
+        // A server that repeats a header must not get it into a log. A scheme such as "Bearer" is no secret by itself.
+        for secret in secrets {
+            for part in secret.split(separator: " ") where part != "Bearer" && part != "Basic" && text.contains(part) { return nil }
+        }
+        let line = text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+        let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
+        return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
+    }
+}

@@ -1,0 +1,43 @@
+import Foundation
+public import TransferCore
+
+/// The value of `Upload-Metadata` (tus 1.0.0, "Creation"): keys with their values in base64.
+struct UploadMetadata {
+    /// The header's value.
+    let headerValue: String
+
+    /// Names the file, its type, and the transfer, by which an operator finds uploads that nobody finished.
+    ///
+    /// - Throws: A ``TransferError`` that names the key that can't be sent.
+    init(_ attempt: FileAttempt) throws(TransferError) {
+        var values: [String: [UInt8]] = [
+            "filename": attempt.remotePath.lastComponent,
+            "filetype": [UInt8]("application/octet-stream".utf8),
+        ]
+        if attempt.remotePath.bytes != attempt.remotePath.lastComponent { values["relativePath"] = attempt.remotePath.bytes }
+        for (key, value) in attempt.options.metadata {
+            try Self.check(key)
+            values[key] = [UInt8](value.utf8)
+        }
+        values["transferid"] = [UInt8](attempt.transferID.utf8)
+        headerValue = values.sorted { $0.key < $1.key }.map { key, value in
+            value.isEmpty ? key : "\(key) \(Data(value).base64EncodedString())"
+        }.joined(separator: ",")
+    }
+
+    private static func check(_ key: String) throws(TransferError) {
+        guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }) else {
+            throw TransferError(
+                .permanent, .invalidMetadata,
+                "The metadata key \(key.debugDescription) can't be sent over tus; use printable ASCII without spaces and commas.")
+        }
+        guard key != "transferid" else {
+            throw TransferError(.permanent, .invalidMetadata, "The metadata key \"transferid\" is TransferKit's own; use another.")
+        }
+    }
+}
+
+extension TransferError.Code {
+    /// A name in a session's metadata can't be sent.
+    public static let invalidMetadata = Self(rawValue: "invalidMetadata")
+}

@@ -1,0 +1,53 @@
+package import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Runs a function on a thread of its own, which is allowed to block and ends with the function.
+///
+/// SIGPIPE is blocked there, so that a library that writes to a closed socket gets an error instead of ending the process (pthread_sigmask(3)).
+///
+/// - Throws: The system's error if no thread can be made.
+package func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {
+    let context = unsafe Unmanaged.passRetained(ThreadBody(body)).toOpaque()
+    #if canImport(Darwin)
+        var thread: pthread_t?
+    #else
+        var thread = pthread_t()
+    #endif
+    let status = unsafe pthread_create(
+        &thread, nil,
+        { context in
+            #if canImport(Glibc)
+                guard let context = unsafe context else { return nil }
+            #endif
+            let body = unsafe Unmanaged<ThreadBody>.fromOpaque(context).takeRetainedValue()
+            var signals = sigset_t()
+            unsafe sigemptyset(&signals)
+            unsafe sigaddset(&signals, SIGPIPE)
+            unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
+            body.run()
+            return nil
+        }, context)
+    guard status == 0 else {
+        unsafe Unmanaged<ThreadBody>.fromOpaque(context).release()
+        throw Errno(rawValue: status)
+    }
+    #if canImport(Darwin)
+        if let thread = unsafe thread { unsafe pthread_detach(thread) }
+    #else
+        pthread_detach(thread)
+    #endif
+}
+
+/// A function can't go through a C pointer; an object can.
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+
+    init(_ run: @escaping @Sendable () -> Void) {
+        self.run = run
+    }
+}

@@ -1,0 +1,67 @@
+import CurlEngine
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Cancelling ends a request wherever it is, and leaves the others alone. Each server here is silent for ever, so a cancellation that has no
+/// effect makes the test hang rather than pass.
+@Suite(.timeLimit(.minutes(1))) struct CancellationTests {
+    @Test func whileTheServerIsSilent() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { _, _ in [.read(nil), .call { arrival.finish() }, .silence] }
+        let engine = CurlEngine()
+        let task = Task { try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1]))) }
+        for await _ in arrived {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func whilePacingAllowsNothing() async throws {
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        let (asked, asking) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            try await engine.perform(
+                HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1])),
+                pacing: { _ in
+                    asking.finish()
+                    return Allowance(bytes: 0, retryAfter: .seconds(3600))
+                })
+        }
+        for await _ in asked {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func beforeItBegan() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        let task = Task {
+            unsafe withUnsafeCurrentTask { unsafe $0?.cancel() }
+            return try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(server.requests.isEmpty)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func manyAtOnceWhileOthersGoOn() async throws {
+        let server = try ScriptedServer { request, _ in request.path == "/silent" ? [.silence] : [.answer(200)] }
+        let engine = CurlEngine()
+        let tasks = (0..<50).map { _ in Task { try await engine.perform(HTTPRequest(method: "GET", url: server.url("/silent"))) } }
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
+        for task in tasks { task.cancel() }
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
+        for task in tasks {
+            await #expect(throws: CancellationError.self) { try await task.value }
+        }
+        await engine.shutdown()
+        server.stop()
+    }
+}

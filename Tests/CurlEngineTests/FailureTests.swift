@@ -1,0 +1,132 @@
+import CurlEngine
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+/// What comes back when something fails.
+@Suite struct FailureTests {
+    private func failure(of request: HTTPRequest, on engine: CurlEngine = CurlEngine()) async throws -> CurlEngineError {
+        let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(request) }
+        await engine.shutdown()
+        return try #require(error)
+    }
+
+    @Test func aClosedPort() async throws {
+        let server = try ScriptedServer(answers: [])
+        let url = server.url()
+        server.stop()
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: url)).kind == .refused)
+    }
+
+    @Test(arguments: ["", "not a url", "ftp://127.0.0.1/", "http://user:secret@127.0.0.1:1/", "http://127.0.0.1/\r\nX: 1", "http://"])
+    func senselessURLs(url: String) async throws {
+        let error = try await failure(of: HTTPRequest(method: "GET", url: url))
+        #expect(error.kind == .invalidRequest || error.kind == .badAnswer)
+        #expect(!error.description.contains("secret"))
+    }
+
+    @Test(
+        arguments: [
+            ("X-A", "1\r\nX-B: 2"), ("X-A", "1\n2"), ("X-A", "a\u{0}b"), ("X-A\r\nX-B", "1"), ("X A", "1"), ("X:A", "1"), ("", "1"),
+            ("X-Ä", "1"),
+        ])
+    func headersThatWouldSmuggle(name: String, value: String) async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let error = try await failure(of: HTTPRequest(method: "GET", url: server.url(), headers: [name: value]))
+        #expect(error.kind == .invalidRequest)
+        #expect(server.requests.isEmpty)
+        server.stop()
+    }
+
+    @Test(arguments: ["GET / HTTP/1.1\r\nX", "", "GET\n"]) func senselessMethods(method: String) async throws {
+        let error = try await failure(of: HTTPRequest(method: method, url: "http://127.0.0.1:1/"))
+        #expect(error.kind == .invalidRequest)
+    }
+
+    /// Before, inside and after each part of the answer.
+    @Test(
+        arguments: [
+            [ServerStep.close], [.reset], [.raw("HTTP/1.1 20"), .close], [.raw("HTTP/1.1 200 OK\r\nX-"), .close],
+            [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close],
+            [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n"), .reset],
+        ])
+    func cutAnswers(steps: [ServerStep]) async throws {
+        let server = try ScriptedServer { _, _ in [.read(nil)] + steps }
+        let error = try await failure(of: HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1, 2, 3])))
+        #expect([.connectionLost, .badAnswer].contains(error.kind), "\(error)")
+        #expect(error.sent.limit == 3)
+        #expect(server.requests.count == 1)
+        server.stop()
+    }
+
+    @Test(arguments: ["SSH-2.0-OpenSSH_9.2\r\n", "\u{16}\u{3}\u{1}\r\n\r\n"]) func anotherProtocol(greeting: String) async throws {
+        let server = try ScriptedServer { _, _ in [.raw(greeting), .close] }
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: server.url())).kind == .badAnswer)
+        server.stop()
+    }
+
+    @Test func endlessHeaders() async throws {
+        let line = "X-Padding: \(String(repeating: "x", count: 1000))\r\n"
+        let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\n"), .raw(String(repeating: line, count: 400)), .silence] }
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: server.url())).kind == .badAnswer)
+        server.stop()
+    }
+
+    /// libcurl by itself sends the request again here, and the server then acts on it twice.
+    @Test(arguments: ["POST", "PATCH"]) func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String) async throws {
+        let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .close] }
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        let error = try await failure(of: HTTPRequest(method: method, url: server.url(), body: .bytes([1])), on: engine)
+        #expect(error.kind == .outcomeUnknown)
+        #expect(server.requests.count == 2)
+        server.stop()
+    }
+
+    @Test func aRepeatableRequestMayBeSentAgain() async throws {
+        let server = try ScriptedServer { _, number in number == 1 ? [.close] : [.answer(200)] }
+        let engine = CurlEngine()
+        for _ in 0..<2 {
+            #expect(try await engine.perform(HTTPRequest(method: "HEAD", url: server.url())).status == 200)
+        }
+        #expect(server.requests.count == 3)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aFileThatShrinks() async throws {
+        let file = try TemporaryFile(size: 100_000)
+        let source = try file.source
+        let reader = try await FileReader.open(source, on: WorkerThreads(limit: 1))
+        try file.write([1, 2, 3])
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        let error = await #expect(throws: TransferError.self) {
+            try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: source.size)))
+        }
+        #expect(error?.failureClass == .sourceChanged)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func requestsAfterShutdownAreRefused() async throws {
+        let engine = CurlEngine()
+        await engine.shutdown()
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: "http://127.0.0.1:1/"), on: engine).kind == .shutDown)
+    }
+
+    @Test func shutdownEndsWhatIsUnderWay() async throws {
+        let engine = CurlEngine()
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { _, _ in [.call { arrival.finish() }, .silence] }
+        let request = HTTPRequest(method: "GET", url: server.url())
+        let task = Task { try await engine.perform(request) }
+        for await _ in arrived {}
+        await engine.shutdown()
+        let error = await #expect(throws: CurlEngineError.self) { try await task.value }
+        #expect(error?.kind == .shutDown)
+        server.stop()
+    }
+}

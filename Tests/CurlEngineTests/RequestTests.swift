@@ -1,0 +1,157 @@
+import CurlEngine
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportSupport
+
+/// What goes out and what comes back when nothing fails.
+@Suite struct RequestTests {
+    @Test func headersAndBodyArriveAsTheyWereGiven() async throws {
+        let server = try ScriptedServer(answers: [[.answer(201, ["Location": "/files/1"], body: "made")]])
+        let engine = CurlEngine()
+        let response = try await engine.perform(
+            HTTPRequest(method: "POST", url: server.url(), headers: ["X-Name": "a b", "X-Empty": ""], body: .bytes([1, 2, 3])))
+        #expect(response.status == 201)
+        #expect(response.headers["location"] == "/files/1")
+        #expect(response.body == Array("made".utf8))
+        #expect(response.effectiveURL == server.url())
+        #expect(response.sent.taken == 3)
+        let request = try #require(server.requests.first)
+        #expect(request.method == "POST")
+        #expect(request.path == "/files/")
+        #expect(request.headers["x-name"] == "a b")
+        #expect(request.headers["x-empty"] == "")
+        #expect(request.headers["expect"] == nil)
+        #expect(request.headers["content-length"] == "3")
+        #expect(request.body == [1, 2, 3])
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test(arguments: ["GET", "OPTIONS", "DELETE", "HEAD"]) func requestsWithoutBody(method: String) async throws {
+        let server = try ScriptedServer(answers: [[.answer(200, ["Upload-Offset": "7"], body: "text")]])
+        let engine = CurlEngine()
+        let response = try await engine.perform(HTTPRequest(method: method, url: server.url()))
+        #expect(response.headers["Upload-Offset"] == "7")
+        #expect(response.body == Array((method == "HEAD" ? "" : "text").utf8))
+        #expect(server.requests.first?.method == method)
+        #expect(server.requests.first?.headers["content-length"] == nil)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func anEmptyBodySaysThatItIsEmpty() async throws {
+        let server = try ScriptedServer(answers: [[.answer(200)]])
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .bytes([])))
+        #expect(server.requests.first?.headers["content-length"] == "0")
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test(arguments: [(0, 300_000), (1, 299_999), (299_999, 1), (100, 65_536)])
+    func aPartOfAFileArrivesWhole(offset: Int, length: Int) async throws {
+        let file = try TemporaryFile(size: 300_000)
+        let server = try ScriptedServer(answers: [[.answer(204)]])
+        let engine = CurlEngine()
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
+        let progress = Locked<[Int64]>([])
+        let response = try await engine.perform(
+            HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: Int64(offset), length: Int64(length))),
+            progress: { sent in progress.withLock { $0.append(sent) } })
+        #expect(response.sent.taken == Int64(length))
+        #expect(server.requests.first?.body == Array(TemporaryFile.content(size: 300_000)[offset..<offset + length]))
+        let reports = progress.withLock { $0 }
+        #expect(reports == reports.sorted())
+        #expect(reports.last == Int64(length))
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func interimAnswersLeaveNoHeaders() async throws {
+        let server = try ScriptedServer(answers: [
+            [.raw("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"), .answer(200, ["X-Final": "1"])]
+        ])
+        let engine = CurlEngine()
+        let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        #expect(response.headers["X-Early"] == nil)
+        #expect(response.headers["X-Final"] == "1")
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func redirectsAreTheCallersToFollow() async throws {
+        let server = try ScriptedServer(answers: [[.answer(307, ["Location": "/elsewhere"])]])
+        let engine = CurlEngine()
+        let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        #expect(response.status == 307)
+        #expect(server.requests.count == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aLongBodyIsCutOffAtItsLimit() async throws {
+        let server = try ScriptedServer { _, _ in
+            [.raw("HTTP/1.1 413 Scripted\r\n\r\n"), .raw(String(repeating: "x", count: 200_000)), .silence]
+        }
+        let engine = CurlEngine()
+        let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        #expect(response.status == 413)
+        #expect(response.body.count == 64 * 1024)
+        #expect(response.isBodyTruncated)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func connectionsAreUsedAgain() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        for method in ["POST", "HEAD", "PATCH", "PATCH", "DELETE"] {
+            _ = try await engine.perform(
+                HTTPRequest(method: method, url: server.url(), body: ["POST", "PATCH"].contains(method) ? .bytes([1]) : .none))
+        }
+        #expect(server.requests.count == 5)
+        #expect(server.connectionCount == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func pacingDecidesHowMuchIsSent() async throws {
+        let server = try ScriptedServer(answers: [[.answer(204)]])
+        let engine = CurlEngine()
+        let asked = Locked(0)
+        let response = try await engine.perform(
+            HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([UInt8](repeating: 7, count: 1000))),
+            pacing: { limit in
+                asked.withLock { count in
+                    count += 1
+                    // Every second time nothing is allowed for a moment.
+                    return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
+                }
+            })
+        #expect(response.sent.taken == 1000)
+        #expect(asked.withLock { $0 } == 20)
+        #expect(server.requests.first?.body.count == 1000)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aThousandAtOnce() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<1000 {
+                group.addTask {
+                    let body = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 1000)
+                    return try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .bytes(body))).status
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses == Array(repeating: 204, count: 1000))
+        #expect(server.requests.count == 1000)
+        #expect(server.connectionCount <= 128)
+        await engine.shutdown()
+        server.stop()
+    }
+}

@@ -1,0 +1,74 @@
+/// One thing that a ``ScriptedServer`` does with a request.
+package enum ServerStep: Sendable {
+    /// Reads so many bytes of the body, or all of it.
+    case read(Int?)
+    /// Sends an answer with these headers; `Content-Length` is added. Reads the rest of the request's body first.
+    case answer(Int, [String: String] = [:], body: String = "")
+    /// Sends these bytes and nothing else.
+    case raw(String)
+    /// Waits until the client closes the connection or the server is stopped.
+    case silence
+    /// Closes the connection in the usual way, after what was sent arrived.
+    case close
+    /// Resets the connection.
+    case reset
+    /// Calls out to the test.
+    case call(@Sendable () -> Void)
+
+    /// An answer of a tus server, which names its version.
+    package static func tus(_ status: Int, _ headers: [String: String] = [:], body: String = "") -> ServerStep {
+        .answer(status, headers.merging(["Tus-Resumable": "1.0.0"]) { given, _ in given }, body: body)
+    }
+}
+
+/// Does the steps of a script for one request.
+struct StepPlayer {
+    let stream: SocketStream
+    let request: ReceivedRequest
+    /// Told of all of the body that was read, before anything is answered.
+    let recordBody: ([UInt8]) -> Void
+    private var body: [UInt8] = []
+
+    init(stream: SocketStream, request: ReceivedRequest, recordBody: @escaping ([UInt8]) -> Void) {
+        self.stream = stream
+        self.request = request
+        self.recordBody = recordBody
+    }
+
+    /// - Returns: Whether the connection is good for another request.
+    mutating func play(_ steps: [ServerStep]) -> Bool {
+        for step in steps {
+            guard perform(step) else { return false }
+        }
+        return true
+    }
+
+    private mutating func perform(_ step: ServerStep) -> Bool {
+        switch step {
+        case .read(let count):
+            let wanted = (count ?? request.contentLength) - (count == nil ? body.count : 0)
+            let bytes = stream.read(wanted)
+            body += bytes
+            recordBody(body)
+            return bytes.count == wanted
+        case .answer(let status, let headers, let text):
+            if body.count < request.contentLength, !perform(.read(nil)) { return false }
+            let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+            let length = status == 204 ? "" : "Content-Length: \(text.utf8.count)\r\n"
+            return stream.write("HTTP/1.1 \(status) Scripted\r\n\(lines)\(length)\r\n\(request.method == "HEAD" ? "" : text)")
+        case .raw(let text):
+            return stream.write(text)
+        case .silence:
+            stream.waitForEnd()
+            return false
+        case .close:
+            return false
+        case .reset:
+            stream.reset()
+            return false
+        case .call(let body):
+            body()
+            return true
+        }
+    }
+}

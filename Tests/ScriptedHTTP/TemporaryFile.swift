@@ -1,0 +1,44 @@
+package import SystemPackage
+package import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A file for one test, removed with this object.
+package final class TemporaryFile: Sendable {
+    /// Where it is.
+    package let path: FilePath
+
+    /// Makes a file of bytes that tell their position, so that a shift or a mix shows.
+    package init(size: Int) throws {
+        path = FilePath("\(getTemporaryFolder())/transferkit-test-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+        try write(Self.content(size: size))
+    }
+
+    deinit {
+        _ = unsafe path.withPlatformString { unsafe unlink($0) }
+    }
+
+    /// The bytes that ``init(size:)`` writes.
+    package static func content(size: Int) -> [UInt8] {
+        (0..<size).map { UInt8(truncatingIfNeeded: $0 ^ ($0 >> 8) ^ ($0 >> 16)) }
+    }
+
+    /// Replaces the content in place.
+    package func write(_ bytes: [UInt8]) throws {
+        let file = try FileDescriptor.open(path, .writeOnly, options: [.create, .truncate], permissions: .ownerReadWrite)
+        try file.closeAfter { _ = try file.writeAll(bytes) }
+    }
+
+    /// The file as the queue would hand it over now.
+    package var source: UploadSource {
+        get throws { UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)) }
+    }
+}
+
+private func getTemporaryFolder() -> String {
+    unsafe getenv("TMPDIR").map { unsafe String(cString: $0) } ?? "/tmp"
+}

@@ -1,0 +1,164 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// What an attempt does when the `PATCH` fails: asks, notes, and never sends the same offset again unasked.
+@Suite struct InterruptionTests {
+    @Test func aCutIsFollowedByAQuestion() async throws {
+        let upload = try TestUpload(size: 300_000, answers: [[.created], [.read(1000), .reset], [.offset(1000, of: 300_000)]])
+        let error = await upload.failure()
+        #expect(error?.failureClass == .transient)
+        #expect(error?.code == .connectionLost)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        #expect(upload.recorder.checkpoints.last?.confirmed == 1000)
+        #expect(upload.recorder.progress.last?.confirmed == 1000)
+        await upload.end()
+    }
+
+    @Test func afterACutTheNextAttemptGoesOn() async throws {
+        let upload = try TestUpload(
+            size: 300_000,
+            answers: [[.created], [.read(1000), .reset], [.offset(1000)], [.offset(1000)], [.accepted(300_000)]])
+        _ = await upload.failure()
+        let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(receipt.bytes == 300_000)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
+        #expect(upload.server.requests.last?.headers["upload-offset"] == "1000")
+        await upload.end()
+    }
+
+    @Test(arguments: [[ServerStep.close], [.raw("HTTP/1.1 2"), .close], [.raw("HTTP/1.1 204 X\r\nUpload-Off"), .close]])
+    func cutsWithinTheAnswer(steps: [ServerStep]) async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.read(nil)] + steps, [.offset(3)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        #expect(upload.recorder.checkpoints.last?.confirmed == 3)
+        await upload.end()
+    }
+
+    @Test func aServerThatDoesNotAnswerTheQuestionEither() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.read(1), .reset], [.reset]])
+        let error = await upload.failure()
+        #expect(error?.code == .connectionLost)
+        #expect(upload.methods.prefix(3) == ["POST", "PATCH", "HEAD"])
+        #expect(upload.recorder.checkpoints.last?.confirmed == 0)
+        await upload.end()
+    }
+
+    @Test func anUploadThatIsGoneAfterACut() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.read(1), .reset], [.tus(404)]])
+        #expect(await upload.failure()?.failureClass == .resumeLost)
+        await upload.end()
+    }
+
+    @Test func aConflictGoesOnWhereTheServerStands() async throws {
+        let upload = try TestUpload(
+            size: 10, answers: [[.offset(0)], [.tus(409)], [.offset(6)], [.accepted(10)]])
+        _ = try await upload.run(from: upload.checkpoint())
+        #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "PATCH"])
+        #expect(upload.server.requests.last?.headers["upload-offset"] == "6")
+        await upload.end()
+    }
+
+    @Test func aConflictAtTheVeryOffsetIsNotTriedAgain() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.tus(409)], [.offset(0)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
+    @Test func conflictsWithoutEndAreBounded() async throws {
+        let upload = try TestUpload(size: 10) { request, number in
+            request.method == "HEAD" ? [.offset(number % 4 == 0 ? 1 : 2)] : [.tus(409)]
+        }
+        #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .transient)
+        #expect(upload.methods.filter { $0 == "PATCH" }.count == 4)
+        await upload.end()
+    }
+
+    @Test func twoRefusalsAtOneOffsetAreFinal() async throws {
+        let upload = try TestUpload(size: 10) { request, number in
+            request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : [.tus(400, body: "no such thing")]
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        let error = await upload.failure(from: upload.recorder.checkpoints.last)
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.cause?.contains("no such thing") == true)
+        await upload.end()
+    }
+
+    @Test func everyPatchBeginsWhereTheAnswerBeforeItSaid() async throws {
+        let upload = try TestUpload(size: 1000) { request, number in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(number * 10)]
+            default: [.accepted(number * 10)]
+            }
+        }
+        _ = await upload.failure()
+        let requests = upload.server.requests
+        for (index, request) in requests.enumerated() where request.method == "PATCH" && index > 1 {
+            #expect(request.headers["upload-offset"] == "\((index - 1) * 10)")
+        }
+        await upload.end()
+    }
+
+    @Test func cancellingAsksNothing() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let upload = try TestUpload(size: 10) { request, _ in
+            request.method == "POST" ? [.created] : [.read(nil), .call { arrival.finish() }, .silence]
+        }
+        let task = Task { try await upload.run() }
+        for await _ in arrived {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(upload.methods == ["POST", "PATCH"])
+        await upload.end()
+    }
+}
+
+/// Servers that claim what can't be.
+@Suite struct ImplausibleServerTests {
+    @Test(arguments: [11, 1_000_000]) func moreThanTheFileHas(offset: Int) async throws {
+        let patch = try TestUpload(size: 10, answers: [[.created], [.accepted(offset)]])
+        #expect(await patch.failure()?.failureClass == .resumeLost)
+        await patch.end()
+        let head = try TestUpload(size: 10, answers: [[.offset(offset)]])
+        #expect(await head.failure(from: try head.checkpoint())?.failureClass == .resumeLost)
+        await head.end()
+    }
+
+    @Test func anotherLength() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.offset(3, of: 11)]])
+        #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .resumeLost)
+        await upload.end()
+    }
+
+    @Test func moreThanWasSent() async throws {
+        var upload = try TestUpload(size: 10_000, answers: [[.created], [.read(1000), .reset], [.offset(5000)]])
+        let asked = Locked(false)
+        upload.allowance = { _ in
+            asked.withLock { wasAsked in
+                defer { wasAsked = true }
+                return wasAsked ? Allowance(bytes: 0, retryAfter: .seconds(3600)) : Allowance(bytes: 1000)
+            }
+        }
+        #expect(await upload.failure()?.failureClass == .resumeLost)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
+    @Test(arguments: ["", "-1", "x", "1 2", "99999999999999999999"]) func offsetsThatAreNone(offset: String) async throws {
+        let upload = try TestUpload(size: 10, answers: [[.tus(200, ["Upload-Offset": offset])]])
+        #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .protocolViolation)
+        await upload.end()
+    }
+
+    @Test func noAdvance() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(0)], [.offset(0)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        await upload.end()
+    }
+}

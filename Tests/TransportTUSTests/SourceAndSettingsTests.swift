@@ -1,0 +1,164 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportTUS
+
+@Suite struct SourceTests {
+    @Test func aFileThatChangedBeforeItIsOpened() async throws {
+        let upload = try TestUpload(size: 10, answers: [])
+        let source = try upload.file.source
+        try upload.file.write([1, 2, 3])
+        let error = await upload.failure(source: source)
+        #expect(error?.failureClass == .sourceChanged)
+        #expect(error?.message.contains("its size was 10 bytes and is now 3") == true)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
+    @Test func aFileThatChangesWhileItIsSent() async throws {
+        let file = Locked<TemporaryFile?>(nil)
+        let upload = try TestUpload(size: 10) { request, _ in
+            guard request.method == "PATCH" else { return [.created] }
+            return [.read(nil), .call { try? file.withLock { $0 }?.write([UInt8](repeating: 1, count: 11)) }, .accepted(10)]
+        }
+        file.withLock { $0 = upload.file }
+        #expect(await upload.failure()?.failureClass == .sourceChanged)
+        await upload.end()
+    }
+
+    @Test func aFileThatIsGone() async throws {
+        let upload = try TestUpload(size: 10, answers: [])
+        let identity = try upload.file.source.identity
+        let error = await upload.failure(source: UploadSource(path: "/nonexistent/file", identity: identity))
+        #expect(error?.failureClass == .sourceLost)
+        #expect(error?.code == .noSuchFile)
+        await upload.end()
+    }
+}
+
+@Suite struct MetadataTests {
+    private func values(_ header: String?) -> [String: String] {
+        var values: [String: String] = [:]
+        for pair in (header ?? "").split(separator: ",") {
+            let parts = pair.split(separator: " ")
+            values[String(parts[0])] =
+                parts.count > 1 ? Data(base64Encoded: String(parts[1])).map { String(decoding: $0, as: UTF8.self) } : ""
+        }
+        return values
+    }
+
+    @Test func theServerIsToldWhatItGets() async throws {
+        var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
+        upload.remotePath = "folder/näme,\n .bin"
+        upload.metadata = ["project": "Ünicode, with\nbreaks", "empty": ""]
+        _ = try await upload.run()
+        #expect(
+            values(upload.server.requests.first?.headers["upload-metadata"]) == [
+                "filename": "näme,\n .bin", "relativePath": "folder/näme,\n .bin", "filetype": "application/octet-stream",
+                "transferid": "t-1", "project": "Ünicode, with\nbreaks", "empty": "",
+            ])
+        await upload.end()
+    }
+
+    @Test(arguments: ["", "a b", "a,b", "ä", "a\r\nX: 1", "a\u{7F}", "transferid"]) func keysThatCanNotBeSent(key: String) async throws {
+        var upload = try TestUpload(size: 1, answers: [])
+        upload.metadata = [key: "value"]
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .invalidMetadata)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+}
+
+@Suite struct SettingsTests {
+    @Test func headersAreSentWithEachRequest() async throws {
+        var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
+        upload.endpoint.settings = ["header.X-Tenant": "blue"]
+        _ = try await upload.run()
+        #expect(upload.server.requests.map { $0.headers["x-tenant"] } == ["blue", "blue"])
+        await upload.end()
+    }
+
+    @Test(
+        arguments: [
+            "unknown", "header.Authorization", "header.Upload-Offset", "header.tus-resumable", "header.Host", "header.Content-Length",
+            "header.",
+            "header.a b",
+        ])
+    func settingsThatMakeNoSense(key: String) async throws {
+        var upload = try TestUpload(size: 1, answers: [])
+        upload.endpoint.settings = [key: "value"]
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .invalidEndpoint)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
+    @Test(arguments: ["a\r\nX: 1", "a\nb"]) func headerValuesThatWouldSmuggle(value: String) async throws {
+        var upload = try TestUpload(size: 1, answers: [])
+        upload.endpoint.settings = ["header.X-A": value]
+        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+}
+
+@Suite struct CheckAndDiscardTests {
+    @Test func aServerTellsWhatItCanDo() async throws {
+        let upload = try TestUpload(
+            size: 1,
+            answers: [
+                [.answer(204, ["Tus-Version": "1.0.0,0.2.2", "Tus-Extension": "creation, termination", "Tus-Max-Size": "1000"])]
+            ])
+        let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
+        #expect(report.version == "1.0.0")
+        #expect(report.features == ["creation", "termination"])
+        #expect(report.maximumSize == 1000)
+        #expect(upload.server.requests.first?.headers["tus-resumable"] == nil)
+        await upload.end()
+    }
+
+    @Test func whatIsNoTUSServerIsSaidSo() async throws {
+        let upload = try TestUpload(
+            size: 1, answers: [[.answer(200, body: "hello")], [.answer(404)], [.answer(204, ["Tus-Version": "2.0"])]])
+        for expected in [FailureClass.unreachable, .unreachable, .permanent] {
+            let error = await #expect(throws: TransferError.self) {
+                try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
+            }
+            #expect(error?.failureClass == expected)
+        }
+        await upload.end()
+    }
+
+    @Test(arguments: [204, 200, 404, 410]) func whatIsGoneIsRemoved(status: Int) async throws {
+        let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
+        try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        #expect(upload.server.requests.map(\.method) == ["DELETE"])
+        #expect(upload.server.requests.first?.path == "/files/1")
+        await upload.end()
+    }
+
+    @Test(arguments: [
+        (405, FailureClass.unsupported), (501, .unsupported), (500, .transient), (423, .transient), (409, .transient), (401, .credentials),
+    ])
+    func whatCanNotBeRemoved(status: Int, failureClass: FailureClass) async throws {
+        let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
+        let error = await #expect(throws: TransferError.self) {
+            try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(error?.failureClass == failureClass)
+        await upload.end()
+    }
+
+    @Test func whatWasNeverCreatedNeedsNoRequest() async throws {
+        let upload = try TestUpload(size: 1, answers: [])
+        let checkpoint = Checkpoint(data: Data("{}".utf8), confirmed: 0)
+        try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+}

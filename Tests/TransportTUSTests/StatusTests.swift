@@ -1,0 +1,162 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Each status, by the request that it answers.
+@Suite struct StatusTests {
+    struct Case: Sendable, CustomTestStringConvertible {
+        let status: Int
+        let failureClass: FailureClass
+        let code: TransferError.Code
+        var testDescription: String { "\(status)" }
+
+        init(_ status: Int, _ failureClass: FailureClass, _ code: TransferError.Code) {
+            self.status = status
+            self.failureClass = failureClass
+            self.code = code
+        }
+    }
+
+    static let busy: [Case] =
+        [408, 423, 429].map { Case($0, .transient, .serverError) } + [500, 502, 503, 504, 599].map { Case($0, .transient, .serverError) }
+    static let always: [Case] =
+        busy + [
+            Case(401, .credentials, .credentialsRejected), Case(412, .permanent, .unsupportedVersion), Case(507, .remoteFull, .remoteFull),
+        ]
+
+    static let creation: [Case] =
+        always + [
+            Case(204, .unreachable, .notThisProtocol), Case(301, .unreachable, .notThisProtocol), Case(302, .unreachable, .notThisProtocol),
+            Case(303, .unreachable, .notThisProtocol), Case(307, .unreachable, .notThisProtocol), Case(308, .unreachable, .notThisProtocol),
+            Case(400, .permanent, .rejected), Case(403, .credentials, .credentialsRejected), Case(404, .unreachable, .notThisProtocol),
+            Case(405, .unreachable, .notThisProtocol), Case(409, .permanent, .rejected), Case(410, .unreachable, .notThisProtocol),
+            Case(413, .permanent, .tooLarge), Case(415, .permanent, .rejected), Case(501, .unreachable, .notThisProtocol),
+        ]
+
+    @Test(arguments: creation) func answersToPOST(_ expected: Case) async throws {
+        let upload = try TestUpload(size: 10) { request, number in
+            request.method == "OPTIONS" ? [.answer(404)] : [.tus(expected.status)]
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == expected.failureClass)
+        #expect(error?.code == expected.code)
+        #expect(upload.methods.filter { $0 == "POST" }.count == 1)
+        await upload.end()
+    }
+
+    static let head: [Case] =
+        always + [
+            Case(204, .protocolViolation, .badAnswer), Case(302, .protocolViolation, .badAnswer), Case(307, .protocolViolation, .badAnswer),
+            Case(400, .permanent, .rejected), Case(403, .resumeLost, .uploadGone), Case(404, .resumeLost, .uploadGone),
+            Case(405, .permanent, .rejected), Case(410, .resumeLost, .uploadGone), Case(501, .permanent, .rejected),
+        ]
+
+    @Test(arguments: head) func answersToHEAD(_ expected: Case) async throws {
+        let upload = try TestUpload(size: 10) { request, _ in
+            request.method == "OPTIONS" ? [.answer(404)] : [.tus(expected.status)]
+        }
+        let error = await upload.failure(from: try upload.checkpoint())
+        #expect(error?.failureClass == expected.failureClass)
+        #expect(error?.code == expected.code)
+        #expect(upload.methods.filter { $0 != "OPTIONS" } == ["HEAD"])
+        await upload.end()
+    }
+
+    static let patch: [Case] =
+        always + [
+            Case(204, .protocolViolation, .badAnswer), Case(302, .protocolViolation, .badAnswer), Case(400, .transient, .rejected),
+            Case(403, .permanent, .rejected), Case(404, .resumeLost, .uploadGone), Case(405, .permanent, .rejected),
+            Case(409, .transient, .serverError), Case(410, .resumeLost, .uploadGone), Case(413, .permanent, .tooLarge),
+            Case(415, .permanent, .rejected), Case(501, .permanent, .rejected),
+        ]
+
+    /// Whatever the answer to a `PATCH`, the server is asked where it stands, and that is noted.
+    @Test(arguments: patch) func answersToPATCH(_ expected: Case) async throws {
+        let upload = try TestUpload(size: 10) { request, _ in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(4)]
+            case "OPTIONS": [.answer(404)]
+            default: [.tus(expected.status)]
+            }
+        }
+        let isConflict = expected.status == 409
+        let error = await upload.failure()
+        #expect(error?.failureClass == expected.failureClass)
+        #expect(error?.code == expected.code)
+        #expect(upload.recorder.checkpoints.last?.confirmed == 4)
+        let methods = upload.methods.filter { $0 != "OPTIONS" }
+        #expect(methods == ["POST", "PATCH", "HEAD"] + (isConflict ? ["PATCH", "HEAD"] : []))
+        await upload.end()
+    }
+
+    @Test func anHTMLPageIsNoTUSServer() async throws {
+        let page: ServerStep = .answer(200, ["Content-Type": "text/html", "Location": "/login"], body: "<html>Log in</html>")
+        let creation = try TestUpload(size: 10, answers: [[page]])
+        #expect(await creation.failure()?.failureClass == .unreachable)
+        await creation.end()
+        let resume = try TestUpload(size: 10, answers: [[page]])
+        #expect(await resume.failure(from: try resume.checkpoint())?.failureClass == .protocolViolation)
+        await resume.end()
+        // In the middle of an upload.
+        let login = try TestUpload(size: 10, answers: [[.created], [page], [.offset(0)]])
+        #expect(await login.failure()?.failureClass == .protocolViolation)
+        #expect(login.methods == ["POST", "PATCH", "HEAD"])
+        await login.end()
+    }
+
+    @Test func aCreationWithoutLocation() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.tus(201)]])
+        #expect(await upload.failure()?.failureClass == .unreachable)
+        await upload.end()
+    }
+
+    @Test(arguments: ["ftp://127.0.0.1/1", "file:///etc/passwd", "http://"]) func locationsThatAreNone(location: String) async throws {
+        let upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": location])]])
+        #expect(await upload.failure()?.failureClass == .unreachable)
+        await upload.end()
+    }
+
+    @Test func otherVersionsAreNamed() async throws {
+        let named = try TestUpload(size: 10, answers: [[.answer(412, ["Tus-Version": "2.0.0,3.0.0"])]])
+        let error = await named.failure()
+        #expect(error?.code == .unsupportedVersion)
+        #expect(error?.message.contains("2.0.0,3.0.0") == true)
+        #expect(named.methods == ["POST"])
+        await named.end()
+        let asked = try TestUpload(size: 10) { request, _ in
+            request.method == "OPTIONS" ? [.answer(204, ["Tus-Version": "0.2.2"])] : [.answer(412)]
+        }
+        #expect(await asked.failure()?.message.contains("0.2.2") == true)
+        #expect(asked.methods == ["POST", "OPTIONS"])
+        await asked.end()
+        let answered = try TestUpload(size: 10, answers: [[.answer(201, ["Tus-Resumable": "2.0.0", "Location": "/1"])]])
+        #expect(await answered.failure()?.code == .unsupportedVersion)
+        await answered.end()
+    }
+
+    @Test func aServerThatIsNotThere() async throws {
+        let upload = try TestUpload(size: 10, answers: [])
+        upload.server.stop()
+        #expect(await upload.failure()?.failureClass == .unreachable)
+        await upload.end()
+    }
+
+    @Test(
+        arguments: [
+            (["Retry-After": "7"], Duration.seconds(7)), (["Retry-After": "0"], .zero), (["Retry-After": "-5"], nil),
+            (["Retry-After": "soon"], nil),
+            ([:], nil),
+            (["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"], .seconds(30)),
+            (["Retry-After": "Thu, 01 Mar 2012 00:00:10 GMT", "Date": "Wed, 29 Feb 2012 23:59:50 GMT"], .seconds(20)),
+            (["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT"], .zero), (["Retry-After": "Sun, 99 Nov 1994 08:49:37 GMT"], nil),
+        ] as [([String: String], Duration?)])
+    func waitsThatTheServerAsksFor(headers: [String: String], wait: Duration?) async throws {
+        for status in [429, 503] {
+            let upload = try TestUpload(size: 10, answers: [[.tus(status, headers)]])
+            #expect(await upload.failure()?.retryAfter == wait)
+            await upload.end()
+        }
+    }
+}

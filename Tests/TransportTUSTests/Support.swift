@@ -1,0 +1,95 @@
+import Foundation
+import Logging
+import ScriptedHTTP
+import TransferCore
+import TransportTUS
+
+/// Keeps what an attempt reports.
+final class Recorder: Sendable {
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
+
+    func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
+        AttemptReporter(
+            progress: { sent, confirmed in self.state.withLock { $0.progress.append((sent, confirmed)) } },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            allowance: allowance)
+    }
+}
+
+/// Secrets by the name of their environment variable.
+struct FixedCredentials: CredentialProvider {
+    var secrets: [String: String] = [:]
+
+    func secret(for reference: CredentialReference) async throws -> Secret {
+        guard case .environment(let name) = reference.source, let value = secrets[name] else {
+            throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")
+        }
+        return Secret(value)
+    }
+}
+
+/// One file on its way to one scripted server.
+struct TestUpload {
+    let transport = TUSTransport()
+    let file: TemporaryFile
+    let server: ScriptedServer
+    let recorder = Recorder()
+    var endpoint: Endpoint
+    var credentials = FixedCredentials()
+    var metadata: [String: String] = [:]
+    var remotePath = "a.bin"
+    var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
+
+    init(size: Int, _ script: @escaping ScriptedServer.Script) throws {
+        file = try TemporaryFile(size: size)
+        server = try ScriptedServer(script)
+        endpoint = .tus(server.url(), credentials: [])
+    }
+
+    init(size: Int, answers: [[ServerStep]]) throws {
+        try self.init(size: size) { _, number in number < answers.count ? answers[number] : [.silence] }
+    }
+
+    /// Runs one attempt.
+    func run(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: endpoint, source: try source ?? file.source, remotePath: try RemotePath(remotePath),
+            checkpoint: checkpoint, options: AttemptOptions(metadata: metadata), credentials: credentials, logger: Logger(label: "test"))
+        return try await transport.perform(attempt, reporting: recorder.reporter(allowance: allowance))
+    }
+
+    /// Runs one attempt that fails.
+    func failure(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async -> TransferError? {
+        do {
+            _ = try await run(from: checkpoint, source: source)
+            return nil
+        } catch {
+            return error as? TransferError
+        }
+    }
+
+    /// A checkpoint of an upload that the server has at `/files/1`, made as the transport makes it.
+    func checkpoint(confirmed: Int64 = 0) throws -> Checkpoint {
+        Checkpoint(data: try JSONEncoder().encode(["url": server.url("/files/1")]), confirmed: confirmed)
+    }
+
+    var methods: [String] { server.requests.map(\.method) }
+
+    func end() async {
+        await transport.shutdown()
+        server.stop()
+    }
+}
+
+extension ServerStep {
+    static let created = tus(201, ["Location": "/files/1"])
+
+    static func offset(_ offset: Int, of length: Int? = nil) -> ServerStep {
+        tus(200, ["Upload-Offset": "\(offset)"].merging(length.map { ["Upload-Length": "\($0)"] } ?? [:]) { $1 })
+    }
+
+    static func accepted(_ offset: Int) -> ServerStep { tus(204, ["Upload-Offset": "\(offset)"]) }
+}
