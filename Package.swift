@@ -49,7 +49,7 @@ let package = Package(
         .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
         .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
         .target(
-            name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", argumentParser, logging, system],
+            name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
             swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .testTarget(

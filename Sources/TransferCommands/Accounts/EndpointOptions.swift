@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SystemPackage
 import TransferCore
 
@@ -58,7 +59,10 @@ struct EndpointOptions: ParsableArguments {
     func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile {
-            guard case .file(let path) = try file(caFile.path, "--ca-file") else { return settings }
+            let path = try filePath(caFile.path, "--ca-file")
+            guard FileManager.default.isReadableFile(atPath: path) else {
+                throw ValidationError("The file \(path) given to --ca-file can't be read.")
+            }
             settings["caFile"] = path
         }
         for text in header {
@@ -85,10 +89,14 @@ struct EndpointOptions: ParsableArguments {
     }
 
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
+        .file(try filePath(path, option))
+    }
+
+    private func filePath(_ path: FilePath, _ option: String) throws -> String {
         guard !path.isEmpty else { throw ValidationError("\(option) needs the path of a file.") }
         guard let text = String(validating: path.absolute.bytes, as: UTF8.self) else {
             throw ValidationError("The path given to \(option) is not UTF-8, which can't be kept in an account; rename the file.")
         }
-        return .file(text)
+        return text
     }
 }

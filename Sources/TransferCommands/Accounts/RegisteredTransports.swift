@@ -1,4 +1,5 @@
 public import TransferCore
+import TransportTUS
 
 /// A transport that the program has, and how its endpoints are written on the command line.
 public struct RegisteredTransport: Sendable {
@@ -37,7 +38,10 @@ public struct RegisteredTransports: Sendable {
     }
 
     /// What this program comes with.
-    public static let builtIn = RegisteredTransports([])
+    public static let builtIn = RegisteredTransports([
+        RegisteredTransport(
+            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() })
+    ])
 
     /// The schemes that endpoints can have, in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
