@@ -53,6 +53,9 @@ let package = Package(
             swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .testTarget(
+            name: "CommandTests", dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", system],
+            swiftSettings: settings),
+        .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
         .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
         .systemLibrary(
