@@ -8,14 +8,14 @@ struct BarLayout: Sendable {
     private static let maximumBar = 40
 
     func line(_ name: String, _ statistics: SessionStatistics, width: Int) -> String {
-        let fraction = statistics.bytesTotal > 0 ? Double(statistics.bytesDone) / Double(statistics.bytesTotal) : 0
+        let fraction = statistics.bytesTotal > 0 ? Double(statistics.bytesSent) / Double(statistics.bytesTotal) : 0
         var details = [Figures.rate(statistics.rate), Figures.time(statistics.secondsRemaining)]
         if statistics.files > 1 { details.append("\(min(statistics.files, statistics.filesDone + 1))/\(statistics.files)") }
         return compose(name.withoutControlCharacters, fraction: min(1, max(0, fraction)), details: details, width: width)
     }
 
     func total(_ total: RunTotal, rate: Double, width: Int) -> String {
-        let remaining = rate > 0 ? Double(total.bytesTotal - total.bytesDone) / rate : nil
+        let remaining = rate > 0 ? Double(total.bytesTotal - total.bytesSent) / rate : nil
         return compose(
             "total", fraction: total.fraction,
             details: [

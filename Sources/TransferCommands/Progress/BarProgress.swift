@@ -30,7 +30,7 @@ actor BarProgress: ProgressDisplay {
         case .progress(let id, let statistics):
             guard let index = running.firstIndex(where: { $0.id == id }) else { return }
             running[index].statistics = statistics
-            total.update(id, bytes: statistics.bytesDone)
+            total.update(id, bytes: statistics.bytesSent)
         case .completed(let id), .failed(let id, _), .stopped(let id), .removed(let id, _):
             end(id, event.kind)
         case .gap:

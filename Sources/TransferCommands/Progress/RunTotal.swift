@@ -5,19 +5,20 @@ struct RunTotal: Sendable {
     private(set) var sessions = 0
     private(set) var sessionsEnded = 0
     private(set) var bytesTotal: Int64 = 0
-    private(set) var bytesDone: Int64 = 0
-    /// What is done of those that have begun and not ended.
+    /// Taken by the network: a server may confirm nothing before the end of a file, and a person wants to see that it moves.
+    private(set) var bytesSent: Int64 = 0
+    /// What was sent of those that have begun and not ended.
     private var begun: [SessionID: Int64] = [:]
 
     mutating func expect(_ session: SessionStatus) {
         sessions += 1
         bytesTotal += session.statistics.bytesTotal
-        bytesDone += session.statistics.bytesDone
-        if session.statistics.bytesDone > 0 { begun[session.id] = session.statistics.bytesDone }
+        bytesSent += session.statistics.bytesSent
+        if session.statistics.bytesSent > 0 { begun[session.id] = session.statistics.bytesSent }
     }
 
     mutating func update(_ id: SessionID, bytes: Int64) {
-        bytesDone += bytes - begun[id, default: 0]
+        bytesSent += bytes - begun[id, default: 0]
         begun[id] = bytes
     }
 
@@ -28,7 +29,7 @@ struct RunTotal: Sendable {
 
     /// From 0 to 1.
     var fraction: Double {
-        if bytesTotal > 0 { return min(1, max(0, Double(bytesDone) / Double(bytesTotal))) }
+        if bytesTotal > 0 { return min(1, max(0, Double(bytesSent) / Double(bytesTotal))) }
         return sessions > 0 ? min(1, Double(sessionsEnded) / Double(sessions)) : 1
     }
 }
