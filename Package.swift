@@ -26,15 +26,15 @@ let package = Package(
     platforms: [.macOS(.v15)],
     products: [
         .library(name: "TransferCore", targets: ["TransferCore"]),
+        .library(name: "TransportSupport", targets: ["TransportSupport"]),
         .library(name: "TransferKit", targets: ["TransferKit"]),
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
+        .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransportTUS", targets: ["TransportTUS"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
-        .library(name: "TransportSupport", targets: ["TransportSupport"]),
-        .library(name: "CurlEngine", targets: ["CurlEngine"]),
-        .library(name: "TransportTUS", targets: ["TransportTUS"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -45,19 +45,10 @@ let package = Package(
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
         .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
-        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
-        .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
-        .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
-        .target(
-            name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
-            swiftSettings: settings),
-        .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
-        .testTarget(
-            name: "CommandTests", dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", system],
-            swiftSettings: settings),
-        .testTarget(
-            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+
+        // Transports, and what they are made of.
         .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
         .systemLibrary(
             name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
@@ -67,7 +58,23 @@ let package = Package(
         .target(
             name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
-        .target(name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP", swiftSettings: settings),
+
+        // Programs.
+        .target(
+            name: "TransferCommands", dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
+            swiftSettings: settings),
+        .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
+        .target(name: "TUSLoopback", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .executableTarget(name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system], swiftSettings: settings),
+
+        // Tests.
+        .target(
+            name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
+            swiftSettings: settings),
+        .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .testTarget(
+            name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
+            swiftSettings: settings),
         .testTarget(
             name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
@@ -75,6 +82,19 @@ let package = Package(
             name: "TransportTUSTests",
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
+        .testTarget(
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+        .testTarget(
+            name: "InteropTests",
+            dependencies: [
+                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", logging, system,
+            ], exclude: ["Servers"], swiftSettings: settings),
+        .testTarget(
+            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),
+        .testTarget(
+            name: "CommandTests", dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", system],
+            swiftSettings: settings),
+        .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -29,8 +29,15 @@ final class RunningServer: Sendable {
 
     /// Serves, on threads of its own.
     func run() {
+        handler.order.join(Listener.number) { [listener] in listener.isReadable }
         startThread { [self] in
-            while let connection = listener.accept() { serve(connection) }
+            var number = Listener.number + 1
+            while let connection = listener.accept(number: number, order: handler.order) {
+                handler.order.join(number) { connection.isReadable }
+                serve(connection)
+                number += 1
+            }
+            handler.order.leave(Listener.number)
         }
     }
 
@@ -53,7 +60,10 @@ final class RunningServer: Sendable {
             connections.open[ObjectIdentifier(connection)] = connection
             return true
         }
-        guard isServed else { return connection.close() }
+        guard isServed else {
+            connection.close()
+            return handler.order.leave(connection.number)
+        }
         startThread { [self] in
             ConnectionLoop(connection: connection, handler: handler).run()
             connections.withLock { $0.open[ObjectIdentifier(connection)] = nil }

@@ -60,21 +60,23 @@ extension TransferQueue {
         return items
     }
 
-    /// Joins what is stored with what only the running queue knows.
+    /// Joins what is stored with what only the running queue knows. The state is the stored one: the scheduler may already be a step ahead,
+    /// with a decision that is not durable yet.
     private func statuses(_ keys: [SessionKey]) async throws -> [SessionStatus] {
         let records = try await store.sessions(keys)
         let now = configuration.clock.moment
         let indices = Dictionary(uniqueKeysWithValues: scheduler.order.elements.enumerated().map { ($1, $0) })
         return records.compactMap { record in
             // A session may have been removed while the store was read.
-            guard let entry = scheduler.entries[record.key], let index = indices[record.key] else { return nil }
+            guard let index = indices[record.key] else { return nil }
             var status = record.status
             status.index = index
-            status.state = entry.state
-            status.why = scheduler.why(record.key, at: now)
-            if entry.state == .running {
+            switch status.state {
+            case .waiting: status.why = scheduler.why(record.key, at: now)
+            case .running:
                 status.phase = live[record.key]?.phase ?? .connecting
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
+            case .completed, .failed: break
             }
             return status
         }

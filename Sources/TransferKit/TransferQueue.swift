@@ -22,6 +22,7 @@ public actor TransferQueue {
     private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
     private var alarm: Task<Void, Never>?
     private var writer: Task<Void, Never>?
+    /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     private var isShutDown = false
 
@@ -58,6 +59,11 @@ public actor TransferQueue {
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
+    }
+
+    deinit {
+        mailbox.close()
+        alarm?.cancel()
     }
 
     // MARK: The one writer
@@ -137,10 +143,7 @@ public actor TransferQueue {
     // MARK: Runs
 
     private func run(_ key: SessionKey, _ id: SessionID, _ activation: UInt64, _ account: Account) async {
-        defer {
-            runs[activation] = nil
-            setAlarm()
-        }
+        defer { runs[activation] = nil }
         let record: SessionRecord
         do {
             guard let found = try await store.sessions([key]).first else { throw CancellationError() }
@@ -167,7 +170,7 @@ public actor TransferQueue {
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             hub.publish([.progress(id, statistics)], at: clock.date())
         }
-        histories[key] = remembered.isEmpty ? nil : remembered
+        histories[key] = remembered.isEmpty || scheduler.entries[key] == nil ? nil : remembered
         if live[key] === run { live[key] = nil }
     }
 
@@ -193,9 +196,12 @@ public actor TransferQueue {
         hub.finish()
     }
 
-    /// Returns when all that was put into the mailbox until now is durable, and what it tells is true.
-    nonisolated func settle() async {
-        // A tick changes nothing by itself; what the store says of it is of no interest.
-        try? await mailbox.send(.tick)
+    /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what
+    /// it says until the next `await` is true.
+    func settle() async {
+        repeat {
+            // A tick changes nothing by itself; what the store says of it is of no interest.
+            try? await mailbox.send(.tick)
+        } while isCommitting
     }
 }

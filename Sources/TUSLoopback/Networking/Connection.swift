@@ -16,6 +16,8 @@ enum ConnectionFailure: Error, Hashable {
 
 /// A TCP connection. One thread reads, writes and closes it; others may interrupt it.
 final class Connection: Sendable {
+    /// Lower for connections that were accepted earlier.
+    let number: Int
     private let descriptor: CInt
     private let state = Locked(State())
 
@@ -24,7 +26,8 @@ final class Connection: Sendable {
         var isReadingInterrupted = false
     }
 
-    init(descriptor: CInt) {
+    init(descriptor: CInt, number: Int) {
+        self.number = number
         self.descriptor = descriptor
         var enabled: CInt = 1
         let size = socklen_t(MemoryLayout<CInt>.size)
@@ -38,17 +41,41 @@ final class Connection: Sendable {
     /// Whether another thread wants this connection's request to end.
     var isReadingInterrupted: Bool { state.withLock { $0.isReadingInterrupted } }
 
+    /// Whether bytes, or the end, lie there to be read. From any thread.
+    var isReadable: Bool {
+        state.withLock { state in
+            var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            return unsafe state.isOpen && poll(&event, 1, 0) > 0
+        }
+    }
+
     /// Reads what is there into a buffer, waiting for the first byte.
     ///
+    /// - Parameter isInterruptible: Whether ``interruptReading()`` ends the waiting.
     /// - Returns: How many bytes, 0 at the end.
-    func receive(into buffer: inout [UInt8], from start: Int) throws(ConnectionFailure) -> Int {
+    func receive(into buffer: inout [UInt8], isInterruptible: Bool) throws(ConnectionFailure) -> Int {
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { bytes in
-                let free = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[start...])
-                return unsafe recv(descriptor, free.baseAddress, free.count, 0)
+                unsafe recv(descriptor, bytes.baseAddress, bytes.count, CInt(MSG_DONTWAIT))
             }
             if count >= 0 { return count }
-            if errno != EINTR { throw .ended }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN: if !waitUntilReadable(isInterruptible: isInterruptible) { return 0 }
+            default: throw .ended
+            }
+        }
+    }
+
+    /// Waits for bytes or the end; false if the reading was interrupted and nothing came for a while.
+    ///
+    /// The while is for what the other end's system still has to send of a connection that its program already closed.
+    private func waitUntilReadable(isInterruptible: Bool) -> Bool {
+        while true {
+            var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+            let isInterrupted = isInterruptible && isReadingInterrupted
+            if unsafe poll(&event, 1, isInterruptible ? 100 : -1) > 0 { return true }
+            if isInterrupted { return false }
         }
     }
 
@@ -82,10 +109,9 @@ final class Connection: Sendable {
         shutDown(CInt(SHUT_WR))
     }
 
-    /// Makes the reading thread see the end once it has read what is there. From any thread.
+    /// Makes the reading thread see the end once it has read what is there and a tenth of a second passes without more. From any thread.
     func interruptReading() {
         state.withLock { $0.isReadingInterrupted = true }
-        shutDown(CInt(SHUT_RD))
     }
 
     /// Makes the owning thread see the end at once. From any thread.

@@ -7,17 +7,19 @@ struct ConnectionLoop {
     private static let drainedSize: Int64 = 1024 * 1024
 
     func run() {
-        let reader = RequestReader(connection)
+        let reader = RequestReader(connection, handler.order)
         do {
             while let head = try reader.nextHead() {
                 let body = try RequestBody(of: head, from: reader)
                 guard let response = handler.answer(head, body, on: connection) else { break }
+                handler.order.set(.handling, for: connection.number)
                 guard try send(response, to: head, body) else { break }
             }
         } catch .malformed(let reason) {
             try? connection.send(Response(400, body: reason + "\n").encoded(forHead: false, closing: true))
         } catch {}
         connection.close()
+        handler.order.leave(connection.number)
     }
 
     /// Sends an answer and throws away what is left of the body.

@@ -65,23 +65,35 @@ final class Listener: Sendable {
         return UInt16(bigEndian: address.sin_port)
     }
 
+    /// Whether a connection waits to be accepted.
+    var isReadable: Bool {
+        var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return unsafe poll(&event, 1, 0) > 0
+    }
+
+    /// The listener's place among the connections in ``ArrivalOrder``.
+    static let number = 0
+
     /// Waits for the next connection, on a thread of the caller's.
     ///
+    /// - Parameter number: The connection's.
     /// - Returns: nil once ``stop()`` was called.
-    func accept() -> Connection? {
+    func accept(number: Int, order: ArrivalOrder) -> Connection? {
         while true {
+            order.set(.waiting, for: Self.number)
             var events = [
                 pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0),
                 pollfd(fd: wakeUp.readEnd.rawValue, events: Int16(POLLIN), revents: 0),
             ]
             guard unsafe poll(&events, nfds_t(events.count), -1) > 0 else { continue }
+            order.set(.reading, for: Self.number)
             guard events[1].revents == 0 else { return nil }
             #if canImport(Glibc)
                 let accepted = Glibc.accept(descriptor, nil, nil)
             #else
                 let accepted = Darwin.accept(descriptor, nil, nil)
             #endif
-            if accepted >= 0 { return Connection(descriptor: accepted) }
+            if accepted >= 0 { return Connection(descriptor: accepted, number: number) }
         }
     }
 

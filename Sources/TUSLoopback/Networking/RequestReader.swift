@@ -1,20 +1,25 @@
 /// Reads requests from a connection through one buffer. Belongs to the connection's thread.
 final class RequestReader {
     let connection: Connection
+    private let order: ArrivalOrder
     private var buffer = [UInt8](repeating: 0, count: 256 * 1024)
     private var unread = 0..<0
+    private var isReadingHead = false
 
     /// More than any client of tus sends; a request with more is no request.
     private static let maximumHeadSize = 64 * 1024
 
-    init(_ connection: Connection) {
+    init(_ connection: Connection, _ order: ArrivalOrder) {
         self.connection = connection
+        self.order = order
     }
 
     /// Reads the next request's head.
     ///
     /// - Returns: nil if the connection ended before its first byte.
     func nextHead() throws(ConnectionFailure) -> RequestHead? {
+        isReadingHead = true
+        defer { isReadingHead = false }
         if unread.isEmpty {
             guard try fill() else { return nil }
         }
@@ -64,7 +69,9 @@ final class RequestReader {
 
     /// Waits for bytes; false at the end of the connection.
     private func fill() throws(ConnectionFailure) -> Bool {
-        let count = try connection.receive(into: &buffer, from: 0)
+        if isReadingHead { order.set(.waiting, for: connection.number) }
+        let count = try connection.receive(into: &buffer, isInterruptible: !isReadingHead)
+        if isReadingHead { order.set(.reading, for: connection.number) }
         unread = 0..<count
         return count > 0
     }

@@ -5,9 +5,6 @@ import TransferCore
 extension RequestHandler {
     /// PATCH: appends bytes at the offset where the upload is (tus 1.0.0, "PATCH").
     func extend(_ upload: Upload, _ head: RequestHead, _ body: RequestBody, _ connection: Connection) -> Response? {
-        upload.acquire(for: connection)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410) }
         let offset = head["Upload-Offset"].flatMap { Int64(digits: $0) }
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?

@@ -9,6 +9,8 @@ extension RequestHandler {
         if let maximum = options.maximumSize, length > maximum {
             return Response(413, [("Tus-Max-Size", String(maximum))], body: "The upload is larger than \(maximum) bytes.\n")
         }
+        // Nobody else knows the upload, so there is no order to keep.
+        order.set(.handling, for: connection.number)
         let header = head["Upload-Metadata"]
         guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
             return Response(400, body: "Upload-Metadata has to be pairs of a key and a base64 value, separated by commas.\n")

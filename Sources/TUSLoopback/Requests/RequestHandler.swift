@@ -12,6 +12,7 @@ final class RequestHandler: Sendable {
     let options: LoopbackOptions
     let faults: FaultScript
     let recorder: StatisticsRecorder
+    let order = ArrivalOrder()
     /// `http://127.0.0.1:port`.
     let origin: String
 
@@ -54,12 +55,23 @@ final class RequestHandler: Sendable {
         case .terminated: return Response(410, noStore, body: "The upload was terminated.\n")
         case .found(let upload):
             switch head.method {
-            case "HEAD": return tell(upload, connection)
-            case "PATCH": return extend(upload, head, body, connection)
-            case "DELETE": return terminate(upload, connection)
+            case "HEAD": return hold(upload, connection) { tell(upload) }
+            case "PATCH": return hold(upload, connection, bringsContent: true) { extend(upload, head, body, connection) }
+            case "DELETE": return hold(upload, connection) { terminate(upload) }
             default: return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
             }
         }
+    }
+
+    /// Does something while no other connection touches the upload.
+    private func hold(_ upload: Upload, _ connection: Connection, bringsContent: Bool = false, _ body: () -> Response?) -> Response? {
+        order.settle(connection.number, bringsContent: bringsContent)
+        upload.acquire(for: connection)
+        defer { upload.release() }
+        order.set(.handling, for: connection.number)
+        // It may have been terminated meanwhile.
+        guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
+        return body()
     }
 
     let noStore = [("Cache-Control", "no-store")]
@@ -78,10 +90,7 @@ final class RequestHandler: Sendable {
         return Response(200, [("Content-Type", "application/json")] + noStore, body: String(decoding: data, as: UTF8.self) + "\n")
     }
 
-    private func tell(_ upload: Upload, _ connection: Connection) -> Response {
-        upload.acquire(for: connection)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
+    private func tell(_ upload: Upload) -> Response {
         let offset = upload.offset
         recorder.answered(200, to: recorder.begin("HEAD", offset: offset, for: upload))
         var headers = noStore + [("Upload-Offset", String(offset)), ("Upload-Length", String(upload.record.length))]
@@ -89,10 +98,7 @@ final class RequestHandler: Sendable {
         return Response(200, headers)
     }
 
-    private func terminate(_ upload: Upload, _ connection: Connection) -> Response {
-        upload.acquire(for: connection)
-        defer { upload.release() }
-        guard case .found = store.lookUp(upload.id) else { return Response(410) }
+    private func terminate(_ upload: Upload) -> Response {
         let entry = recorder.begin("DELETE", offset: nil, for: upload)
         let response: Response
         do {

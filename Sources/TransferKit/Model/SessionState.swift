@@ -35,6 +35,8 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     case retry(at: Date)
     /// Another session is before it.
     case order(behind: SessionID)
+    /// All slots are in use, at least one by a session that was removed and is about to end.
+    case queueLimit
 
     /// A sentence for people.
     public var description: String {
@@ -44,6 +46,7 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
         case .accountBlocked(let error): "The account is blocked. \(error.message)"
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
         case .order(let id): "It is behind session \(id)."
+        case .queueLimit: "A removed session still uses the slot, for a moment."
         }
     }
 }

@@ -2,8 +2,6 @@ import TransferCore
 
 /// The events that one subscriber has yet to take.
 final class EventBuffer: Sendable {
-    private static let capacity = 4_096
-
     private struct State {
         var events: [QueueEvent] = []
         var head = 0
@@ -18,7 +16,7 @@ final class EventBuffer: Sendable {
             guard head < events.count else { return nil }
             defer {
                 head += 1
-                if head == events.count || head > EventBuffer.capacity {
+                if head == events.count || head > 1_024 {
                     events.removeFirst(head)
                     head = 0
                 }
@@ -28,6 +26,11 @@ final class EventBuffer: Sendable {
     }
 
     private let state = Locked(State())
+    private let capacity: Int
+
+    init(capacity: Int) {
+        self.capacity = capacity
+    }
 
     func push(_ event: QueueEvent) {
         let waiter: CheckedContinuation<QueueEvent?, Never>? = state.withLock { state in
@@ -42,13 +45,13 @@ final class EventBuffer: Sendable {
                     state.events[last].session == event.session
                 {
                     state.events[last] = event
-                } else if state.count < Self.capacity {
+                } else if state.count < capacity {
                     state.events.append(event)
                 }
                 return nil
             }
             // Room for the gap and the event after it.
-            guard state.count < Self.capacity - 1 else {
+            guard state.count < capacity - 1 else {
                 if state.missedFrom == nil { state.missedFrom = event.revision }
                 return nil
             }

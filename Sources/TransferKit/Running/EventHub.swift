@@ -1,8 +1,8 @@
-import Foundation
+package import Foundation
 import TransferCore
 
 /// Numbers events and hands them to any number of subscribers, each with a bounded buffer of its own: a slow one never slows the queue.
-final class EventHub: Sendable {
+package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?
     }
@@ -14,9 +14,15 @@ final class EventHub: Sendable {
     }
 
     private let state = Locked(State())
+    private let capacity: Int
 
-    func subscribe() -> QueueEvents {
-        let buffer = EventBuffer()
+    /// - Parameter capacity: How many events are kept for a subscriber that does not take them.
+    package init(capacity: Int = 4_096) {
+        self.capacity = capacity
+    }
+
+    package func subscribe() -> QueueEvents {
+        let buffer = EventBuffer(capacity: capacity)
         let isFinished = state.withLock { state in
             if !state.isFinished { state.subscribers.append(Subscriber(buffer: buffer)) }
             return state.isFinished
@@ -25,7 +31,7 @@ final class EventHub: Sendable {
         return QueueEvents(buffer: buffer)
     }
 
-    func publish(_ kinds: [QueueEvent.Kind], at time: Date) {
+    package func publish(_ kinds: [QueueEvent.Kind], at time: Date) {
         guard !kinds.isEmpty else { return }
         state.withLock { state in
             state.subscribers.removeAll { $0.buffer == nil }
@@ -40,7 +46,7 @@ final class EventHub: Sendable {
         }
     }
 
-    func finish() {
+    package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
             defer { state.subscribers = [] }

@@ -58,7 +58,7 @@ struct FileRunner {
                 let receipt = try await attempt(at: endpoint)
                 endpoints.succeeded()
                 context.post(.file(position: file.position, .completed(receipt)))
-                context.live.finish(isCompleted: true)
+                context.live.finish(position: file.position, isCompleted: true)
                 return .completed
             } catch let thrown as TransferError {
                 error = thrown
@@ -94,6 +94,7 @@ struct FileRunner {
             history.hasRestarted = true
             history.hasCheckpoint = false
             file.generation += 1
+            context.live.restart(position: file.position)
             try await context.tell(.file(position: file.position, .restarted(generation: file.generation, error)))
             return nil
         case .nextEndpoint:
@@ -122,13 +123,12 @@ struct FileRunner {
         if identity.size != file.size { context.post(.file(position: file.position, .size(identity.size))) }
 
         let start = stored?.checkpoint.confirmed ?? 0
-        let active = ActiveFile(position: file.position, size: identity.size, start: start)
         let attempt = FileAttempt(
             transferID: "\(context.id)-\(file.position)-\(file.generation)", number: history.failures + 1, endpoint: endpoint,
             source: UploadSource(path: path, identity: identity), remotePath: try RemotePath(bytes: file.destination),
             checkpoint: stored?.checkpoint, options: AttemptOptions(metadata: context.options.metadata), credentials: context.credentials,
             logger: context.logger)
-        context.live.begin(active, knownSize: file.size, counted: start)
+        let active = context.live.begin(position: file.position, size: identity.size, knownSize: file.size, stored: start)
         file.size = identity.size
         defer {
             history.hasCheckpoint = active.confirmed > 0
@@ -146,7 +146,6 @@ struct FileRunner {
             return receipt
         } catch {
             context.live.end(active, confirmed: active.confirmed)
-            if (error as? TransferError)?.failureClass == .resumeLost { context.live.forget(bytes: active.confirmed) }
             throw error
         }
     }

@@ -5,6 +5,8 @@ final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
         var active: [Int64: ActiveFile] = [:]
+        /// How much of each file that was attempted in this run is part of the base at present.
+        var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
         /// What was confirmed before this run.
         var bytesAtStart: Int64
@@ -24,33 +26,44 @@ final class LiveRun: Sendable {
 
     var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
-    /// An attempt begins; what earlier ones had confirmed of the file was counted in the base until now.
-    func begin(_ file: ActiveFile, knownSize: Int64, counted: Int64) {
+    /// An attempt begins.
+    ///
+    /// - Parameter stored: What the file's checkpoint vouches for. An earlier attempt may have told of more, and figures never go back.
+    func begin(position: Int64, size: Int64, knownSize: Int64, stored: Int64) -> ActiveFile {
         state.withLock {
-            $0.base.bytesTotal += file.size - knownSize
+            let counted = $0.counted[position] ?? stored
+            let file = ActiveFile(position: position, size: size, start: max(counted, stored))
+            $0.base.bytesTotal += size - knownSize
             $0.base.bytesDone -= counted
-            $0.active[file.position] = file
+            $0.counted[position] = 0
+            $0.active[position] = file
+            return file
         }
     }
 
-    /// An attempt ended: completed, or with so many bytes confirmed.
+    /// An attempt ended with so many bytes confirmed.
     func end(_ file: ActiveFile, confirmed: Int64) {
         state.withLock {
             $0.active[file.position] = nil
             $0.base.bytesDone += confirmed
+            $0.counted[file.position] = confirmed
         }
     }
 
     /// A file is finished, in one way or the other.
-    func finish(isCompleted: Bool) {
+    func finish(position: Int64, isCompleted: Bool) {
         state.withLock {
+            $0.counted[position] = nil
             if isCompleted { $0.base.filesDone += 1 } else { $0.base.filesFailed += 1 }
         }
     }
 
-    /// Takes what an abandoned life of a file had confirmed out of the figures.
-    func forget(bytes: Int64) {
-        state.withLock { $0.base.bytesDone -= bytes }
+    /// A file begins anew at byte 0: what its abandoned life had confirmed is taken out of the figures.
+    func restart(position: Int64) {
+        state.withLock {
+            $0.base.bytesDone -= $0.counted[position] ?? 0
+            $0.counted[position] = 0
+        }
     }
 
     func sample(at uptime: Duration) -> SessionStatistics {

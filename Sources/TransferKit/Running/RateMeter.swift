@@ -2,6 +2,8 @@ import Foundation
 
 /// The recent rate of a transfer: an exponentially weighted moving average over about the last three seconds.
 package struct RateMeter: Sendable {
+    package init() {}
+
     private static let timeConstant = 3.0
     private var last: (bytes: Int64, uptime: Duration)?
     private var smoothed: Double?

@@ -82,7 +82,7 @@ struct SessionRunner: Sendable {
 
     private func giveUp(_ file: PendingFile, _ error: TransferError) {
         context.post(.file(position: file.position, .failed(error)))
-        context.live.finish(isCompleted: false)
+        context.live.finish(position: file.position, isCompleted: false)
     }
 
     /// A session of one file fails with that file's own error; a larger one says how many failed, and why the first did.

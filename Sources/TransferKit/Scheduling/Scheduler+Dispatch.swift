@@ -69,8 +69,8 @@ extension Scheduler {
             }
         }
         if let retryAt = entry.retryAt, retryAt.uptime > now.uptime { return .retry(at: retryAt.date) }
-        let blocker = flags.running.compactMap { entries[$0] }.max { $0.rank < $1.rank }
-        return blocker.map { .order(behind: $0.id) }
+        if let blocker = flags.running.compactMap({ entries[$0] }).max(by: { $0.rank < $1.rank }) { return .order(behind: blocker.id) }
+        return slotsInUse >= sessionLimit ? .queueLimit : nil
     }
 
     /// When the next session is due that waits for a time.

@@ -5,6 +5,12 @@ package struct Transaction: Sendable {
     package var events: [QueueEvent.Kind] = []
     package var actions: [Action] = []
 
+    package init(writes: [StoreWrite] = [], events: [QueueEvent.Kind] = [], actions: [Action] = []) {
+        self.writes = writes
+        self.events = events
+        self.actions = actions
+    }
+
     /// Something to do outside the scheduler.
     package enum Action: Sendable, Equatable {
         case run(SessionKey, SessionID, activation: UInt64, Account)

@@ -36,11 +36,12 @@ extension QueueStore {
         }
     }
 
-    /// All accounts, and what the scheduler needs of all sessions, in order.
+    /// All accounts, and what the scheduler needs of all sessions, in order. Whatever ran when the last owner ended is marked as interrupted.
     package func loadScheduler() async throws -> (
         accounts: [(key: AccountKey, account: Account, block: AccountBlock?)], sessions: [(SessionKey, Scheduler.Entry)]
     ) {
-        try await read { db in
+        try await recoverInterrupted()
+        return try await read { db in
             var accounts: [(key: AccountKey, account: Account, block: AccountBlock?)] = []
             for row in try Row.fetchAll(db, sql: "SELECT key, definition, block FROM account ORDER BY key") {
                 accounts.append(
@@ -52,17 +53,17 @@ extension QueueStore {
                 guard let id = SessionID(data: row[1]), let state = SessionState(rawValue: row[4]) else {
                     throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(row[0] as Int64) has no valid ID or state")
                 }
-                // Whatever ran when the last owner ended goes first.
-                let wasRunning = state == .running
-                sessions.append(
-                    (
-                        row[0],
-                        Scheduler.Entry(
-                            id: id, rank: row[2], account: row[3], state: wasRunning ? .waiting : state,
-                            isInterrupted: wasRunning || row[5])
-                    ))
+                sessions.append((row[0], Scheduler.Entry(id: id, rank: row[2], account: row[3], state: state, isInterrupted: row[5])))
             }
             return (accounts, sessions)
+        }
+    }
+
+    private func recoverInterrupted() async throws {
+        do {
+            try await pool.write { try $0.execute(sql: "UPDATE session SET state = 'waiting', interrupted = 1 WHERE state = 'running'") }
+        } catch {
+            throw Self.storageError(error, folder: folder)
         }
     }
 

@@ -26,7 +26,7 @@ package final class QueueStore: Sendable {
 
     private init(folder: FilePath, lock: OwnerLock) throws {
         let path = folder.appending("queue.sqlite")
-        try StorageFolder.refuseNewerVersion(path)
+        try StorageFolder.inspect(path)
         var configuration = Configuration()
         configuration.label = "transferkit"
         configuration.maximumReaderCount = 2
@@ -46,7 +46,9 @@ package final class QueueStore: Sendable {
     /// Closes the database and lets the folder go.
     @concurrent
     package func close() async {
-        // A failure leaves the log to the next opener, which is how a killed process leaves it too.
+        // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
+        // can't move the log into the database.
+        _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
         try? pool.close()
         lock.release()
     }

@@ -33,13 +33,28 @@ enum StorageFolder {
     }
 
     /// Looks into the database file's header (sqlite.org/fileformat.html, section 1.3) before SQLite may change anything.
-    static func refuseNewerVersion(_ path: FilePath) throws(QueueError) {
-        guard let descriptor = try? FileDescriptor.open(path, .readOnly) else { return }
+    ///
+    /// SQLite takes a file that is shorter than a page for an empty database, so that a truncated store would seem to be a new one.
+    static func inspect(_ path: FilePath) throws(QueueError) {
+        guard let descriptor = try? FileDescriptor.open(path, .readOnly, options: [.closeOnExec]) else { return }
         defer { try? descriptor.close() }
         var header = [UInt8](repeating: 0, count: 100)
-        guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }), count == 100 else { return }
-        let version = header[60..<64].reduce(Int32(0)) { $0 << 8 | Int32($1) }
+        guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }), count > 0 else { return }
+        guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
+            throw QueueError(
+                .storageDamaged,
+                "The store \(path) is damaged: it does not begin as a database does. Restore it from a backup, or move it away.")
+        }
+        let version = integer(header[60..<64])
+        let application = integer(header[68..<72])
+        guard application == 0 || application == Migrations.applicationID else {
+            throw QueueError(.storageUnavailable, "\(path) is the database of another program. Use another folder.")
+        }
         guard version <= Migrations.version else { throw tooNew(path, version) }
+    }
+
+    private static func integer(_ bytes: ArraySlice<UInt8>) -> Int32 {
+        bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
     static func tooNew(_ path: FilePath, _ version: Int32) -> QueueError {

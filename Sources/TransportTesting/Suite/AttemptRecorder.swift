@@ -1,0 +1,56 @@
+import TransferCore
+
+/// The reporter of an attempt: notes what is reported, and holds the attempt back by its allowance.
+final class AttemptRecorder: Sendable {
+    struct Progress: Sendable {
+        let sent: Int64
+        let confirmed: Int64
+    }
+
+    private struct State {
+        var progress: [Progress] = []
+        var checkpoints: [Checkpoint] = []
+        /// How many bytes may yet be moved; nil for any number.
+        var allowance: Int?
+    }
+
+    /// Opens when the attempt asks for more than it is allowed: a moment at which it surely runs.
+    let exhausted = Latch()
+    private let state: Locked<State>
+    private let onSave: @Sendable (Checkpoint) async throws -> Void
+
+    /// - Parameters:
+    ///   - allowance: How many bytes the attempt may move until ``allowAll()``; nil for any number.
+    ///   - onSave: Called with each checkpoint, before it counts as saved.
+    init(allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
+        state = Locked(State(allowance: allowance))
+        self.onSave = onSave
+    }
+
+    var progress: [Progress] { state.withLock { $0.progress } }
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+
+    func allowAll() {
+        state.withLock { $0.allowance = nil }
+    }
+
+    var reporter: AttemptReporter {
+        AttemptReporter(
+            progress: { sent, confirmed in self.state.withLock { $0.progress.append(Progress(sent: sent, confirmed: confirmed)) } },
+            checkpoint: { checkpoint in
+                try await self.onSave(checkpoint)
+                self.state.withLock { $0.checkpoints.append(checkpoint) }
+            },
+            allowance: { self.allowance(upTo: $0) })
+    }
+
+    private func allowance(upTo limit: Int) -> Allowance {
+        let bytes = state.withLock { state in
+            let bytes = min(limit, state.allowance ?? limit)
+            state.allowance = state.allowance.map { $0 - bytes }
+            return bytes
+        }
+        if bytes == 0, limit > 0 { exhausted.open() }
+        return Allowance(bytes: bytes, retryAfter: .milliseconds(10))
+    }
+}

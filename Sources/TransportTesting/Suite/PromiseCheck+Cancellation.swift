@@ -1,0 +1,29 @@
+import TransferCore
+
+extension PromiseCheck {
+    func cancellationEnds() async throws {
+        let (source, _) = try makeSource(Self.largeSize)
+        let recorder = AttemptRecorder(allowance: 100_000)
+        let held = start(source, as: try makePath(), recorder)
+        try await held.isHeld(by: recorder, within: deadline, of: self)
+        held.task.cancel()
+        try await requireCancelled(held, "Cancelled half-way")
+
+        let early = start(source, as: try makePath(), AttemptRecorder(allowance: 0))
+        early.task.cancel()
+        try await requireCancelled(early, "Cancelled at its start")
+    }
+
+    private func requireCancelled(_ attempt: RunningAttempt, _ situation: String) async throws {
+        do {
+            _ = try await attempt.value(within: deadline, of: self)
+        } catch is CancellationError {
+            return
+        } catch let violation as TransportPromise.Violation {
+            throw violation
+        } catch {
+            throw violation("\(situation), the attempt threw \(type(of: error)): \(error)")
+        }
+        throw violation("\(situation), the attempt returned a receipt.")
+    }
+}

@@ -1,0 +1,61 @@
+import Foundation
+import TransferCore
+
+extension PromiseCheck {
+    func resumesAfterCut() async throws {
+        // One after a first byte, one inside and one at a limit of common buffers, one before the last byte, one that loses only the answer.
+        for cut in [1, 100_000, 1024 * 1024, Self.largeSize - 1, Self.largeSize] {
+            let (source, content) = try makeSource(Self.largeSize)
+            let path = try makePath()
+            let recorder = AttemptRecorder()
+            try await fixture.cut(afterBytes: Int64(cut))
+            _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
+            try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
+        }
+    }
+
+    func resumesAfterCancellation() async throws {
+        for allowed in [1, 1_500_000] {
+            let (source, content) = try makeSource(Self.largeSize)
+            let path = try makePath()
+            let recorder = AttemptRecorder(allowance: allowed)
+            let attempt = start(source, as: path, recorder)
+            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            attempt.task.cancel()
+            _ = try? await attempt.value(within: deadline, of: self)
+            try await resume(source, content, as: path, after: recorder, "After a cancellation at \(allowed) bytes")
+        }
+    }
+
+    private func resume(
+        _ source: UploadSource, _ content: Data, as path: RemotePath, after recorder: AttemptRecorder, _ situation: String
+    ) async throws {
+        let checkpoint = recorder.checkpoints.last
+        let second = AttemptRecorder()
+        try await send(source, as: path, from: checkpoint, second)
+        try await requireArrived(content, as: path, situation)
+        let start = second.progress.first?.sent ?? 0
+        let vouched = checkpoint?.confirmed ?? 0
+        try require(start >= vouched, "\(situation), it began again at \(start) though \(vouched) bytes were vouched for.")
+    }
+
+    func checkpointIsTrue() async throws {
+        let fixture = fixture
+        for cut in [nil, 1, 1_000_000] {
+            let (source, _) = try makeSource(Self.largeSize)
+            let path = try makePath()
+            let untrue = Locked<(claimed: Int64, stored: Int64)?>(nil)
+            let recorder = AttemptRecorder { checkpoint in
+                let stored = try await fixture.storedSize(of: path)
+                if checkpoint.confirmed > stored { untrue.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: stored) } }
+            }
+            if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
+            do {
+                try await send(source, as: path, recorder)
+            } catch is TransferError where cut != nil {}
+            if let untrue = untrue.withLock({ $0 }) {
+                throw violation("One claimed \(untrue.claimed) bytes while the other end had \(untrue.stored).")
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferCore
+
+/// One promise, and the means to check it.
+struct PromiseCheck<Fixture: TransportFixture>: Sendable {
+    let promise: TransportPromise
+    let fixture: Fixture
+    let deadline: Duration
+
+    /// More than any buffer that a transport should have, so that an attempt can be met half-way.
+    static var largeSize: Int { 3 * 1024 * 1024 + 7 }
+
+    static var logger: Logger { Logger(label: "transport-testing") { _ in SwiftLogNoOpLogHandler() } }
+
+    func violation(_ observation: String) -> TransportPromise.Violation {
+        TransportPromise.Violation(promise: promise, observation: observation)
+    }
+
+    func require(_ condition: Bool, _ observation: @autoclosure () -> String) throws {
+        guard condition else { throw violation(observation()) }
+    }
+
+    /// Makes a file to send.
+    ///
+    /// - Parameter seed: Files of different seeds differ in most bytes.
+    func makeSource(_ size: Int, seed: UInt64 = 1) throws -> (source: UploadSource, content: Data) {
+        let content = Self.content(size, seed: seed)
+        let path = fixture.folder.appending(UUID().uuidString)
+        try content.write(to: URL(filePath: path.string))
+        return (UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), content)
+    }
+
+    func makePath(_ name: String = UUID().uuidString) throws -> RemotePath { try RemotePath(name) }
+
+    /// Runs one attempt.
+    ///
+    /// - Throws: What the transport throws; a violation if it does not return in time.
+    @discardableResult
+    func send(
+        _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
+        _ recorder: AttemptRecorder = AttemptRecorder()
+    ) async throws -> TransferReceipt {
+        try await start(source, as: path, at: endpoint, from: checkpoint, recorder).value(within: deadline, of: self)
+    }
+
+    /// Starts one attempt.
+    func start(
+        _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
+        _ recorder: AttemptRecorder
+    ) -> RunningAttempt {
+        let attempt = FileAttempt(
+            transferID: "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })", number: checkpoint == nil ? 1 : 2,
+            endpoint: endpoint ?? fixture.endpoint, source: source, remotePath: path, checkpoint: checkpoint,
+            credentials: fixture.credentials, logger: Self.logger)
+        let transport = fixture.transport
+        return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
+    }
+
+    /// Runs an attempt that has to fail with a `TransferError`.
+    func failure(_ situation: String, _ body: () async throws -> TransferReceipt) async throws -> TransferError {
+        do {
+            _ = try await body()
+        } catch let error as TransferError {
+            return error
+        } catch let violation as TransportPromise.Violation {
+            throw violation
+        } catch {
+            throw violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
+        }
+        throw violation("\(situation), the attempt returned a receipt.")
+    }
+
+    /// Runs an attempt that has to fail with an error of a class.
+    func expect(_ failureClass: FailureClass, _ situation: String, _ body: () async throws -> TransferReceipt) async throws {
+        let error = try await failure(situation, body)
+        try require(error.failureClass == failureClass, "\(situation), the error is of the class \(error.failureClass): \(error)")
+    }
+
+    func requireArrived(_ content: Data, as path: RemotePath, _ situation: String) async throws {
+        let stored = try await fixture.storedContent(of: path)
+        try require(stored?.count == content.count, "\(situation), the other end has \(stored?.count ?? 0) of \(content.count) bytes.")
+        if let stored, stored != content {
+            let difference = zip(content, stored).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? 0
+            throw violation("\(situation), the byte at \(difference) is another.")
+        }
+        try require(try await fixture.isComplete(path), "\(situation), the other end does not take the file for complete.")
+    }
+
+    private static func content(_ size: Int, seed: UInt64) -> Data {
+        var words = [UInt64](repeating: 0, count: (size + 7) / 8)
+        var state = seed &* 0x9E37_79B9_7F4A_7C15
+        for index in words.indices {
+            // A linear congruential generator with Knuth's constants: no stretch repeats, so that bytes at a wrong place are seen.
+            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+            words[index] = state
+        }
+        return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(size)) }
+    }
+}

@@ -1,0 +1,70 @@
+import Foundation
+import Glibc
+
+/// What one run of a program cost.
+struct Cost: Codable {
+    var wallSeconds: Double
+    /// User and system time of the process.
+    var cpuSeconds: Double
+    /// The most memory that it held at once, in KiB.
+    var peakKiB: Int
+}
+
+enum BenchmarkError: Error, CustomStringConvertible {
+    case failed(String)
+
+    var description: String {
+        switch self {
+        case .failed(let what): what
+        }
+    }
+}
+
+/// Runs a program to its end, and measures it from the outside.
+func measure(_ arguments: [String]) throws -> Cost {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    var pointers = arguments.map { strdup($0) }
+    pointers.append(nil)
+    defer { pointers.forEach { free($0) } }
+    var child = pid_t()
+    let start = ContinuousClock.now
+    let code = posix_spawnp(&child, arguments[0], &actions, nil, pointers, environ)
+    guard code == 0 else { throw BenchmarkError.failed("\(arguments[0]) can't be started: \(String(cString: strerror(code)))") }
+    var status: CInt = 0
+    var usage = rusage()
+    while wait4(child, &status, 0, &usage) < 0 {
+        guard errno == EINTR else { throw BenchmarkError.failed("\(arguments[0]) can't be waited for") }
+    }
+    let wall = start.duration(to: .now)
+    guard status == 0 else { throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with status \(status)") }
+    func seconds(_ time: timeval) -> Double { Double(time.tv_sec) + Double(time.tv_usec) / 1e6 }
+    return Cost(
+        wallSeconds: Double(wall.components.seconds) + Double(wall.components.attoseconds) / 1e18,
+        cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
+}
+
+/// A server for the time of a benchmark.
+final class Sink {
+    let port: Int
+    private let process = Process()
+
+    init(executable: String) throws {
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: executable)
+        process.standardOutput = output
+        try process.run()
+        let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        guard let port = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
+            throw BenchmarkError.failed("The sink did not tell its port: \(line)")
+        }
+        self.port = port
+    }
+
+    func stop() {
+        process.terminate()
+        process.waitUntilExit()
+    }
+}

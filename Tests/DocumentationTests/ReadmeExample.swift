@@ -1,0 +1,40 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The README's example, compiled; ``ReadmeTests`` holds the two together.
+// swift-format-ignore
+private func readmeExample() async throws {
+    // README
+    let queue = try await TransferQueue(storage: .folder("/var/lib/uploader/queue"), transports: [TUSTransport()])
+    try await queue.save(Account("studio", endpoints: [
+        .tus("https://upload.example.com/files/", credentials: .bearer(.environment("STUDIO_TOKEN"))),
+    ]))
+
+    let reel = try await queue.enqueue(.upload(["reel.mov", "notes.txt"], to: "studio"))
+    try await queue.start()
+
+    for await figures in reel.progress {
+        print("\(figures.bytesSent) of \(figures.bytesTotal) bytes, \(figures.filesDone) of \(figures.files) files")
+    }
+    let result = try await reel.value
+    print("All \(result.statistics.filesDone) files arrived.")
+    await queue.shutdown()
+    // README
+}
+
+@Suite struct ReadmeTests {
+    @Test func theExampleIsTheOneThatCompiles() throws {
+        let source = URL(fileURLWithPath: #filePath)
+        let root = source.deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+        let readme = try String(contentsOf: root.appending(path: "README.md"), encoding: .utf8)
+        let blocks = readme.components(separatedBy: "```swift\n").dropFirst().compactMap { $0.components(separatedBy: "```").first }
+        let shown = try #require(blocks.first).split(separator: "\n").filter { !$0.hasPrefix("import ") }
+        let compiled = try String(contentsOf: source, encoding: .utf8).components(separatedBy: "// README\n")[1]
+            .split(separator: "\n").map { $0.hasPrefix("    ") ? $0.dropFirst(4) : $0 }.filter { !$0.allSatisfy(\.isWhitespace) }
+        #expect(shown.map(String.init) == compiled.map(String.init))
+    }
+}

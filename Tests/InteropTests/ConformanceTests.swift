@@ -1,0 +1,74 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransportTUS
+import TransportTesting
+
+/// The tus transport keeps the promises that every transport makes.
+@Suite struct ConformanceTests {
+    @Test(arguments: TransportPromise.allCases)
+    func keeps(_ promise: TransportPromise) async throws {
+        let fixture = try await LoopbackFixture()
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+}
+
+private struct LoopbackFixture: TransportFixture {
+    struct Credentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
+    }
+
+    let workshop: Workshop
+    let server: TUSLoopbackServer
+    let transport: any Transport = TUSTransport()
+    let endpoint: Endpoint
+    let unreachableEndpoint: Endpoint
+    let credentials: any CredentialProvider = Credentials()
+    let secrets = ["hunter2-correct-horse"]
+    let folder: FilePath
+
+    init() async throws {
+        workshop = try Workshop()
+        server = TUSLoopbackServer(folder: FilePath(workshop.folder.appending(path: "server").path))
+        endpoint = .tus(try await server.start().absoluteString, credentials: .bearer(.environment("TOKEN")))
+        // Port 1 (tcpmux) is one that nobody listens on.
+        unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
+        folder = FilePath(workshop.folder.appending(path: "sources").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    func close() async {
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    private func file(_ path: RemotePath) -> FilePath? {
+        server.storedFiles(named: String(decoding: path.lastComponent, as: UTF8.self)).last
+    }
+
+    func storedContent(of path: RemotePath) async throws -> Data? {
+        try file(path).map { try Data(contentsOf: URL(fileURLWithPath: $0.string)) }
+    }
+
+    func storedSize(of path: RemotePath) async throws -> Int64 {
+        guard let file = file(path) else { return 0 }
+        return try FileManager.default.attributesOfItem(atPath: file.string)[.size] as? Int64 ?? 0
+    }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool {
+        let name = String(decoding: path.lastComponent, as: UTF8.self)
+        return server.statistics.uploads.contains { $0.filename == name && $0.isComplete }
+    }
+
+    func cut(afterBytes bytes: Int64) async throws {
+        server.inject(.cut(afterBodyBytes: bytes))
+    }
+}

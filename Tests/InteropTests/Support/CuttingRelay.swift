@@ -1,0 +1,121 @@
+import Glibc
+import TransferCore
+import TransportSupport
+
+/// Passes bytes between a client and a server, and breaks connections when it is told to.
+final class CuttingRelay: Sendable {
+    private struct State {
+        /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
+        var cuts: [Int] = []
+        var connections: Set<CInt> = []
+    }
+
+    struct CannotListen: Error {}
+
+    let port: UInt16
+    private let target: UInt16
+    private let listener: CInt
+    private let state = Locked(State())
+
+    init(to target: Int) throws {
+        self.target = UInt16(target)
+        let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        var address = sockaddr_in.loopback(0)
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                unsafe bind(listener, address, size) == 0 && listen(listener, 64) == 0 && getsockname(listener, address, &size) == 0
+            }
+        }
+        guard isListening else { throw CannotListen() }
+        self.listener = listener
+        port = UInt16(bigEndian: address.sin_port)
+        let relay = self
+        try startThread { relay.accept() }
+    }
+
+    /// Breaks a connection after so many bytes from the client.
+    func cut(afterBytes bytes: Int) {
+        state.withLock { $0.cuts.append(bytes) }
+    }
+
+    /// Whether all cuts have happened.
+    var hasCutAll: Bool { state.withLock { $0.cuts.isEmpty } }
+
+    func stop() {
+        shutdown(listener, CInt(SHUT_RDWR))
+        for connection in state.withLock({ $0.connections }) { shutdown(connection, CInt(SHUT_RDWR)) }
+    }
+
+    private func accept() {
+        while true {
+            let client = Glibc.accept(listener, nil, nil)
+            guard client >= 0 else { break }
+            let server = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+            var address = sockaddr_in.loopback(target)
+            let isConnected = unsafe withUnsafePointer(to: &address) { pointer in
+                unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                    unsafe connect(server, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+                }
+            }
+            guard isConnected else {
+                close(client)
+                close(server)
+                continue
+            }
+            state.withLock { $0.connections.formUnion([client, server]) }
+            let ends = Locked(2)
+            for (source, sink, isUpstream) in [(client, server, true), (server, client, false)] {
+                try? startThread { [self] in
+                    pass(from: source, to: sink, isUpstream: isUpstream)
+                    shutdown(client, CInt(SHUT_RDWR))
+                    shutdown(server, CInt(SHUT_RDWR))
+                    let isLast = ends.withLock { ends in
+                        ends -= 1
+                        return ends == 0
+                    }
+                    guard isLast else { return }
+                    state.withLock { $0.connections.subtract([client, server]) }
+                    close(client)
+                    close(server)
+                }
+            }
+        }
+        close(listener)
+    }
+
+    private func pass(from source: CInt, to sink: CInt, isUpstream: Bool) {
+        var passed = 0
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(source, $0.baseAddress, $0.count, 0) }
+            guard count > 0 else { return }
+            var allowed = count
+            if isUpstream {
+                allowed = state.withLock { state in
+                    guard let cut = state.cuts.first, passed + count >= cut else { return count }
+                    state.cuts.removeFirst()
+                    return max(0, cut - passed)
+                }
+            }
+            var sent = 0
+            while sent < allowed {
+                let result = unsafe buffer.withUnsafeBytes { unsafe send(sink, $0.baseAddress?.advanced(by: sent), allowed - sent, CInt(MSG_NOSIGNAL)) }
+                guard result > 0 else { return }
+                sent += result
+            }
+            passed += allowed
+            if allowed < count { return }
+        }
+    }
+}
+
+extension sockaddr_in {
+    fileprivate static func loopback(_ port: UInt16) -> sockaddr_in {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+        return address
+    }
+}

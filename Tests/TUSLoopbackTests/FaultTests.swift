@@ -1,0 +1,72 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+@Suite struct FaultTests {
+    @Test(arguments: [0, 1, 70_000, 100_000])
+    func `a cut keeps exactly as many bytes as it says`(count: Int) async throws {
+        try await withServer { server, url in
+            server.inject(.cut(afterBodyBytes: Int64(count)))
+            let content = bytes(100_000)
+            let path = try RawConnection(to: url).createUpload(length: content.count)
+            let cut = try RawConnection(to: url)
+            // The server may be gone before everything is sent.
+            try? cut.startPatch(path, at: 0, announcing: content.count, content)
+            #expect(cut.isAtEnd())
+            let next = try RawConnection(to: url)
+            #expect(try next.offset(path) == count)
+            #expect(server.statistics.bytesStored == Int64(count))
+            // It happens once.
+            #expect(try next.patch(path, at: count, content.dropFirst(count)).status == 204)
+        }
+    }
+
+    @Test func `a cut waits for a body that is long enough`() async throws {
+        try await withServer { server, url in
+            server.inject(.cut(afterBodyBytes: 500))
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 1000)
+            #expect(try connection.patch(path, at: 0, bytes(499)).status == 204)
+            try connection.startPatch(path, at: 499, announcing: 500, bytes(500))
+            #expect(connection.isAtEnd())
+            #expect(try RawConnection(to: url).offset(path) == 999)
+        }
+    }
+
+    @Test func `answers are given as often as told, to the method they are for`() async throws {
+        try await withServer { server, url in
+            server.inject(.answer(status: 503, headers: ["Retry-After": "7"], method: "HEAD"), times: 2)
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 1000)
+            for _ in 1...2 {
+                let answer = try connection.request("HEAD", path)
+                #expect(answer.status == 503)
+                #expect(answer.headers["retry-after"] == "7")
+            }
+            #expect(try connection.request("HEAD", path).status == 200)
+            #expect(server.statistics.requests == ["POST": 1, "HEAD": 3])
+        }
+    }
+
+    @Test func `a rate slows a body down without changing it`() async throws {
+        try await withServer(LoopbackOptions(bytesPerSecond: 1_000_000)) { server, url in
+            let headers = ["Upload-Length": "5000", "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
+            let answer = try RawConnection(to: url).request("POST", "/files/", headers, body: bytes(5000))
+            #expect(answer.status == 201)
+            #expect(try server.contents(named: "a") == [bytes(5000)])
+        }
+    }
+
+    @Test func `the statistics are served as JSON and not counted`() async throws {
+        try await withServer { server, url in
+            let connection = try RawConnection(to: url)
+            _ = try connection.createUpload(length: 5, metadata: "filename YQ==")
+            let answer = try connection.request("GET", "/statistics", version: nil)
+            #expect(answer.status == 200)
+            #expect(try JSONDecoder().decode(LoopbackStatistics.self, from: Data(answer.body.utf8)) == server.statistics)
+            #expect(server.statistics.requests == ["POST": 1])
+            #expect(server.statistics.uploads.map(\.filename) == ["a"])
+        }
+    }
+}

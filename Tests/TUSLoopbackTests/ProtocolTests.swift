@@ -1,0 +1,124 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+@Suite struct ProtocolTests {
+    @Test func `options tell what there is, without a version`() async throws {
+        try await withServer(LoopbackOptions(maximumSize: 5000)) { _, url in
+            let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
+            #expect(answer.status == 204)
+            #expect(answer.headers["tus-version"] == "1.0.0")
+            #expect(answer.headers["tus-extension"] == "creation,creation-with-upload,termination")
+            #expect(answer.headers["tus-max-size"] == "5000")
+        }
+    }
+
+    @Test(arguments: [nil, "0.2.2"]) func `another version is refused everywhere`(version: String?) async throws {
+        try await withServer { _, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 3)
+            for (method, path) in [("POST", "/files/"), ("HEAD", path), ("PATCH", path), ("DELETE", path)] {
+                let answer = try connection.request(method, path, version: version)
+                #expect(answer.status == 412)
+                #expect(answer.headers["tus-version"] == "1.0.0")
+            }
+            #expect(try connection.offset(path) == 0)
+        }
+    }
+
+    @Test func `an upload is made, filled over one connection and found by its name`() async throws {
+        try await withServer { server, url in
+            let content = bytes(700_000)
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: content.count, metadata: "filename cmVlbC5tb3Y=,flag")
+            let first = try connection.patch(path, at: 0, content.prefix(300_000))
+            #expect(first.status == 204)
+            #expect(first.headers["upload-offset"] == "300000")
+            let head = try connection.request("HEAD", path)
+            #expect(head.status == 200)
+            #expect(head.headers["upload-offset"] == "300000")
+            #expect(head.headers["upload-length"] == "700000")
+            #expect(head.headers["upload-metadata"] == "filename cmVlbC5tb3Y=,flag")
+            #expect(head.headers["cache-control"] == "no-store")
+            #expect(try connection.patch(path, at: 300_000, content.dropFirst(300_000)).status == 204)
+
+            let file = try #require(server.storedFiles(named: "reel.mov").first)
+            #expect(try read(file) == content)
+            let record = try #require(try JSONSerialization.jsonObject(with: read(file.with(extension: "json"))) as? [String: Any])
+            #expect(record["complete"] as? Bool == true)
+            #expect(record["metadata"] as? [String: String] == ["filename": "reel.mov", "flag": ""])
+        }
+    }
+
+    @Test(arguments: [0, 1, 5000]) func `content may come with the creation`(count: Int) async throws {
+        try await withServer { server, url in
+            let content = bytes(count)
+            let headers = ["Upload-Length": String(count), "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
+            let connection = try RawConnection(to: url)
+            let answer = try connection.request("POST", "/files/", headers, body: content)
+            #expect(answer.status == 201)
+            #expect(answer.headers["upload-offset"] == String(count))
+            #expect(try server.contents(named: "a") == [content])
+            #expect(server.statistics.uploads.map(\.isComplete) == [true])
+        }
+    }
+
+    @Test func `the location is absolute, or relative if so wished`() async throws {
+        for isRelative in [false, true] {
+            try await withServer(LoopbackOptions(usesRelativeLocation: isRelative)) { _, url in
+                let answer = try RawConnection(to: url).request("POST", "/files/", ["Upload-Length": "1"])
+                #expect(answer.headers["location"]?.hasPrefix(isRelative ? "/files/" : url.absoluteString) == true)
+            }
+        }
+    }
+
+    @Test func `a chunked body is taken`() async throws {
+        try await withServer { server, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 9, metadata: "filename YQ==")
+            try connection.sendHead("PATCH", path, ["Upload-Offset": "0", "Content-Type": offsetStream, "Transfer-Encoding": "chunked"])
+            try connection.send("4;name=value\r\nabcd\r\n5\r\nefghi\r\n0\r\nTrailer: x\r\n\r\n")
+            #expect(try connection.answer().status == 204)
+            #expect(try server.contents(named: "a") == [Data("abcdefghi".utf8)])
+            #expect(try connection.offset(path) == 9)
+        }
+    }
+
+    @Test func `a client that waits for 100 Continue is told`() async throws {
+        try await withServer { _, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 3)
+            let headers = ["Upload-Offset": "0", "Content-Type": offsetStream, "Content-Length": "3", "Expect": "100-continue"]
+            try connection.sendHead("PATCH", path, headers)
+            #expect(try connection.answer().status == 100)
+            try connection.send("abc")
+            #expect(try connection.answer().status == 204)
+            // Refused before it sent anything, it need not send it at all.
+            try connection.sendHead("PATCH", path, headers)
+            #expect(try connection.answer().status == 409)
+            #expect(connection.isAtEnd())
+        }
+    }
+
+    @Test func `a terminated upload is gone, and so are its files`() async throws {
+        try await withServer { server, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 3, metadata: "filename YQ==")
+            let file = try #require(server.storedFiles(named: "a").first)
+            #expect(try connection.request("DELETE", path).status == 204)
+            #expect(try connection.request("HEAD", path).status == 410)
+            #expect(try connection.request("DELETE", path).status == 410)
+            #expect(!FileManager.default.fileExists(atPath: file.string))
+            #expect(!FileManager.default.fileExists(atPath: file.with(extension: "json").string))
+        }
+    }
+
+    @Test func `a method can be named by a header`() async throws {
+        try await withServer { _, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 3)
+            #expect(try connection.request("POST", path, ["X-HTTP-Method-Override": "DELETE"]).status == 204)
+        }
+    }
+}

@@ -1,0 +1,143 @@
+import Foundation
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A plain TCP client that writes what it is told and can vanish at any byte. Blocks: see ``onThread(_:)``.
+final class RawConnection {
+    private var descriptor: CInt
+    private var unread: [UInt8] = []
+
+    struct Answer: Sendable {
+        var status: Int
+        var headers: [String: String]
+        var body: String
+    }
+
+    struct Failure: Error {
+        let reason: String
+    }
+
+    init(to url: URL) throws {
+        #if canImport(Glibc)
+            descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        #else
+            descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = UInt16(url.port ?? 0).bigEndian
+        address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+        let result = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+                unsafe connect(descriptor, address, socklen_t(MemoryLayout<sockaddr_in>.size))
+            }
+        }
+        guard result == 0 else { throw Failure(reason: "connect: \(errno)") }
+        // Only a guard against hanging for ever: no test depends on it.
+        var limit = timeval(tv_sec: 60, tv_usec: 0)
+        unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
+    }
+
+    deinit { close() }
+
+    func close() {
+        guard descriptor >= 0 else { return }
+        #if canImport(Glibc)
+            _ = Glibc.close(descriptor)
+        #else
+            _ = Darwin.close(descriptor)
+        #endif
+        descriptor = -1
+    }
+
+    func send(_ text: String) throws { try send(Data(text.utf8)) }
+
+    func send(_ data: Data) throws {
+        var rest = data
+        while !rest.isEmpty {
+            #if canImport(Glibc)
+                let count = unsafe rest.withUnsafeBytes { unsafe Glibc.send(descriptor, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+            #else
+                let count = unsafe rest.withUnsafeBytes { unsafe Darwin.send(descriptor, $0.baseAddress, $0.count, 0) }
+            #endif
+            guard count > 0 else { throw Failure(reason: "send: \(errno)") }
+            rest = rest.dropFirst(count)
+        }
+    }
+
+    /// Sends a request's head, with what every request of tus needs.
+    func sendHead(_ method: String, _ target: String, _ headers: [String: String] = [:], version: String? = "1.0.0") throws {
+        var text = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        if let version { text += "Tus-Resumable: \(version)\r\n" }
+        for (name, value) in headers { text += "\(name): \(value)\r\n" }
+        try send(text + "\r\n")
+    }
+
+    func request(
+        _ method: String, _ target: String, _ headers: [String: String] = [:], body: Data? = nil, version: String? = "1.0.0"
+    ) throws -> Answer {
+        var headers = headers
+        if let body { headers["Content-Length"] = String(body.count) }
+        try sendHead(method, target, headers, version: version)
+        if let body { try send(body) }
+        return try answer(toHead: method == "HEAD")
+    }
+
+    /// Reads an answer.
+    func answer(toHead isHead: Bool = false) throws -> Answer {
+        let lines = try readHead()
+        guard let status = lines.first.flatMap({ Int($0.split(separator: " ")[1]) }) else { throw Failure(reason: "no status line") }
+        var headers: [String: String] = [:]
+        for line in lines.dropFirst() {
+            let parts = line.split(separator: ":", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            headers[parts[0].lowercased()] = parts.count > 1 ? parts[1] : ""
+        }
+        let length = isHead || status == 204 || status < 200 ? 0 : Int(headers["content-length"] ?? "0") ?? 0
+        while unread.count < length { try fill() }
+        defer { unread.removeFirst(length) }
+        return Answer(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
+    }
+
+    /// Whether the server has closed the connection, once it has nothing more to say.
+    func isAtEnd() -> Bool {
+        guard unread.isEmpty else { return false }
+        do {
+            try fill()
+            return false
+        } catch {
+            return (error as? Failure)?.reason != "receive: \(EAGAIN)"
+        }
+    }
+
+    private func readHead() throws -> [String] {
+        let separator = Data("\r\n\r\n".utf8)
+        while true {
+            if let end = Data(unread).range(of: separator) {
+                let head = String(decoding: unread[..<end.lowerBound], as: UTF8.self)
+                unread.removeFirst(end.upperBound)
+                return head.components(separatedBy: "\r\n")
+            }
+            try fill()
+        }
+    }
+
+    private func fill() throws {
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(descriptor, $0.baseAddress, $0.count, 0) }
+        guard count >= 0 else { throw Failure(reason: "receive: \(errno)") }
+        guard count > 0 else { throw Failure(reason: "end") }
+        unread += buffer.prefix(count)
+    }
+}
+
+/// Runs something that blocks on a thread of its own, away from the cooperative pool that other tests run on.
+func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    try await withCheckedThrowingContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }
+    }
+}

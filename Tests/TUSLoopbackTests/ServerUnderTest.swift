@@ -1,0 +1,81 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+
+let offsetStream = "application/offset+octet-stream"
+
+/// Runs a test against a server in a folder of its own; the test gets a thread, as it blocks.
+func withServer(
+    _ options: LoopbackOptions = LoopbackOptions(), _ body: @escaping @Sendable (TUSLoopbackServer, URL) throws -> Void
+) async throws {
+    try await withFolder { folder in
+        let server = TUSLoopbackServer(folder: folder, options: options)
+        let url = try await server.start()
+        let result = await Result { try await onThread { try body(server, url) } }
+        await server.stop()
+        try result.get()
+    }
+}
+
+func withFolder(_ body: (FilePath) async throws -> Void) async throws {
+    let url = FileManager.default.temporaryDirectory.appending(path: "tus-loopback-\(UUID().uuidString)")
+    defer { try? FileManager.default.removeItem(at: url) }
+    try await body(FilePath(url.path))
+}
+
+extension Result where Failure == any Error {
+    init(catching body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
+    }
+}
+
+extension RawConnection {
+    /// Makes an upload; returns its path.
+    func createUpload(length: Int, metadata: String? = nil) throws -> String {
+        var headers = ["Upload-Length": String(length)]
+        headers["Upload-Metadata"] = metadata
+        let answer = try request("POST", "/files/", headers)
+        guard answer.status == 201, let location = answer.headers["location"], let path = URL(string: location)?.path else {
+            throw Failure(reason: "POST: \(answer)")
+        }
+        return path
+    }
+
+    func patch(_ path: String, at offset: Int, _ body: Data) throws -> Answer {
+        try request("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream], body: body)
+    }
+
+    /// Sends a PATCH that announces more than it brings.
+    func startPatch(_ path: String, at offset: Int, announcing length: Int, _ body: Data) throws {
+        try sendHead("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream, "Content-Length": String(length)])
+        try send(body)
+    }
+
+    /// The offset that HEAD tells.
+    func offset(_ path: String) throws -> Int? {
+        try request("HEAD", path).headers["upload-offset"].flatMap(Int.init)
+    }
+}
+
+func bytes(_ count: Int) -> Data {
+    Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+}
+
+func read(_ file: FilePath) throws -> Data {
+    try Data(contentsOf: URL(filePath: file.string))
+}
+
+extension FilePath {
+    func with(extension name: String) -> FilePath {
+        var path = self
+        path.extension = name
+        return path
+    }
+}
+
+extension TUSLoopbackServer {
+    /// What is stored under a name.
+    func contents(named filename: String) throws -> [Data] {
+        try storedFiles(named: filename).map(read)
+    }
+}

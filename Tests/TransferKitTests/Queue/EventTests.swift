@@ -1,0 +1,95 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+@Suite struct EventTests {
+    @Test func eventsTellTheStoryInOrder() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let events = queue.events
+        let session = try await queue.enqueue(try fixture.upload("1", "2"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        try await session.remove()
+        await queue.shutdown()
+        var story: [String] = []
+        var revision: UInt64 = 0
+        for await event in events {
+            if case .progress = event.kind { continue }
+            #expect(event.revision == revision + 1)
+            revision = event.revision
+            story.append("\(event.kind)".prefix { $0 != "(" }.description)
+        }
+        #expect(
+            story == [
+                "added", "queueStarted", "started", "itemCompleted", "itemCompleted", "completed", "queueBecameIdle", "removed",
+                "queueStopped",
+            ])
+    }
+
+    @Test func progressNeverGoesBack() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.faults.append(.cut(afterBytes: 3_500))
+        let gates = [2_000, 6_000].map { fixture.memory.gate("1", atByte: $0) }
+        let session = try await queue.enqueue(try fixture.upload("1", options: SessionOptions(retry: RetryPolicy(base: .zero))))
+        let progress = session.progress
+        let collected = Task { await progress.reduce(into: [SessionStatistics]()) { $0.append($1) } }
+        try await queue.start()
+        for gate in gates {
+            try await gate.reached()
+            await fixture.clock.sleeps(for: .milliseconds(100))
+            fixture.clock.advance(by: .milliseconds(100))
+            gate.open()
+        }
+        _ = try await session.value
+        let figures = await collected.value
+        #expect(figures.last?.bytesDone == 10_000 && figures.last?.bytesSent == 10_000)
+        for (earlier, later) in zip(figures, figures.dropFirst()) {
+            #expect(earlier.bytesDone <= later.bytesDone && earlier.bytesSent <= later.bytesSent)
+            #expect(later.bytesDone <= later.bytesSent && later.bytesSent <= later.bytesTotal)
+        }
+        await queue.shutdown()
+    }
+
+    @Test func aSubscriberThatFallsBehindIsTold() async throws {
+        let hub = EventHub(capacity: 8)
+        var events = hub.subscribe().makeAsyncIterator()
+        for _ in 1...20 { hub.publish([.queueStarted], at: .now) }
+        for revision in 1...7 { #expect(await events.next()?.revision == UInt64(revision)) }
+        hub.publish([.queueStopped], at: .now)
+        guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
+        let next = try #require(await events.next())
+        #expect(next.revision == 21)
+        guard case .queueStopped = next.kind else { throw Unexpected() }
+    }
+
+    @Test func newerFiguresReplaceThoseThatNobodyTook() async throws {
+        let hub = EventHub(capacity: 8)
+        let id = SessionID()
+        var events = hub.subscribe().makeAsyncIterator()
+        hub.publish([.started(id)], at: .now)
+        for bytes in 1...1_000 { hub.publish([.progress(id, SessionStatistics(bytesSent: Int64(bytes)))], at: .now) }
+        hub.publish([.completed(id)], at: .now)
+        hub.finish()
+        guard case .started = await events.next()?.kind, case .progress(_, let figures) = await events.next()?.kind else {
+            throw Unexpected()
+        }
+        #expect(figures.bytesSent == 1_000)
+        guard case .completed = await events.next()?.kind else { throw Unexpected() }
+        #expect(await events.next() == nil)
+    }
+
+    private struct Unexpected: Error {}
+
+    @Test func theTaskThatListensCanBeCancelled() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let listener = Task { [events = queue.events] in for await _ in events {} }
+        listener.cancel()
+        await listener.value
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+@Suite struct FailureTests {
+    private let fixture: QueueFixture
+    private var memory: MemoryTransport { fixture.memory }
+    private let broken = TransferError(.transient, .connectionLost, "The connection broke.")
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    @Test func aShortDelayKeepsTheSlot() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.faults.append(.fail(broken))
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        #expect(try await first.status.state == .running)
+        fixture.clock.advance(by: .seconds(1))
+        await queue.waitUntilIdle()
+        #expect(memory.attempts.map(\.path.description) == ["1", "1", "2"])
+        #expect(memory.attempts.map(\.number) == [1, 2, 1])
+        await queue.shutdown()
+    }
+
+    @Test func aLongDelayLetsOthersPass() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.faults.append(.fail(TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))))
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        let second = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        #expect(try await second.value.state == .completed)
+        #expect(try await first.status.state == .waiting)
+        guard case .retry = try await first.status.why else { throw broken }
+        #expect(try await first.status.error?.code == .serverError)
+        let status = await queue.status()
+        #expect(status.scheduled == 1 && !status.isIdle && status.nextDue != nil)
+        await queue.waitUntilIdle(scheduled: false)
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await first.value.state == .completed)
+        #expect(memory.attempts.map(\.path.description) == ["1", "2", "1"])
+        await queue.shutdown()
+    }
+
+    @Test func attemptsAreNotEndless() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.failNext(3, with: broken)
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        try await queue.start()
+        #expect(try await #require(throws: TransferError.self) { try await session.value } == broken)
+        #expect(memory.attempts.count == 3)
+        #expect(try await session.status.statistics.filesFailed == 1)
+        await queue.shutdown()
+    }
+
+    @Test func progressBeginsANewRowOfAttempts() async throws {
+        let queue = try await fixture.openWithAccounts()
+        for _ in 0..<6 { memory.faults.append(.cut(afterBytes: 1_500)) }
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 2))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(memory.attempts.count == 7)
+        #expect(memory.contents(of: "1") == (try fixture.content("1")))
+        await queue.shutdown()
+    }
+
+    @Test func anAttemptThatHangsIsEndedAndRepeated() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        let events = queue.events
+        try await queue.start()
+        try await gate.reached()
+        let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
+        // The monitor samples ten times a second; the first sample starts the watch.
+        for _ in 0..<602 {
+            await fixture.clock.sleeps(for: .milliseconds(100))
+            fixture.clock.advance(by: .milliseconds(100))
+        }
+        #expect(await stall.value?.code == .stalled)
+        gate.open()
+        #expect(try await session.value.state == .completed)
+        #expect(memory.attempts.map(\.startOffset) == [0, 5_000])
+        await queue.shutdown()
+    }
+
+    @Test func whatTheServerLostIsSentAgainOnce() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.faults.append(.cut(afterBytes: 5_000))
+        memory.faults.append(.forget)
+        let options = SessionOptions(retry: RetryPolicy(base: .zero))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        let events = queue.events
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let reason = await events.first { (event: QueueEvent.Kind) -> TransferError? in
+            if case .itemRestarted(_, _, let error) = event { error } else { nil }
+        }
+        #expect(reason?.failureClass == .resumeLost)
+        #expect(memory.attempts.map(\.transferID) == ["\(session.id)-0-1", "\(session.id)-0-1", "\(session.id)-0-2"])
+        #expect(memory.contents(of: "1") == (try fixture.content("1")))
+        #expect(try await session.status.statistics.bytesDone == 10_000)
+        await queue.shutdown()
+    }
+
+    @Test func aServerThatLosesEverythingIsGivenUp() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gone = TransferError(.resumeLost, .uploadGone, "It is gone.")
+        memory.failNext(2, with: gone)
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        #expect(try await #require(throws: TransferError.self) { try await session.value } == gone)
+        await queue.shutdown()
+    }
+
+    @Test func aChangedFileIsNeverMixed() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.faults.append(.cut(afterBytes: 5_000))
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        _ = try fixture.folder.file("1", Data(repeating: 9, count: 10_001))
+        fixture.clock.advance(by: .seconds(1))
+        let error = try await #require(throws: TransferError.self) { try await session.value }
+        #expect(error.failureClass == .sourceChanged, "\(error)")
+        #expect(error.message.contains("10000") && error.message.contains("10001"))
+        #expect(memory.contents(of: "1") == nil)
+        await queue.shutdown()
+    }
+
+    @Test func aVanishedFileFailsAloneAndTheSessionSaysSo() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try fixture.upload("1", "2", "3"))
+        try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
+        try await queue.start()
+        let error = try await #require(throws: TransferError.self) { try await session.value }
+        #expect(error.code == .itemsFailed && error.message.contains("1 of 3"))
+        #expect(memory.completePaths.map(\.description) == ["1", "3"])
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.state) == [.completed, .failed, .completed])
+        #expect(items[1].error?.code == .noSuchFile)
+        await queue.shutdown()
+    }
+
+    @Test func theFirstFailureMayEndTheSession() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try fixture.upload("1", "2", "3", options: SessionOptions(onItemFailure: .failSession)))
+        try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
+        try await queue.start()
+        #expect(try await #require(throws: TransferError.self) { try await session.value }.code == .noSuchFile)
+        #expect(memory.completePaths.map(\.description) == ["1"])
+        await queue.shutdown()
+    }
+
+    @Test func refusedCredentialsBlockTheAccountAlone() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let refused = TransferError(.credentials, .credentialsRejected, "The server refused the token.")
+        memory.failNext(with: refused)
+        let blocked = try await queue.enqueue(try fixture.upload("1"))
+        let other = try await queue.enqueue(try fixture.upload("2", to: "b"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await other.status.state == .completed)
+        #expect(try await blocked.status.why == .accountBlocked(refused))
+        #expect(await queue.account("a")?.block?.error == refused)
+        try await queue.unblockAccount("a")
+        #expect(try await blocked.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func anUnreachableEndpointGivesWayToTheNext() async throws {
+        let queue = try await fixture.open()
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "down"), memory.endpoint(host: "up")]))
+        memory.refuse(host: "down")
+        let session = try await queue.enqueue(try fixture.upload("1", "2"))
+        try await queue.start()
+        #expect(try await session.value.endpoint == "memory://up/")
+        #expect(memory.contents(of: "1", at: "memory://up/") == (try fixture.content("1")))
+        #expect(memory.attempts.map(\.endpoint.address) == ["memory://down/", "memory://up/", "memory://up/"])
+        await queue.shutdown()
+    }
+
+    @Test func aFullServerFailsTheSessionAndTheQueueGoesOn() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.failNext(with: TransferError(.remoteFull, .remoteFull, "The server is full."))
+        let first = try await queue.enqueue(try fixture.upload("1", "2"))
+        let second = try await queue.enqueue(try fixture.upload("3"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await first.status.error?.code == .remoteFull)
+        #expect(try await second.status.state == .completed)
+        #expect(memory.completePaths.map(\.description) == ["3"])
+        await queue.shutdown()
+    }
+}

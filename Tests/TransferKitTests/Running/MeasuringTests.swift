@@ -1,0 +1,65 @@
+import Testing
+import TransferKit
+
+@Suite struct RateMeterTests {
+    @Test func aSteadyRateIsFound() throws {
+        var meter = RateMeter()
+        #expect(meter.rate == nil)
+        for tick in 0..<100 { meter.sample(bytes: Int64(tick) * 100, at: .milliseconds(100 * tick)) }
+        let rate = try #require(meter.rate)
+        #expect(abs(rate - 1_000) < 1e-6)
+    }
+
+    @Test func anOldRateIsForgotten() throws {
+        var meter = RateMeter()
+        for tick in 0...10 { meter.sample(bytes: Int64(tick) * 1_000, at: .milliseconds(100 * tick)) }
+        for tick in 11...310 { meter.sample(bytes: 10_000, at: .milliseconds(100 * tick)) }
+        #expect(try #require(meter.rate) < 1)
+    }
+}
+
+@Suite struct StallWatchTests {
+    private func watch(_ file: ActiveFile) -> StallWatch {
+        StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
+    }
+
+    private func hangs(_ watch: inout StallWatch, _ file: ActiveFile, _ uptime: Duration) -> Bool {
+        watch.sample(file, at: uptime)
+    }
+
+    @Test func aFileThatDoesNotMoveHangs() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        #expect(!hangs(&watch, file, .seconds(59)))
+        #expect(hangs(&watch, file, .seconds(60)))
+    }
+
+    @Test func aSlowFileDoesNot() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.report(sent: Int64(minute), confirmed: 0)
+            #expect(!hangs(&watch, file, .seconds(59 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(59 * 10 + 60)))
+    }
+
+    @Test func theServerMayTakeLongerAfterTheLastByte() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        file.report(sent: 100, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(300)))
+        #expect(hangs(&watch, file, .seconds(301)))
+    }
+
+    @Test func numbersNeverGoBack() {
+        let file = ActiveFile(position: 0, size: 100, start: 10)
+        #expect(file.sent == 10 && file.confirmed == 10)
+        file.report(sent: 50, confirmed: 20)
+        file.report(sent: 5, confirmed: 5)
+        #expect(file.sent == 50 && file.confirmed == 20)
+        file.report(sent: 1_000, confirmed: 1_000)
+        #expect(file.sent == 100 && file.confirmed == 100)
+    }
+}

@@ -1,0 +1,136 @@
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct SchedulerTests {
+    @Test func nothingStartsBeforeStart() throws {
+        var scheduler = try Scheduler.fixture()
+        #expect(try scheduler.perform(.enqueue([.draft()])).actions.isEmpty)
+        #expect(scheduler.why(1, at: .start) == .queueNotRunning)
+        #expect(try scheduler.perform(.start).actions.count == 1)
+    }
+
+    @Test func sessionsRunOneByOneInOrder() throws {
+        var scheduler = try Scheduler.fixture()
+        let drafts = (0..<5).map { SessionDraft.draft($0.isMultiple(of: 2) ? "a" : "b") }
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        for (index, draft) in drafts.enumerated() {
+            #expect(scheduler.runningIDs == [draft.id])
+            if index + 1 < drafts.count {
+                #expect(scheduler.why(SessionKey(index + 2), at: .start) == .order(behind: draft.id))
+            }
+            let transaction = scheduler.report(.ended(.finished(failure: nil)), of: SessionKey(index + 1))
+            #expect(transaction.events.contains { if case .completed(draft.id) = $0 { true } else { false } })
+        }
+        #expect(scheduler.runningIDs.isEmpty)
+        #expect(scheduler.isIdle(at: .start))
+    }
+
+    @Test func idleIsToldOnce() throws {
+        var scheduler = try Scheduler.fixture()
+        func isIdle(_ event: QueueEvent.Kind) -> Bool { if case .queueBecameIdle = event { true } else { false } }
+        #expect(try scheduler.perform(.start).events.contains(where: isIdle))
+        #expect(try !scheduler.perform(.start).events.contains(where: isIdle))
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        #expect(scheduler.report(.ended(.finished(failure: nil)), of: 1).events.contains(where: isIdle))
+    }
+
+    @Test func aLongBackoffGivesTheSlotUpAndComesBack() throws {
+        var scheduler = try Scheduler.fixture()
+        let drafts = [SessionDraft.draft(), .draft()]
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        let transaction = scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
+        #expect(transaction.actions.contains(.wake(at: .seconds(10))))
+        #expect(scheduler.runningIDs == [drafts[1].id])
+        #expect(scheduler.why(1, at: .start) == .retry(at: Moment.seconds(10).date))
+        _ = scheduler.report(.ended(.finished(failure: nil)), of: 2, at: .seconds(5))
+        #expect(scheduler.runningIDs.isEmpty)
+        #expect(!scheduler.isIdle(at: .seconds(5)), "a retry in the future is not idle")
+        #expect(scheduler.nextDue == .seconds(10))
+        let tick = scheduler.schedule(at: .seconds(10))
+        #expect(tick.actions.count == 1)
+        #expect(scheduler.runningIDs == [drafts[0].id])
+    }
+
+    @Test func stopInterruptsAndWhatRanGoesFirst() throws {
+        var scheduler = try Scheduler.fixture()
+        let drafts = [SessionDraft.draft(), .draft()]
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        _ = scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
+        // The second runs while the first waits to be tried again, and is interrupted.
+        #expect(try scheduler.perform(.stop, at: .seconds(11)).actions == [.interrupt(2, activation: 2)])
+        #expect(scheduler.flags.mode == .stopping)
+        let end = scheduler.report(.ended(.interrupted), of: 2, at: .seconds(12))
+        #expect(end.events.contains { if case .queueStopped = $0 { true } else { false } })
+        _ = try scheduler.perform(.start, at: .seconds(13))
+        #expect(scheduler.runningIDs == [drafts[1].id])
+    }
+
+    @Test func aRemovedSessionKeepsItsSlotUntilItsRunEnded() throws {
+        var scheduler = try Scheduler.fixture()
+        let drafts = [SessionDraft.draft(), .draft()]
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        let transaction = try scheduler.perform(.remove([drafts[0].id]))
+        #expect(transaction.actions == [.interrupt(1, activation: 1)])
+        #expect(scheduler.runningIDs.isEmpty)
+        let late = scheduler.handle(Report(key: 1, activation: 1, content: .file(position: 0, .size(3))), at: .start)
+        #expect(late.writes.isEmpty)
+        var ended = scheduler.handle(Report(key: 1, activation: 1, content: .ended(.interrupted)), at: .start)
+        ended.append(scheduler.schedule(at: .start))
+        #expect(scheduler.runningIDs == [drafts[1].id])
+    }
+
+    @Test func aBlockedAccountStopsOnlyItself() throws {
+        var scheduler = try Scheduler.fixture()
+        let drafts = [SessionDraft.draft("a"), .draft("a"), .draft("b")]
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        let refused = TransferError(.credentials, .credentialsRejected, "The server refused the token.")
+        _ = scheduler.report(.ended(.accountBlocked(refused)), of: 1)
+        #expect(scheduler.runningIDs == [drafts[2].id])
+        #expect(scheduler.why(2, at: .start) == .accountBlocked(refused))
+        _ = scheduler.report(.ended(.finished(failure: nil)), of: 3)
+        #expect(scheduler.isIdle(at: .start))
+        _ = try scheduler.perform(.unblockAccount(name: "a"))
+        #expect(scheduler.runningIDs == [drafts[0].id])
+    }
+
+    @Test func aMissingTransportWaitsAndLetsOthersPass() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.saveAccount(Account("c", endpoints: [Endpoint(transport: "carrier-pigeon", address: "coop://c/")])))
+        let drafts = [SessionDraft.draft("c"), .draft("a")]
+        _ = try scheduler.perform(.enqueue(drafts))
+        _ = try scheduler.perform(.start)
+        #expect(scheduler.runningIDs == [drafts[1].id])
+        #expect(scheduler.why(1, at: .start) == .transportMissing("carrier-pigeon"))
+    }
+
+    @Test func senselessCommandsChangeNothing() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        let known = try #require(scheduler.entries[1]?.id)
+        let refusals: [(Command, QueueError.Code)] = [
+            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount), (.remove([known, SessionID()]), .noSuchSession),
+            (.deleteAccount(name: "a"), .accountInUse), (.deleteAccount(name: "nobody"), .noSuchAccount),
+            (.saveAccount(Account("", endpoints: [])), .invalidAccount), (.saveAccount(Account("x", endpoints: [])), .invalidAccount),
+        ]
+        for (command, code) in refusals {
+            let error = try #require(throws: QueueError.self) { try scheduler.handle(.command(command), at: .start) }
+            #expect(error.code == code)
+            #expect(scheduler.order.elements == [1])
+        }
+    }
+
+    @Test func retriesBelongToTheRunThatTheyAreOf() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.start)
+        let stale = scheduler.handle(Report(key: 1, activation: 99, content: .ended(.finished(failure: nil))), at: .start)
+        #expect(stale.writes.isEmpty && stale.events.isEmpty)
+        #expect(scheduler.entries[1]?.state == .running)
+    }
+}

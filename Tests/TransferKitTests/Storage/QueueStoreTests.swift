@@ -1,0 +1,172 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct QueueStoreTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(timeout: Duration = .zero) async throws -> QueueStore {
+        try await QueueStore.open(.folder(folder.path.appending("store"), ownerTimeout: timeout), clock: .system)
+    }
+
+    private var database: FilePath { folder.path.appending("store").appending("queue.sqlite") }
+
+    @Test func commitsSurviveALossOfPower() async throws {
+        let store = try await open()
+        let settings = try await store.pool.writeWithoutTransaction { db in
+            (try String.fetchOne(db, sql: "PRAGMA journal_mode"), try Int.fetchOne(db, sql: "PRAGMA synchronous"))
+        }
+        #expect(settings.0 == "wal")
+        #expect(settings.1 == 2, "2 is FULL")
+        // The setting belongs to a connection: it must still hold after writes went through the pool.
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        #expect(try await store.pool.write { try Int.fetchOne($0, sql: "PRAGMA synchronous") } == 2)
+        await store.close()
+    }
+
+    @Test func theFolderIsItsOwnersAlone() async throws {
+        let store = try await open()
+        let mode = try FileManager.default.attributesOfItem(atPath: store.folder.string)[.posixPermissions] as? Int
+        #expect(mode == 0o700)
+        await store.close()
+    }
+
+    @Test func aTransactionIsAllOrNothing() async throws {
+        let store = try await open()
+        let draft = SessionDraft.draft()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        let error = try await #require(throws: QueueError.self) {
+            try await store.commit([
+                .insertSession(1, rank: 0, account: 1, draft, createdAt: .now),
+                .insertSession(2, rank: 1, account: 1, draft, createdAt: .now),
+            ])
+        }
+        #expect(error.code == .storageUnavailable)
+        #expect(try await store.loadScheduler().sessions.isEmpty)
+        await store.close()
+    }
+
+    @Test func whatWasStoredIsLoaded() async throws {
+        var store = try await open()
+        let drafts = (0..<3).map { _ in SessionDraft.draft() }
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .insertSession(1, rank: 30, account: 1, drafts[0], createdAt: .now),
+            .insertSession(2, rank: 10, account: 1, drafts[1], createdAt: .now),
+            .insertSession(3, rank: 20, account: 1, drafts[2], createdAt: .now), .setRunning(2, .now),
+            .endSession(3, .failed, .broken, .now),
+            .blockAccount(1, AccountBlock(error: .broken)),
+        ])
+        await store.close()
+        store = try await open()
+        let loaded = try await store.loadScheduler()
+        #expect(loaded.accounts.map(\.account) == [.memory("a")])
+        #expect(loaded.accounts.first?.block?.error == .broken)
+        #expect(loaded.sessions.map(\.1.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
+        #expect(loaded.sessions.map(\.1.state) == [.waiting, .failed, .waiting])
+        #expect(loaded.sessions.map(\.1.isInterrupted) == [true, false, false], "what ran when the owner ended goes first")
+        await store.close()
+    }
+
+    @Test func removingASessionRemovesAllOfIt() async throws {
+        let store = try await open()
+        let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now),
+            .file(1, position: 0, .checkpoint(Checkpoint(data: Data([1]), confirmed: 1), endpoint: "e", generation: 1, identity)),
+        ])
+        #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 1)?.checkpoint.confirmed == 1)
+        #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil, "another life of the file")
+        try await store.commit([.deleteSession(1)])
+        let left = try await store.pool.read {
+            try Int.fetchOne($0, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM checkpoint)")
+        }
+        #expect(left == 0)
+        await store.close()
+    }
+
+    @Test func aNewerStoreIsRefusedAndUntouched() async throws {
+        try await open().close()
+        try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
+        let error = try await #require(throws: QueueError.self) { try await open() }
+        #expect(error.code == .storageTooNew)
+        #expect(error.message.contains("99") && error.message.contains(database.string))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
+    }
+
+    @Test func aNewerVersionInTheLogIsRefusedToo() async throws {
+        try await open().close()
+        // As a newer version leaves it that was killed before its first checkpoint: the header still shows the old version.
+        let newer = try DatabasePool(path: database.string)
+        try await newer.write { try $0.execute(sql: "PRAGMA user_version = 99") }
+        let error = try await #require(throws: QueueError.self) { try await open() }
+        #expect(error.code == .storageTooNew)
+        try newer.close()
+    }
+
+    @Test(arguments: [Data(repeating: 0x58, count: 8_192), Data(repeating: 0, count: 100), Data("SQLite format 3\0".utf8)])
+    func aDamagedStoreIsTold(_ content: Data) async throws {
+        try await open().close()
+        try content.write(to: URL(fileURLWithPath: database.string))
+        #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == content)
+    }
+
+    @Test func damageBehindTheHeaderIsTold() async throws {
+        try await open().close()
+        let handle = try FileHandle(forUpdating: URL(fileURLWithPath: database.string))
+        try handle.seek(toOffset: 100)
+        try handle.write(contentsOf: Data(repeating: 0xA5, count: 3_000))
+        try handle.close()
+        #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageDamaged)
+    }
+
+    @Test func theDatabaseOfAnotherProgramIsLeftAlone() async throws {
+        try await open().close()
+        try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA application_id = 7") }
+        #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageUnavailable)
+    }
+
+    @Test func aFolderThatCannotBeMadeIsNamed() async throws {
+        let file = try folder.file("plain", size: 1)
+        let error = try await #require(throws: QueueError.self) {
+            try await QueueStore.open(.folder(file.appending("store")), clock: .system)
+        }
+        #expect(error.code == .storageUnavailable)
+        #expect(error.message.contains(file.string))
+    }
+
+    @Test func aFolderHasOneOwner() async throws {
+        let first = try await open()
+        let error = try await #require(throws: QueueError.self) { try await open() }
+        #expect(error.code == .storageInUse)
+        #expect(error.message.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
+        let second = Task { try await open(timeout: .seconds(60)) }
+        await first.close()
+        try await second.value.close()
+    }
+
+    @Test func aDeadOwnersLockAndCommitsAreFound() async throws {
+        let path = folder.path.appending("store").string
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
+            let store = try await QueueStore.open(.folder(FilePath(path)), clock: .system)
+            try await store.commit([
+                .saveAccount(1, Account("a", endpoints: [Endpoint(transport: "memory", address: "memory://a/")])),
+                .insertSession(1, rank: 0, account: 1, SessionDraft(id: SessionID(), account: "a", name: "kept"), createdAt: .now),
+                .setRunning(1, .now),
+            ])
+            kill(getpid(), SIGKILL)
+        }
+        let store = try await open()
+        let loaded = try await store.loadScheduler()
+        #expect(loaded.sessions.map(\.1.isInterrupted) == [true])
+        await store.close()
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A storage folder, a transport in memory and a clock, that outlive the queues opened on them.
+struct QueueFixture {
+    let folder: TemporaryFolder
+    let memory: MemoryTransport
+    let clock = TestClock()
+
+    init(memory: MemoryTransport = MemoryTransport(chunkSize: 1_000)) throws {
+        folder = try TemporaryFolder()
+        self.memory = memory
+    }
+
+    /// Opens the queue; delays are the longest that the retry policy allows, so that tests know them.
+    func open(transports: [any Transport]? = nil) async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.clock = clock.engineClock
+        configuration.randomFraction = { 1 }
+        return try await TransferQueue(
+            storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration)
+    }
+
+    /// Opens the queue with the accounts "a" and "b".
+    func openWithAccounts() async throws -> TransferQueue {
+        let queue = try await open()
+        for name in ["a", "b"] { try await queue.save(Account(name, endpoints: [memory.endpoint(host: name)])) }
+        return queue
+    }
+
+    /// Makes a local file of the name and size, and a request to upload it.
+    func upload(_ names: String..., size: Int = 10_000, to account: String = "a", options: SessionOptions = SessionOptions()) throws
+        -> SessionRequest
+    {
+        try .upload(names.map { try folder.file($0, size: size) }, to: account, options: options)
+    }
+
+    func content(_ name: String) throws -> Data {
+        try Data(contentsOf: URL(fileURLWithPath: folder.path.appending(name).string))
+    }
+}
+
+extension QueueEvents {
+    /// Waits for the first event that the body makes something of.
+    func first<Value>(_ body: (QueueEvent.Kind) -> Value?) async -> Value? {
+        for await event in self {
+            if let value = body(event.kind) { return value }
+        }
+        return nil
+    }
+}

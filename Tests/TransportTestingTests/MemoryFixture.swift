@@ -1,0 +1,32 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransportTesting
+
+/// The conformance suite's view of a ``MemoryTransport``, bare or wrapped by a broken one.
+struct MemoryFixture: TransportFixture {
+    let memory: MemoryTransport
+    let transport: any Transport
+    let bench: Workbench
+    let secrets = ["hunter2-correct-horse"]
+
+    init(wrap: (MemoryTransport) -> any Transport = { $0 }) throws {
+        memory = MemoryTransport(acceptedSecret: "hunter2-correct-horse")
+        memory.refuse(host: "gone.example")
+        transport = wrap(memory)
+        bench = try Workbench()
+    }
+
+    var folder: FilePath { bench.folder }
+    var endpoint: Endpoint { memory.endpoint(credentials: [.bearer(.environment("TOKEN"))]) }
+    var unreachableEndpoint: Endpoint { memory.endpoint(host: "gone.example", credentials: endpoint.credentials) }
+    var credentials: any CredentialProvider { FixedCredentials(value: "hunter2-correct-horse") }
+
+    func storedContent(of path: RemotePath) async throws -> Data? { memory.partialContents(of: path.description) }
+
+    func storedSize(of path: RemotePath) async throws -> Int64 { Int64(memory.partialContents(of: path.description)?.count ?? 0) }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool { memory.contents(of: path.description) != nil }
+
+    func cut(afterBytes bytes: Int64) async throws { memory.faults.append(.cut(afterBytes: bytes)) }
+}
