@@ -110,7 +110,7 @@ import Testing
         // Slow enough that the first run can't be over before the signal comes: two minutes.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
-            try program.folder.file("a", size: 120 << 20)
+            try program.folder.sparseFile("a", size: 120 << 20)
             let id = try await program.succeed("add", "studio", "a").lines[0]
             let run = try program.start(["run", "--progress", "json"])
             for await line in run.lines {

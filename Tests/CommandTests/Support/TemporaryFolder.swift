@@ -28,6 +28,15 @@ final class TemporaryFolder: Sendable {
         return try file(name, bytes: Array(bytes.prefix(size)))
     }
 
+    /// Makes a file of zeros that takes no space.
+    @discardableResult
+    func sparseFile(_ name: String, size: Int64) throws -> FilePath {
+        let file = try file(name, bytes: [])
+        let descriptor = try FileDescriptor.open(file, .writeOnly)
+        try descriptor.closeAfter { try descriptor.resize(to: size) }
+        return file
+    }
+
     @discardableResult
     func file(_ name: String, bytes: [UInt8]) throws -> FilePath {
         let file = path.appending(name)
