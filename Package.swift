@@ -38,7 +38,9 @@ let package = Package(
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
+        .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
+        .executable(name: "transferq", targets: ["transferq"]),
         .executable(name: "tus-loopback", targets: ["tus-loopback"]),
     ],
     dependencies: [
@@ -72,6 +74,10 @@ let package = Package(
 
         // Programs.
         .target(
+            name: "TransferCommands",
+            dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system], swiftSettings: settings),
+        .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
+        .target(
             name: "TUSLoopback",
             dependencies: ["TransferCore", httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system],
             swiftSettings: settings),
@@ -102,6 +108,10 @@ let package = Package(
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),
+        .testTarget(
+            name: "CommandTests",
+            dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],
+            swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]

@@ -1,0 +1,30 @@
+import ArgumentParser
+import TransferCore
+import TransferKit
+
+struct AccountListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Lists the accounts.")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
+        let accounts = try await common.withQueue { await $0.accounts() }
+        if common.json {
+            for account in accounts { await output.write(JSONValue(account)) }
+            return
+        }
+        guard !accounts.isEmpty else {
+            await terminal.write("There are no accounts; make one with: transferq account add NAME ENDPOINT")
+            return
+        }
+        var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left)])
+        for status in accounts {
+            table.append([
+                status.account.name, status.block == nil ? "ready" : "blocked", "\(status.sessions)",
+                status.account.endpoints.map(\.address).joined(separator: " "),
+            ])
+        }
+        await output.write(table.text)
+    }
+}

@@ -1,0 +1,41 @@
+import ArgumentParser
+import TransferCore
+import TransferKit
+
+struct AccountShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "show", abstract: "Shows an account, with the names of its credentials.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The account's name.")
+    var name: String
+
+    func run() async throws {
+        let output = CommandContext.current.output
+        guard let status = try await common.withQueue({ await $0.account(name) }) else {
+            throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+        }
+        if common.json {
+            await output.write(JSONValue(status))
+        } else {
+            await output.write(lines(of: status).map { $0.withoutControlCharacters + "\n" }.joined())
+        }
+    }
+
+    private func lines(of status: AccountStatus) -> [String] {
+        var lines = ["Name:      \(status.account.name)", "Sessions:  \(status.sessions)"]
+        lines.append("Blocked:   \(status.block.map { $0.error.description } ?? "no")")
+        for endpoint in status.account.endpoints {
+            lines.append("Endpoint:  \(endpoint.address) (\(endpoint.transport))")
+            for reference in endpoint.credentials {
+                let use = reference.name.map { "header \($0)" } ?? reference.kind.rawValue
+                switch reference.source {
+                case .environment(let variable): lines.append("  \(use) from the environment variable \(variable)")
+                case .file(let path): lines.append("  \(use) from the file \(path)")
+                }
+            }
+            for (key, value) in endpoint.settings.sorted(by: { $0.key < $1.key }) { lines.append("  \(key) = \(value)") }
+        }
+        return lines
+    }
+}

@@ -1,0 +1,20 @@
+import ArgumentParser
+import TransferKit
+
+struct AccountUnblockCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The account's name.")
+    var name: String
+
+    func run() async throws {
+        let status = try await common.withQueue { queue in
+            try await queue.unblockAccount(name)
+            return await queue.account(name)
+        }
+        if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
+    }
+}

@@ -1,0 +1,31 @@
+import ArgumentParser
+import Foundation
+
+/// A header field as it is written on the command line, `Name: value` (RFC 9110, section 5).
+struct HeaderField {
+    let name: String
+    let value: String
+
+    private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
+    private static let secretWords = ["authorization", "cookie", "key", "token", "secret", "password", "credential"]
+
+    /// - Throws: A `ValidationError` that names the option and never the value.
+    init(_ text: String, option: String) throws {
+        guard let colon = text.firstIndex(of: ":") else { throw ValidationError("\(option) takes 'Name: value'.") }
+        name = String(text[..<colon])
+        value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
+        guard !name.isEmpty, name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) || Self.tokenCharacters.contains($0) }) else {
+            throw ValidationError("The name before the colon of \(option) is no header's name.")
+        }
+        guard !value.isEmpty else { throw ValidationError("The header \(name) of \(option) has no value.") }
+        guard !value.unicodeScalars.contains(where: { $0.value < 0x20 && $0 != "\t" || $0.value == 0x7F }) else {
+            throw ValidationError("The value of the header \(name) has control characters.")
+        }
+    }
+
+    /// Whether its value is one that nobody else may see, going by the name.
+    var bearsSecret: Bool {
+        let name = name.lowercased()
+        return Self.secretWords.contains { name.contains($0) }
+    }
+}

@@ -1,0 +1,65 @@
+/// The arguments of this process, as strings that keep every byte.
+///
+/// File names are bytes, and Swift's own `CommandLine.arguments` repairs what is not UTF-8, so that such a file can't be found any more. Here
+/// a byte that is no part of a UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), from which ``bytes(of:)``
+/// gets it back. Scalars of that range which are in an argument already are written in the same way, so nothing is ambiguous.
+public enum ProcessArguments: Sendable {
+    private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
+
+    /// The arguments after the program's name.
+    public static var current: [String] {
+        (1..<max(1, Int(CommandLine.argc))).compactMap { index in
+            unsafe CommandLine.unsafeArgv[index].map { argument in
+                var bytes: [UInt8] = []
+                var position = 0
+                while unsafe argument[position] != 0 {
+                    unsafe bytes.append(UInt8(bitPattern: argument[position]))
+                    position += 1
+                }
+                return string(of: bytes)
+            }
+        }
+    }
+
+    /// Writes bytes as a string.
+    public static func string(of bytes: [UInt8]) -> String {
+        var scalars = String.UnicodeScalarView()
+        var parser = Unicode.UTF8.ForwardParser()
+        var input = bytes.makeIterator()
+        var position = 0
+        while true {
+            let length: Int
+            switch parser.parseScalar(from: &input) {
+            case .valid(let encoded):
+                let scalar = Unicode.UTF8.decode(encoded)
+                length = encoded.count
+                if !escapes.contains(scalar.value) {
+                    scalars.append(scalar)
+                    position += length
+                    continue
+                }
+            case .error(let invalid):
+                length = invalid
+            case .emptyInput:
+                return String(scalars)
+            }
+            for byte in bytes[position..<position + length] {
+                // Always a scalar: the range is in plane 16.
+                if let scalar = Unicode.Scalar(escapes.lowerBound + UInt32(byte)) { scalars.append(scalar) }
+            }
+            position += length
+        }
+    }
+
+    /// The bytes that ``string(of:)`` wrote.
+    public static func bytes(of argument: String) -> [UInt8] {
+        argument.unicodeScalars.flatMap { scalar -> [UInt8] in
+            escapes.contains(scalar.value) ? [UInt8(scalar.value - escapes.lowerBound)] : Array(String(scalar).utf8)
+        }
+    }
+
+    /// Whether an argument is text: valid UTF-8 as it was given.
+    static func isText(_ argument: String) -> Bool {
+        !argument.unicodeScalars.contains { escapes.contains($0.value) }
+    }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import Foundation
+import Logging
+public import SystemPackage
+import TransferKit
+
+/// The program `transferq` as a value: what its `main` runs, and what a test can run in its own process.
+public struct CommandLineProgram: Sendable {
+    private let context: CommandContext
+
+    /// Makes the program.
+    ///
+    /// - Parameters:
+    ///   - transports: What endpoints can be made of, and sessions sent with.
+    ///   - output: Where results go.
+    ///   - diagnostics: Where diagnostics and the progress for people go.
+    public init(
+        transports: RegisteredTransports = .builtIn, output: FileDescriptor = .standardOutput,
+        diagnostics: FileDescriptor = .standardError
+    ) {
+        context = CommandContext(
+            transports: transports, output: OutputWriter(output), terminal: Terminal(diagnostics))
+    }
+
+    /// Runs one command to its end.
+    ///
+    /// - Parameter arguments: What follows the program's name; bytes that are not UTF-8 as ``ProcessArguments`` writes them.
+    /// - Returns: The exit status: 0 done, 1 some transfers failed, 2 usage, 3 the store can't be opened, 4 no such thing or an unfitting
+    ///   state, 130 interrupted.
+    public func run(_ arguments: [String]) async -> Int32 {
+        let status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
+        await context.terminal.flush()
+        return status.rawValue
+    }
+
+    private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
+        do {
+            var command = try RootCommand.parseAsRoot(arguments)
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+            return .done
+        } catch let status as ExitStatus {
+            return status
+        } catch let failure as CommandFailure {
+            return await refuse(failure.message, failure.status)
+        } catch let error as QueueError {
+            return await refuse(error.message, ExitStatus(error.code))
+        } catch {
+            return await answer(parserError: error)
+        }
+    }
+
+    private func refuse(_ message: String, _ status: ExitStatus) async -> ExitStatus {
+        await context.terminal.write("transferq: \(message)")
+        return status
+    }
+
+    /// The parser's own errors include the requests for help and for the version, which are none.
+    private func answer(parserError error: any Error) async -> ExitStatus {
+        let text = RootCommand.fullMessage(for: error)
+        switch RootCommand.exitCode(for: error) {
+        case .success:
+            await context.output.write(text + "\n")
+            return .done
+        case .validationFailure:
+            let prefix = "Error: "
+            return await refuse(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text, .usage)
+        default:
+            return await refuse("\(error)", .storage)
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+import SystemPackage
+import TransferCore
+import TransferKit
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor", abstract: "Tells what this machine has and lacks: versions, the store, permissions, endpoints.")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let folder = try StoreLocation.folder(option: common.store?.path)
+        var findings = versions()
+        if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
+        do {
+            findings += try await common.withQueue { queue in
+                let store = await storeFinding(queue, folder)
+                return await [store] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
+            }
+        } catch let error as QueueError {
+            findings.append(Finding(check: "store", state: .wrong, detail: error.message))
+        }
+        await print(findings)
+        if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
+    }
+
+    private func versions() -> [Finding] {
+        let transports = CommandContext.current.transports.all
+        var findings = [
+            Finding(check: "transferq", state: .ok, detail: RootCommand.version, fields: [("version", .string(RootCommand.version))])
+        ]
+        if transports.isEmpty {
+            findings.append(Finding(check: "transports", state: .wrong, detail: "This program was built without any transport."))
+        }
+        for transport in transports {
+            let detail = (["\(transport.schemes.keys.sorted().map { "\($0)://" }.joined(separator: ", "))"] + transport.libraries())
+                .joined(separator: "; ")
+            findings.append(
+                Finding(
+                    check: "transport \(transport.id)", state: .ok, detail: detail,
+                    fields: [("libraries", .array(transport.libraries().map(JSONValue.string)))]))
+        }
+        return findings
+    }
+
+    private func storeFinding(_ queue: TransferQueue, _ folder: FilePath) async -> Finding {
+        do {
+            let health = try await queue.storeHealth()
+            let fields: [(name: String, value: JSONValue)] = [
+                ("folder", .string(folder.string)), ("sqlite", .string(health.sqliteVersion)), ("schema", JSONValue(health.schemaVersion)),
+                ("problems", .array(health.problems.map(JSONValue.string))),
+            ]
+            let versions = "SQLite \(health.sqliteVersion), schema \(health.schemaVersion)"
+            guard health.problems.isEmpty else {
+                let detail = "The store in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; "))"
+                return Finding(check: "store", state: .wrong, detail: detail, fields: fields)
+            }
+            return Finding(check: "store", state: .ok, detail: "\(folder) is sound; \(versions)", fields: fields)
+        } catch {
+            return Finding(check: "store", state: .wrong, detail: "\(error)")
+        }
+    }
+
+    private func print(_ findings: [Finding]) async {
+        let output = CommandContext.current.output
+        if common.json {
+            for finding in findings { await output.write(finding.json) }
+            return
+        }
+        var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)])
+        for finding in findings { table.append([finding.check, finding.state.rawValue, finding.detail]) }
+        await output.write(table.text)
+    }
+}

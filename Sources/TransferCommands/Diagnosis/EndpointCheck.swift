@@ -1,0 +1,58 @@
+import TransferCore
+import TransferKit
+
+/// Asks the endpoints of accounts whether they answer.
+enum EndpointCheck {
+    /// Asks all at once; the findings keep the order of the accounts.
+    static func findings(_ accounts: [AccountStatus], _ registered: RegisteredTransports) async -> [Finding] {
+        let transports = registered.make()
+        let pairs = accounts.flatMap { status in status.account.endpoints.map { (status.account.name, $0) } }
+        var findings = accounts.compactMap(blockFinding)
+        findings += await withTaskGroup(of: (Int, Finding).self) { group in
+            for (index, (account, endpoint)) in pairs.enumerated() {
+                let transport = transports.first { $0.id == endpoint.transport }
+                group.addTask { (index, await finding(account, endpoint, transport)) }
+            }
+            return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
+        }
+        for transport in transports { await transport.shutdown() }
+        return findings
+    }
+
+    private static func blockFinding(_ status: AccountStatus) -> Finding? {
+        status.block.map {
+            Finding(
+                check: "account \(status.account.name)", state: .wrong,
+                detail: "blocked: \($0.error) When that is mended: transferq account unblock '\(status.account.name)'",
+                fields: [("account", .string(status.account.name)), ("error", JSONValue($0.error, file: nil))])
+        }
+    }
+
+    private static func finding(_ account: String, _ endpoint: Endpoint, _ transport: (any Transport)?) async -> Finding {
+        let check = "endpoint \(account)"
+        var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.address))]
+        guard let transport else {
+            let detail = "\(endpoint.address): this program has no transport named \"\(endpoint.transport)\"."
+            return Finding(check: check, state: .wrong, detail: detail, fields: fields)
+        }
+        guard let checking = transport as? any EndpointChecking else {
+            return Finding(
+                check: check, state: .note, detail: "\(endpoint.address): its transport can't check an endpoint.", fields: fields)
+        }
+        do {
+            let report = try await checking.check(endpoint, credentials: ReferencedCredentials())
+            fields += [
+                ("version", JSONValue(report.version)), ("features", .array(report.features.map(JSONValue.string))),
+                ("maximumSize", JSONValue(report.maximumSize)), ("latency", .number(report.latency / .seconds(1))),
+            ]
+            var words = [report.version.map { "version \($0)" } ?? "no version"]
+            if !report.features.isEmpty { words.append(report.features.joined(separator: " ")) }
+            if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }
+            words.append("answered in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
+            return Finding(check: check, state: .ok, detail: "\(endpoint.address): \(words.joined(separator: ", "))", fields: fields)
+        } catch {
+            fields.append(("error", JSONValue(error as? TransferError, file: nil)))
+            return Finding(check: check, state: .wrong, detail: "\(endpoint.address): \(error)", fields: fields)
+        }
+    }
+}

@@ -1,0 +1,20 @@
+/// One thing that the diagnosis looked at.
+struct Finding: Sendable {
+    /// How it is.
+    enum State: String, Sendable {
+        case ok
+        /// Worth knowing; nothing fails because of it.
+        case note
+        case wrong
+    }
+
+    let check: String
+    let state: State
+    let detail: String
+    /// More for programs.
+    var fields: [(name: String, value: JSONValue)] = []
+
+    var json: JSONValue {
+        .object([("check", .string(check)), ("state", .string(state.rawValue)), ("detail", .string(detail))] + fields)
+    }
+}

@@ -1,0 +1,30 @@
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Looks at the permissions of the store's folder: upload URLs in the store are capabilities.
+enum FolderCheck {
+    /// nil if there is no folder yet, as it will be made right.
+    static func finding(_ folder: FilePath) -> Finding? {
+        var status = stat()
+        guard unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
+        let mode = status.st_mode & 0o7777
+        let octal = String(mode, radix: 8)
+        let fields: [(name: String, value: JSONValue)] = [("folder", .string(folder.string)), ("mode", .string(octal))]
+        if status.st_uid != geteuid() {
+            return Finding(
+                check: "permissions", state: .wrong, detail: "\(folder) belongs to another user (user ID \(status.st_uid)).", fields: fields
+            )
+        }
+        if mode & 0o077 != 0 {
+            return Finding(
+                check: "permissions", state: .wrong, detail: "\(folder) is open to others (mode \(octal)); run: chmod 700 '\(folder)'",
+                fields: fields)
+        }
+        return Finding(check: "permissions", state: .ok, detail: "\(folder) is its owner's alone (mode \(octal))", fields: fields)
+    }
+}

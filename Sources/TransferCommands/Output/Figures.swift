@@ -1,0 +1,46 @@
+import Foundation
+import TransferKit
+
+/// Numbers as people read them.
+enum Figures {
+    private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
+
+    /// A size in binary units, with three significant digits.
+    static func size(_ bytes: Int64) -> String {
+        var value = Double(bytes)
+        var unit = 0
+        while abs(value) >= 1000, unit < units.count - 1 {
+            value /= 1024
+            unit += 1
+        }
+        if unit == 0 { return "\(bytes) B" }
+        let digits = abs(value) < 10 ? 2 : abs(value) < 100 ? 1 : 0
+        return "\(value.formatted(.number.precision(.fractionLength(digits)).grouping(.never).locale(posix))) \(units[unit])"
+    }
+
+    static func rate(_ bytesPerSecond: Double?) -> String {
+        guard let bytesPerSecond, bytesPerSecond.isFinite, bytesPerSecond < 1e18 else { return "–" }
+        return size(Int64(bytesPerSecond)) + "/s"
+    }
+
+    /// Hours, minutes and seconds.
+    static func time(_ seconds: Double?) -> String {
+        guard let seconds, seconds.isFinite, seconds < 1e9 else { return "–:––" }
+        let total = Int(seconds.rounded(.up))
+        let (hours, minutes, rest) = (total / 3600, total / 60 % 60, total % 60)
+        let padded = rest < 10 ? "0\(rest)" : "\(rest)"
+        return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
+    }
+
+    /// Whole percents, 100 only when nothing is missing; nil if there is nothing to move.
+    static func percent(_ statistics: SessionStatistics) -> Int? {
+        guard statistics.bytesTotal > 0 else { return nil }
+        return Int(Double(max(0, statistics.bytesDone)) / Double(statistics.bytesTotal) * 100)
+    }
+
+    static func count(_ number: Int, _ noun: String) -> String {
+        "\(number) \(noun)\(number == 1 ? "" : "s")"
+    }
+
+    private static let posix = Locale(identifier: "en_US_POSIX")
+}

@@ -1,0 +1,107 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+extension JSONValue {
+    /// A session as `list` and `show` tell it.
+    init(_ session: SessionStatus) {
+        let statistics = session.statistics
+        self = [
+            "id": .string(session.id.description),
+            "index": JSONValue(session.index),
+            "state": .string(session.state.rawValue),
+            "phase": JSONValue(session.phase?.rawValue),
+            "why": JSONValue(session.why?.description),
+            "name": .string(session.name),
+            "direction": .string(session.direction.rawValue),
+            "account": .string(session.account),
+            "endpoint": JSONValue(session.endpoint),
+            "transport": JSONValue(session.transport?.rawValue),
+            "files": JSONValue(statistics.files),
+            "filesDone": JSONValue(statistics.filesDone),
+            "filesFailed": JSONValue(statistics.filesFailed),
+            "bytesTotal": JSONValue(statistics.bytesTotal),
+            "bytesDone": JSONValue(statistics.bytesDone),
+            "bytesSent": JSONValue(statistics.bytesSent),
+            "rate": JSONValue(statistics.rate),
+            "averageRate": JSONValue(statistics.averageRate),
+            "secondsRemaining": JSONValue(statistics.secondsRemaining),
+            "attempts": JSONValue(session.attempts),
+            "error": JSONValue(session.error, file: nil),
+            "tags": .array(session.tags.map(JSONValue.string)),
+            "context": session.context.map(JSONValue.embedded) ?? .null,
+            "createdAt": JSONValue(session.createdAt),
+            "startedAt": JSONValue(session.startedAt),
+            "endedAt": JSONValue(session.endedAt),
+        ]
+    }
+
+    /// An item as `show` tells it.
+    init(_ item: ItemStatus) {
+        var members: [(name: String, value: JSONValue)] = [("source", .string(item.source.string))]
+        let bytes = item.source.bytes
+        if String(validating: bytes, as: UTF8.self) == nil {
+            members.append(("sourceBytes", .string(Data(bytes).base64EncodedString())))
+        }
+        members += [
+            ("destination", .string(item.destination.description)),
+            ("remoteURL", JSONValue(item.remoteURL)),
+            ("state", .string(item.state.rawValue)),
+            ("bytesTotal", JSONValue(item.bytesTotal)),
+            ("bytesDone", JSONValue(item.bytesDone)),
+            ("checksum", JSONValue(item.checksum)),
+            ("error", JSONValue(item.error, file: item.source.string)),
+        ]
+        self = .object(members)
+    }
+
+    /// Why something failed; null if there is no error.
+    init(_ error: TransferError?, file: String?) {
+        guard let error else {
+            self = .null
+            return
+        }
+        self = [
+            "class": .string(error.failureClass.rawValue),
+            "code": .string(error.code.rawValue),
+            "message": .string(error.description),
+            "file": JSONValue(file),
+        ]
+    }
+
+    /// An account, with the names of its credentials; what they are is not known here.
+    init(_ status: AccountStatus) {
+        self = [
+            "name": .string(status.account.name),
+            "endpoints": .array(status.account.endpoints.map(JSONValue.init)),
+            "blocked": JSONValue(status.block?.error, file: nil),
+            "sessions": JSONValue(status.sessions),
+            "maxSessions": .null,
+            "rate": .null,
+        ]
+    }
+
+    private init(_ endpoint: Endpoint) {
+        self = [
+            "transport": .string(endpoint.transport.rawValue),
+            "address": .string(endpoint.address),
+            "credentials": .array(endpoint.credentials.map(JSONValue.init)),
+            "settings": .object(endpoint.settings.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }),
+        ]
+    }
+
+    private init(_ reference: CredentialReference) {
+        var (environment, file): (String?, String?) = (nil, nil)
+        switch reference.source {
+        case .environment(let name): environment = name
+        case .file(let path): file = path
+        }
+        self = [
+            "kind": .string(reference.kind.rawValue),
+            "name": JSONValue(reference.name),
+            "environment": JSONValue(environment),
+            "file": JSONValue(file),
+        ]
+    }
+}

@@ -1,0 +1,99 @@
+import Foundation
+
+/// A JSON value (RFC 8259) whose members keep their order, so that lines read the same each time.
+indirect enum JSONValue: Sendable {
+    case null
+    case bool(Bool)
+    case integer(Int64)
+    case number(Double)
+    case string(String)
+    case array([JSONValue])
+    case object([(name: String, value: JSONValue)])
+    /// JSON that someone else wrote.
+    case embedded(Data)
+
+    /// The value on one line.
+    var text: String {
+        var text = ""
+        write(to: &text)
+        return text
+    }
+
+    private func write(to text: inout String) {
+        switch self {
+        case .null: text += "null"
+        case .bool(let value): text += value ? "true" : "false"
+        case .integer(let value): text += "\(value)"
+        case .number(let value): text += value.isFinite ? "\(value)" : "null"
+        case .string(let value): Self.write(value, to: &text)
+        case .array(let values):
+            text += "["
+            for (index, value) in values.enumerated() {
+                if index > 0 { text += "," }
+                value.write(to: &text)
+            }
+            text += "]"
+        case .object(let members):
+            text += "{"
+            for (index, member) in members.enumerated() {
+                if index > 0 { text += "," }
+                Self.write(member.name, to: &text)
+                text += ":"
+                member.value.write(to: &text)
+            }
+            text += "}"
+        case .embedded(let data):
+            guard Self.isJSON(data) else {
+                text += "null"
+                return
+            }
+            // A line break in valid JSON is always white space between tokens; in a line of JSON it may not be.
+            text += String(decoding: data.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
+        }
+    }
+
+    private static func write(_ string: String, to text: inout String) {
+        text += "\""
+        for scalar in string.unicodeScalars {
+            switch scalar {
+            case "\"": text += "\\\""
+            case "\\": text += "\\\\"
+            case "\n": text += "\\n"
+            case "\r": text += "\\r"
+            case "\t": text += "\\t"
+            case "\0"..<" ", "\u{7F}", "\u{2028}", "\u{2029}":
+                let digits = String(scalar.value, radix: 16)
+                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        text += "\""
+    }
+
+    /// Whether data is one JSON value of any kind.
+    static func isJSON(_ data: Data) -> Bool {
+        (try? JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)) != nil
+    }
+}
+
+extension JSONValue: ExpressibleByDictionaryLiteral, ExpressibleByStringLiteral {
+    init(dictionaryLiteral elements: (String, JSONValue)...) {
+        self = .object(elements.map { (name: $0.0, value: $0.1) })
+    }
+
+    init(stringLiteral value: String) {
+        self = .string(value)
+    }
+}
+
+extension JSONValue {
+    init(_ value: String?) { self = value.map(JSONValue.string) ?? .null }
+    init(_ value: Int?) { self = value.map { .integer(Int64($0)) } ?? .null }
+    init(_ value: Int64?) { self = value.map(JSONValue.integer) ?? .null }
+    init(_ value: Double?) { self = value.map(JSONValue.number) ?? .null }
+
+    /// A point in time, as ISO 8601 in UTC with milliseconds.
+    init(_ value: Date?) {
+        self = value.map { .string($0.formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))) } ?? .null
+    }
+}

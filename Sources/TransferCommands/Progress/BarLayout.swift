@@ -1,0 +1,56 @@
+import TransferKit
+
+/// Lays bars out in the width that there is; what fits least is left out first.
+struct BarLayout: Sendable {
+    let hasColor: Bool
+
+    private static let minimumBar = 10
+    private static let maximumBar = 40
+
+    func line(_ name: String, _ statistics: SessionStatistics, width: Int) -> String {
+        let fraction = statistics.bytesTotal > 0 ? Double(statistics.bytesSent) / Double(statistics.bytesTotal) : 0
+        var details = [Figures.rate(statistics.rate), Figures.time(statistics.secondsRemaining)]
+        if statistics.files > 1 { details.append("\(min(statistics.files, statistics.filesDone + 1))/\(statistics.files)") }
+        return compose(name.withoutControlCharacters, fraction: min(1, max(0, fraction)), details: details, width: width)
+    }
+
+    func total(_ total: RunTotal, rate: Double, width: Int) -> String {
+        let remaining = rate > 0 ? Double(total.bytesTotal - total.bytesSent) / rate : nil
+        return compose(
+            "total", fraction: total.fraction,
+            details: [
+                Figures.rate(rate > 0 ? rate : nil), Figures.time(remaining.map { max(0, $0) }),
+                "\(total.sessionsEnded)/\(total.sessions)", Figures.size(total.bytesTotal),
+            ], width: width)
+    }
+
+    func finished(_ text: String, isCompleted: Bool) -> String {
+        let word = isCompleted ? "completed" : "failed"
+        // ECMA-48, select graphic rendition: 32 green, 31 red.
+        return hasColor ? "\u{1B}[\(isCompleted ? 32 : 31)m\(word)\u{1B}[0m  \(text)" : "\(word)  \(text)"
+    }
+
+    /// Name, bar, percent and details in at most one column less than the width, as some terminals wrap a full line.
+    func compose(_ name: String, fraction: Double, details: [String], width: Int) -> String {
+        let percent = "\(Int(fraction * 100))%"
+        var tail = Self.padded(percent, 4)
+        let columns = max(1, width - 1)
+        for detail in details where columns - tail.count - 2 - detail.count >= Self.minimumBar + 4 { tail += "  " + detail }
+        var room = columns - tail.count - 1
+        guard room > Self.minimumBar + 4 else { return String("\(name) \(percent)".suffix(columns)) }
+        let bar = min(Self.maximumBar, max(Self.minimumBar, room / 2))
+        room -= bar + 3
+        let filled = Int(fraction * Double(bar))
+        let drawn = "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: bar - filled) + "]"
+        return "\(Self.fitted(name, max(1, room))) \(drawn) \(tail)"
+    }
+
+    private static func padded(_ text: String, _ width: Int) -> String {
+        String(repeating: " ", count: max(0, width - text.count)) + text
+    }
+
+    private static func fitted(_ text: String, _ width: Int) -> String {
+        if text.count <= width { return text + String(repeating: " ", count: width - text.count) }
+        return text.prefix(width - 1) + "…"
+    }
+}

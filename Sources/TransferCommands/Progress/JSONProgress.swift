@@ -1,0 +1,19 @@
+import TransferKit
+
+/// Prints each event as a JSON line.
+actor JSONProgress: ProgressDisplay {
+    private var order: SessionIndices
+    private let output: OutputWriter
+
+    init(order: SessionIndices, output: OutputWriter) {
+        self.order = order
+        self.output = output
+    }
+
+    func take(_ event: QueueEvent) async {
+        let index = order.index(at: event)
+        await output.write(JSONValue(event, index: index))
+    }
+
+    func finish(_ summary: RunSummary) {}
+}

@@ -1,0 +1,31 @@
+import TransferKit
+
+/// Prints one line per change: for logs and pipes.
+actor PlainProgress: ProgressDisplay {
+    private let queue: TransferQueue
+    private let terminal: Terminal
+    private var names: [SessionID: String] = [:]
+
+    init(queue: TransferQueue, terminal: Terminal) {
+        self.queue = queue
+        self.terminal = terminal
+    }
+
+    func take(_ event: QueueEvent) async {
+        if case .started(let id) = event.kind, names[id] == nil { names[id] = try? await queue.session(id).name }
+        guard let line = EventDescription.line(of: event.kind, name: event.session.map(name)) else { return }
+        await terminal.write(line)
+        switch event.kind {
+        case .completed(let id), .failed(let id, _), .removed(let id, _): names[id] = nil
+        default: break
+        }
+    }
+
+    func finish(_ summary: RunSummary) async {
+        await terminal.draw(summary.lines)
+    }
+
+    private func name(_ id: SessionID) -> String {
+        "\(SessionDescription.shortID(id)) \(names[id] ?? "")".withoutControlCharacters
+    }
+}

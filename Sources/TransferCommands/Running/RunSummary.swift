@@ -1,0 +1,28 @@
+import TransferKit
+
+/// What a person wants to know at the end.
+struct RunSummary: Sendable {
+    let wasInterrupted: Bool
+    let completed: Int
+    let failed: Int
+    let waiting: Int
+    let blocked: [AccountStatus]
+
+    /// Sentences, or nothing when there is nothing to say.
+    var lines: [String] {
+        var lines: [String] = []
+        if completed + failed + waiting > 0 {
+            var parts = ["\(Figures.count(completed, "session")) completed"]
+            if failed > 0 { parts.append("\(failed) failed") }
+            if waiting > 0 { parts.append("\(waiting) waiting") }
+            lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
+        }
+        for status in blocked {
+            guard let error = status.block?.error else { continue }
+            lines.append(
+                "The account \"\(status.account.name)\" is blocked: \(error) When that is mended: transferq account unblock '\(status.account.name)'"
+            )
+        }
+        return lines
+    }
+}

@@ -1,0 +1,21 @@
+import TransferKit
+
+/// What became of the sessions that this process ran.
+struct RunTally: Sendable {
+    private(set) var completed = 0
+    private(set) var failed: Set<SessionID> = []
+    private(set) var hasGap = false
+
+    /// Counts until the events end.
+    init(counting events: QueueEvents) async {
+        for await event in events {
+            switch event.kind {
+            case .completed: completed += 1
+            case .failed(let id, _): failed.insert(id)
+            case .started(let id), .removed(let id, _): failed.remove(id)
+            case .gap: hasGap = true
+            default: continue
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+import ArgumentParser
+import TransferKit
+
+struct ListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(commandName: "list", abstract: "Lists the sessions in the order of the queue.")
+
+    @OptionGroup var common: CommonOptions
+
+    @Option(help: "Only sessions in this state: \(Self.stateNames). Can be repeated.")
+    var state: [String] = []
+
+    @Option(help: "Only the sessions of this account.")
+    var account: String?
+
+    @Option(help: ArgumentHelp("At most so many sessions.", valueName: "number"))
+    var max: Int?
+
+    private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
+
+    func validate() throws {
+        _ = try states()
+        if let max, max < 0 { throw ValidationError("--max can't be negative.") }
+    }
+
+    func run() async throws {
+        let states = try states()
+        let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
+        var table = Table([
+            ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
+        ])
+        let found = try await common.withQueue { queue in
+            if let account, await queue.account(account) == nil {
+                throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
+            }
+            guard max != 0 else { return 0 }
+            var found = 0
+            var lines = ""
+            try await queue.forEachSession { session in
+                guard states.isEmpty || states.contains(session.state), account == nil || session.account == account else { return true }
+                found += 1
+                if common.json {
+                    lines += JSONValue(session).text + "\n"
+                    if lines.utf8.count > 1 << 16 {
+                        await output.write(lines)
+                        lines = ""
+                    }
+                } else {
+                    table.append(SessionDescription.row(session))
+                }
+                return found != max
+            }
+            await output.write(lines)
+            return found
+        }
+        guard !common.json else { return }
+        if found > 0 {
+            await output.write(table.text)
+        } else {
+            await terminal.write(states.isEmpty && account == nil ? "The queue is empty." : "No session matches.")
+        }
+    }
+
+    private func states() throws -> Set<SessionState> {
+        Set(
+            try state.map { name in
+                guard let state = SessionState(rawValue: name) else {
+                    throw ValidationError("There is no state \"\(name)\"; a session is \(Self.stateNames).")
+                }
+                return state
+            })
+    }
+}

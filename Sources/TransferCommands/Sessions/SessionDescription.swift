@@ -1,0 +1,48 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// Sessions as people read them.
+enum SessionDescription {
+    static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
+
+    /// ID, state, progress, size, name and account.
+    static func row(_ session: SessionStatus) -> [String] {
+        [
+            shortID(session.id), session.state.rawValue, progress(session), Figures.size(session.statistics.bytesTotal), session.name,
+            session.account,
+        ]
+    }
+
+    static func lines(of session: SessionStatus) -> [String] {
+        let statistics = session.statistics
+        var lines = [
+            "Session:   \(session.id)",
+            "Name:      \(session.name)",
+            "State:     \(session.state.rawValue)\(session.phase.map { ", \($0.rawValue)" } ?? "")",
+        ]
+        if let why = session.why { lines.append("Waits:     \(why)") }
+        lines += [
+            "Index:     \(session.index)",
+            "Account:   \(session.account) (\(session.direction.rawValue))",
+        ]
+        if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
+        lines += [
+            "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) (\(progress(session)))",
+            "Attempts:  \(session.attempts)",
+        ]
+        if let error = session.error { lines.append("Error:     \(error)") }
+        if !session.tags.isEmpty { lines.append("Tags:      \(session.tags.joined(separator: ", "))") }
+        if let context = session.context { lines.append("Context:   \(String(decoding: context, as: UTF8.self))") }
+        lines.append("Added:     \(session.createdAt.formatted(.iso8601))")
+        if let date = session.startedAt { lines.append("Started:   \(date.formatted(.iso8601))") }
+        if let date = session.endedAt { lines.append("Ended:     \(date.formatted(.iso8601))") }
+        return lines
+    }
+
+    private static func progress(_ session: SessionStatus) -> String {
+        if let percent = Figures.percent(session.statistics) { return "\(percent)%" }
+        return session.state == .completed ? "100%" : "0%"
+    }
+}

@@ -1,0 +1,15 @@
+import Dispatch
+
+/// Runs calls that may wait for a disk, a pipe or a person away from the cooperative thread pool, whose threads must never block.
+enum BlockingWork {
+    private static let queue = DispatchQueue(label: "transferq.blocking", attributes: .concurrent)
+
+    static func run<Value: Sendable, Failure: Error>(
+        _ body: @escaping @Sendable () throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
+            queue.async { continuation.resume(returning: Result(catching: body)) }
+        }
+        return try result.get()
+    }
+}

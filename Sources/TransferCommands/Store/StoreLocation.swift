@@ -1,0 +1,29 @@
+import Foundation
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Where the queue is kept.
+enum StoreLocation {
+    /// The option, else `$TRANSFERQ_STORE`, else `transferq` in the state folder of the XDG Base Directory Specification 0.8.
+    static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {
+        if let option {
+            guard !option.isEmpty else { throw CommandFailure(.usage, "--store needs the path of a folder.") }
+            return option.absolute
+        }
+        if let folder = variable("TRANSFERQ_STORE") { return folder.absolute }
+        // The specification wants relative paths in this variable ignored.
+        if let state = variable("XDG_STATE_HOME"), state.isAbsolute { return state.appending("transferq") }
+        let home = variable("HOME") ?? FilePath(NSHomeDirectory())
+        return home.absolute.appending(".local").appending("state").appending("transferq")
+    }
+
+    private static func variable(_ name: String) -> FilePath? {
+        guard let path = unsafe getenv(name).map({ unsafe FilePath(platformString: $0) }), !path.isEmpty else { return nil }
+        return path
+    }
+}

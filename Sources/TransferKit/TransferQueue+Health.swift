@@ -1,0 +1,44 @@
+import GRDB
+
+/// What a queue knows of the state of its store.
+public struct StoreHealth: Hashable, Sendable {
+    /// The version of the SQLite library that this process runs on.
+    public var sqliteVersion: String
+    /// The schema of the store; see the queue's own migrations.
+    public var schemaVersion: Int
+    /// What SQLite's `quick_check` and foreign key check found, each a line in their own words; empty for a sound store.
+    public var problems: [String]
+}
+
+extension TransferQueue {
+    /// Reads the whole store and looks for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
+    ///
+    /// Takes time in proportion to the store's size, without holding up what changes the queue. For a person's diagnosis.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    public func storeHealth() async throws -> StoreHealth {
+        try await store.health()
+    }
+}
+
+extension QueueStore {
+    private static let reportedProblems = 20
+
+    func health() async throws -> StoreHealth {
+        do {
+            return try await pool.read { db in
+                var problems = try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.reportedProblems))").filter { $0 != "ok" }
+                for row in try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(Self.reportedProblems) {
+                    problems.append("a row of \(row[0] as String) refers to a row of \(row[2] as String) that does not exist")
+                }
+                return StoreHealth(
+                    sqliteVersion: try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? "",
+                    schemaVersion: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, problems: problems)
+            }
+        } catch let error as CancellationError {
+            throw error
+        } catch {
+            throw Self.storageError(error, folder: folder)
+        }
+    }
+}

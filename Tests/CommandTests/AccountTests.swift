@@ -1,0 +1,105 @@
+import Foundation
+import SystemPackage
+import Testing
+
+@Suite struct AccountTests {
+    @Test func aRoundTrip() async throws {
+        let program = try TransferQ()
+        try program.folder.file("authorities.pem", bytes: [])
+        try await program.succeed(
+            "account", "add", "studio", "tus+https://one.example/files/", "http://two.example/files/", "--token-env", "STUDIO_TOKEN",
+            "--password-file", "password", "--ca-file", "authorities.pem", "--header", "X-Project: reel", "--header-env", "X-Api-Key: KEY")
+        let listed = try await program.succeed("account", "list", "--json")
+        let shown = try await program.succeed("account", "show", "studio", "--json")
+        #expect(listed.output == shown.output)
+        let account = try #require(try shown.objects().first)
+        #expect(Set(account.keys) == ["name", "endpoints", "blocked", "sessions", "maxSessions", "rate"])
+        #expect(account["name"] as? String == "studio")
+        #expect(account["blocked"] is NSNull)
+        let endpoints = try #require(account["endpoints"] as? [[String: Any]])
+        #expect(endpoints.map { $0["address"] as? String } == ["https://one.example/files/", "http://two.example/files/"])
+        #expect(endpoints.allSatisfy { $0["transport"] as? String == "tus" })
+        let settings = try #require(endpoints[0]["settings"] as? [String: String])
+        let folder = program.folder.path.string
+        #expect(settings == ["caFile": "\(folder)/authorities.pem", "header.X-Project": "reel"])
+        let credentials = try #require(endpoints[0]["credentials"] as? [[String: Any]])
+        #expect(credentials.map { $0["kind"] as? String } == ["bearer", "password", "header"])
+        #expect(credentials[0]["environment"] as? String == "STUDIO_TOKEN")
+        // Read later, perhaps in another working directory.
+        #expect(credentials[1]["file"] as? String == "\(folder)/password")
+        #expect(credentials[2]["name"] as? String == "X-Api-Key")
+
+        try await program.succeed("account", "remove", "studio")
+        #expect(try await program.succeed("account", "list", "--json").output == "")
+    }
+
+    @Test func forPeople() async throws {
+        let program = try TransferQ()
+        let empty = try await program.succeed("account", "list")
+        #expect(empty.output == "" && empty.diagnostics.contains("no accounts"))
+        try await program.succeed("account", "add", "studio", "https://one.example/files/", "--token-env", "STUDIO_TOKEN")
+        let listed = try await program.succeed("account", "list")
+        #expect(listed.lines.count == 2 && listed.lines[1].hasPrefix("studio  ready"))
+        let shown = try await program.succeed("account", "show", "studio")
+        #expect(shown.output.contains("bearer from the environment variable STUDIO_TOKEN"))
+    }
+
+    @Test func whatIsNotThere() async throws {
+        let program = try TransferQ()
+        for command in ["show", "remove", "unblock"] {
+            let result = try await program.run("account", command, "nobody")
+            #expect(result.status == 4)
+            #expect(result.diagnostics == "transferq: There is no account named \"nobody\".\n")
+        }
+    }
+
+    @Test func anotherOfTheSameName() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let result = try await program.run("account", "add", "studio", "https://two.example/")
+        #expect(result.status == 4)
+        #expect(try await program.succeed("account", "show", "studio", "--json").output.contains("one.example"))
+    }
+
+    @Test func oneThatSessionsReferTo() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("reel", size: 3)
+        try await program.succeed("add", "studio", "reel")
+        let result = try await program.run("account", "remove", "studio")
+        #expect(result.status == 4)
+        #expect(result.diagnostics.contains("1 session"))
+    }
+
+    @Test(arguments: [
+        (["https://user:hunter2@one.example/"], "--password-env"),
+        (["sftp://user:hunter2@one.example/"], "sftp://"),
+        (["gopher://hunter2.example/"], "tus+https://"),
+        (["hunter2"], "https://host/files/"),
+        (["https://one.example/#hunter2"], "fragment"),
+        (["https://"], "host"),
+        (["https://one.example/", "--header", "Authorization: Bearer hunter2"], "--header-env"),
+        (["https://one.example/", "--header", "cookie: hunter2"], "--header-env"),
+        (["https://one.example/", "--header", "X-API-Key: hunter2"], "--header-env"),
+        (["https://one.example/", "--header", "X-Upload-Token: hunter2"], "--header-env"),
+        (["https://one.example/", "--header", "X-A: hunter2\r\nX-B: 2"], "control"),
+        (["https://one.example/", "--header", "hunter2"], "Name: value"),
+        (["https://one.example/", "--token-env", "hunter2 is no name"], "environment variable"),
+        (["https://one.example/", "--token-env", "A", "--token-file", "b"], "either"),
+        (["https://one.example/", "--ca-file", "missing.pem"], "missing.pem"),
+        (["https://one.example/", "--rate", "3M"], "--rate"),
+        (["https://one.example/", "--max-sessions", "3"], "--max-sessions"),
+        (["https://one.example/", "--identity", "k"], "--identity"),
+        ([], "endpoint"),
+    ])
+    func whatMakesNoSense(arguments: [String], named: String) async throws {
+        let program = try TransferQ()
+        let result = try await program.run(["account", "add", "studio"] + arguments)
+        #expect(result.status == 2, "\(result.diagnostics)")
+        #expect(result.output == "")
+        #expect(result.diagnostics.hasPrefix("transferq: "))
+        #expect(result.diagnostics.contains(named), "\(result.diagnostics)")
+        #expect(!result.diagnostics.contains("hunter2"), "\(result.diagnostics)")
+        #expect(try await program.succeed("account", "list", "--json").output == "")
+    }
+}

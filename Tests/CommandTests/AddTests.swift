@@ -1,0 +1,152 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+
+@Suite struct AddTests {
+    private func program() async throws -> TransferQ {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/files/")
+        return program
+    }
+
+    private func items(_ program: TransferQ, _ id: String) async throws -> [[String: Any]] {
+        let shown = try #require(try await program.succeed("show", id, "--json").objects().first)
+        return try #require(shown["items"] as? [[String: Any]])
+    }
+
+    @Test func severalFilesAreOneSession() async throws {
+        let program = try await program()
+        for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 10) }
+        let added = try await program.succeed(
+            "add", "studio", "c", "a", "b", "--name", "Day one", "--tag", "x", "--tag", "y", "--context", "{\n\"n\": [1, \"ü\"]}",
+            "--metadata", "k=v=w")
+        #expect(added.lines.count == 1)
+        let listed = try await program.succeed("list", "--json")
+        let session = try #require(try listed.objects().first)
+        #expect(listed.lines.count == 1)
+        #expect(Set(session.keys) == SessionSchema.session)
+        #expect(session["id"] as? String == added.lines[0])
+        #expect(session["name"] as? String == "Day one")
+        #expect(session["state"] as? String == "waiting")
+        #expect(session["tags"] as? [String] == ["x", "y"])
+        #expect((session["context"] as? [String: [Any]])?["n"]?.last as? String == "ü")
+        #expect(session["files"] as? Int == 3)
+        #expect(session["bytesTotal"] as? Int == 30)
+        #expect(session["rate"] is NSNull && session["error"] is NSNull && session["startedAt"] is NSNull)
+        let created = try #require(session["createdAt"] as? String)
+        #expect(try Date(created, strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)) <= Date())
+
+        let shown = try #require(try await program.succeed("show", added.lines[0], "--json").objects().first)
+        #expect(Set(shown.keys) == SessionSchema.shown)
+        let items = try #require(shown["items"] as? [[String: Any]])
+        #expect(items.allSatisfy { Set($0.keys) == SessionSchema.item })
+        #expect(items.map { $0["destination"] as? String } == ["c", "a", "b"])
+        #expect(items[0]["source"] as? String == program.folder.path.appending("c").string)
+        #expect(items.allSatisfy { $0["state"] as? String == "pending" && $0["bytesTotal"] as? Int == 10 })
+    }
+
+    @Test func oneSessionForEachFile() async throws {
+        let program = try await program()
+        for name: String in ["a", "b"] { try program.folder.file(name, size: 1) }
+        let added = try await program.succeed("add", "studio", "b", "a", "--each", "--json")
+        let ids = try added.objects().map { try #require($0["id"] as? String) }
+        let sessions = try await program.succeed("list", "--json").objects()
+        #expect(sessions.map { $0["name"] as? String } == ["b", "a"])
+        #expect(sessions.map { $0["id"] as? String } == ids)
+        #expect(sessions.map { $0["index"] as? Int } == [0, 1])
+    }
+
+    @Test(arguments: [
+        (["a"], "x", ["x"]), (["a"], "x/y", ["x/y"]), (["a"], "x/", ["x/a"]), (["a", "b"], "x", ["x/a", "x/b"]),
+    ])
+    func remoteNames(files: [String], to: String, expected: [String]) async throws {
+        let program = try await program()
+        for name: String in ["a", "b"] { try program.folder.file(name, size: 1) }
+        let added = try await program.succeed(files: files, to: to)
+        #expect(try await items(program, added.lines[0]).map { $0["destination"] as? String } == expected)
+    }
+
+    @Test(arguments: ["../x", "/x", "x/../../y", "", "x//y"])
+    func remoteNamesThatLeaveTheFolder(to: String) async throws {
+        let program = try await program()
+        try program.folder.file("a", size: 1)
+        let result = try await program.run("add", "studio", "a", "--to", to)
+        #expect(result.status == 2)
+        #expect(try await program.succeed("list", "--json").output == "")
+    }
+
+    @Test func everythingThatIsWrongIsNamed() async throws {
+        let program = try await program()
+        try program.folder.file("good", size: 1)
+        let result = try await program.run("add", "studio", "good", "missing", ".", "/dev/null", "missing too")
+        #expect(result.status == 2)
+        let folder = program.folder.path.string
+        #expect(result.diagnostics.contains("missing does not exist"))
+        #expect(result.diagnostics.contains("missing too does not exist"))
+        #expect(result.diagnostics.contains(". is a folder"))
+        #expect(result.diagnostics.contains("/dev/null is not a regular file"))
+        #expect(!result.diagnostics.contains("\(folder)/good"))
+        #expect(try await program.succeed("list", "--json").output == "")
+    }
+
+    @Test func noSuchAccount() async throws {
+        let program = try await program()
+        try program.folder.file("a", size: 1)
+        let result = try await program.run("add", "nobody", "a")
+        #expect(result.status == 4)
+        #expect(result.diagnostics.contains("\"nobody\""))
+    }
+
+    @Test(arguments: [
+        ["--download"], ["--stdin"], ["--at", "0"], ["--next"], ["--now"], ["--hold"], ["--after", "x"], ["--not-before", "12:00"],
+        ["--rate", "1M"], ["--verify", "checksum"], ["--parallel", "2"], ["--chunk", "1M"], ["--dedupe", "k"], ["--overwrite", "never"],
+        ["--context", "{\"a\""], ["--metadata", "novalue"], ["--unknown"],
+    ])
+    func whatThisVersionCannotDo(options: [String]) async throws {
+        let program = try await program()
+        try program.folder.file("a", size: 1)
+        let result = try await program.run(["add", "studio", "a"] + options)
+        #expect(result.status == 2)
+        #expect(result.diagnostics.contains(options[0]), "\(result.diagnostics)")
+        #expect(try await program.succeed("list", "--json").output == "")
+    }
+
+    @Test func pathsFromStandardInput() async throws {
+        let program = try await program()
+        try program.folder.file("a\nb", size: 1)
+        try program.folder.file("c", size: 2)
+        let lines = try await program.succeed("add", "studio", "-", input: Array("c\n".utf8))
+        #expect(try await items(program, lines.lines[0]).count == 1)
+        let nul = try await program.succeed("add", "studio", "-", "--each", input: Array("a\nb\0c\0".utf8))
+        #expect(nul.lines.count == 2)
+        #expect(try await items(program, nul.lines[0]).map { $0["destination"] as? String } == ["a\nb"])
+        let none = try await program.run("add", "studio", "-")
+        #expect(none.status == 2)
+    }
+
+    @Test func namesThatAreNotUTF8() async throws {
+        let program = try await program()
+        let name: [UInt8] = [0x61, 0xFF, 0x62]
+        let file = FilePath(bytes: program.folder.path.bytes + [0x2F] + name)
+        try FileDescriptor.open(file, .writeOnly, options: .create, permissions: .ownerReadWrite).close()
+        let added = try await program.start(TransferQ.executable, [Array("add".utf8), Array("studio".utf8), name]).result()
+        #expect(added.status == 0, "\(added.diagnostics)")
+        let fromInput = try await program.succeed("add", "studio", "-", input: name)
+        for id in added.lines + fromInput.lines {
+            let item = try #require(try await items(program, id).first)
+            let text = try #require(item["sourceBytes"] as? String)
+            let bytes = try #require(Data(base64Encoded: text))
+            #expect(bytes.suffix(4) == Data([0x2F] + name))
+            #expect(Set(item.keys) == SessionSchema.item.union(["sourceBytes"]))
+        }
+    }
+}
+
+extension TransferQ {
+    fileprivate func succeed(files: [String], to: String) async throws -> CommandResult {
+        let result = try await run(["add", "studio"] + files + ["--to", to])
+        try #require(result.status == 0, "\(result.diagnostics)")
+        return result
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferKit
+
+@Suite struct StoreTests {
+    @Test func whereItIs() async throws {
+        var program = try TransferQ()
+        let root = program.folder.path
+        let isDatabase = { (folder: FilePath) in FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string) }
+        try await program.succeed("list", "--store", "given")
+        #expect(isDatabase(root.appending("given")))
+        try await program.succeed("list")
+        #expect(isDatabase(program.store))
+        program.environment = ["TRANSFERQ_STORE": "", "XDG_STATE_HOME": root.appending("state").string, "HOME": root.string]
+        try await program.succeed("list")
+        #expect(isDatabase(root.appending("state").appending("transferq")))
+        program.environment["XDG_STATE_HOME"] = "relative"
+        try await program.succeed("list")
+        let home = root.pushing(".local/state/transferq")
+        #expect(isDatabase(home))
+        #expect(try FileManager.default.attributesOfItem(atPath: home.string)[.posixPermissions] as? Int == 0o700)
+    }
+
+    @Test func aNewerSchema() async throws {
+        let program = try TransferQ()
+        try await program.succeed("list")
+        let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
+        // sqlite.org/fileformat.html, section 1.3: the user version, big-endian.
+        try database.seek(toOffset: 60)
+        try database.write(contentsOf: Data([0, 0, 0, 99]))
+        try database.close()
+        for command in [["list"], ["run"], ["add", "x", "/etc/hostname"], ["account", "list"]] {
+            let result = try await program.run(command)
+            #expect(result.status == 3)
+            #expect(result.diagnostics.contains("schema 99"))
+        }
+        let diagnosis = try await program.run("doctor", "--json")
+        #expect(diagnosis.status == 1)
+        #expect(try diagnosis.objects().contains { $0["check"] as? String == "store" && $0["state"] as? String == "wrong" })
+    }
+
+    @Test func aDamagedDatabase() async throws {
+        let program = try TransferQ()
+        try await program.succeed("list")
+        let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
+        // All but the header of the file, and without the log that would mend it.
+        try? FileManager.default.removeItem(atPath: program.store.appending("queue.sqlite-wal").string)
+        try database.seek(toOffset: 100)
+        try database.write(contentsOf: Data(repeating: 0x41, count: 8192))
+        try database.close()
+        let result = try await program.run("list")
+        #expect(result.status == 3)
+        #expect(result.diagnostics.contains("damaged"))
+    }
+
+    @Test func foldersThatCannotBe() async throws {
+        let program = try TransferQ()
+        let file = try program.folder.file("file", size: 1)
+        // Permissions do not hold root back, but neither of these can be a folder even for root.
+        for store in [file.string, file.appending("below").string, "/proc/transferq"] {
+            let result = try await program.run("list", "--store", store)
+            #expect(result.status == 3, "\(store): \(result.diagnostics)")
+            #expect(result.diagnostics.contains(store))
+        }
+        #expect(try await program.run("list", "--store", "").status == 2)
+    }
+
+    @Test func anOwnerThatDoesNotLetGo() async throws {
+        let program = try TransferQ()
+        let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
+        let result = try await program.run("list")
+        await queue.shutdown()
+        #expect(result.status == 3)
+        #expect(result.diagnostics.contains("process \(ProcessInfo.processInfo.processIdentifier)"))
+        try await program.succeed("list")
+    }
+
+    @Test func manyCommandsAtOnce() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let ids = try await withThrowingTaskGroup(of: String.self) { group in
+            for _ in 0..<20 { group.addTask { try await program.succeed("add", "studio", "a").output } }
+            return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+        }
+        #expect(ids.count == 20)
+        #expect(try await program.succeed("list", "--json").lines.count == 20)
+    }
+
+    @Test func diagnosis() async throws {
+        let program = try TransferQ()
+        let sound = try await program.run("doctor", "--json")
+        #expect(sound.status == 0, "\(sound.output)")
+        let checks = try sound.objects()
+        #expect(checks.allSatisfy { $0["state"] as? String == "ok" })
+        let store = try #require(checks.first { $0["check"] as? String == "store" })
+        #expect((store["sqlite"] as? String)?.hasPrefix("3.") == true)
+        #expect(store["schema"] as? Int == 1)
+
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.store.string)
+        let open = try await program.run("doctor")
+        #expect(open.status == 1)
+        #expect(open.output.contains("chmod 700"))
+    }
+}

@@ -1,0 +1,39 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+/// The program with an account "studio" at a tus server of the test's own.
+struct LoopbackStudio: Sendable {
+    let program: TransferQ
+    let server: TUSLoopbackServer
+    let url: URL
+
+    /// Starts a server, makes the account, and stops the server when the body is through.
+    static func with(
+        _ options: LoopbackOptions = LoopbackOptions(), _ body: (LoopbackStudio) async throws -> Void
+    ) async throws {
+        let program = try TransferQ()
+        let server = TUSLoopbackServer(folder: program.folder.path.appending("server"), options: options)
+        let url = try await server.start()
+        do {
+            try await program.succeed("account", "add", "studio", url.absoluteString)
+            try await body(LoopbackStudio(program: program, server: server, url: url))
+        } catch {
+            await server.stop()
+            throw error
+        }
+        await server.stop()
+    }
+
+    /// Whether the server has exactly one file of that name, with the same bytes as the local one.
+    func hasArrived(_ name: String) throws -> Bool {
+        let stored = server.storedFiles(named: name)
+        guard stored.count == 1 else { return false }
+        return FileManager.default.contentsEqual(atPath: stored[0].string, andPath: program.folder.path.appending(name).string)
+    }
+
+    func session(_ id: String) async throws -> [String: Any] {
+        try #require(try await program.succeed("show", id, "--json").objects().first)
+    }
+}

@@ -1,0 +1,53 @@
+import Dispatch
+import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A terminal without a person (pty(7)): what is drawn to it can be read back.
+final class PseudoTerminal: Sendable {
+    /// The end that a program draws to.
+    let terminal: FileDescriptor
+    private let observer: FileDescriptor
+    private let drawing: Locked<[UInt8]>
+    private let reading: Task<Void, Never>
+
+    init(columns: UInt16) throws {
+        var (observer, descriptor): (CInt, CInt) = (-1, -1)
+        var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        guard unsafe openpty(&observer, &descriptor, nil, nil, &size) == 0 else { throw Errno(rawValue: errno) }
+        // A program that inherits one of these would keep the terminal alive.
+        for end in [observer, descriptor] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        terminal = FileDescriptor(rawValue: descriptor)
+        let source = FileDescriptor(rawValue: observer)
+        self.observer = source
+        let drawing = Locked<[UInt8]>([])
+        self.drawing = drawing
+        reading = Task {
+            await withCheckedContinuation { continuation in
+                DispatchQueue.global().async {
+                    var bytes = [UInt8](repeating: 0, count: 4096)
+                    // Ends with EIO once the last program has closed its end.
+                    while let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try source.read(into: $0) }), count > 0 {
+                        drawing.withLock { $0 += bytes.prefix(count) }
+                    }
+                    continuation.resume()
+                }
+            }
+        }
+    }
+
+    deinit { try? observer.close() }
+
+    /// All that was drawn, once the programs that could draw have ended.
+    func finish() async throws -> String {
+        try terminal.close()
+        await reading.value
+        return String(decoding: drawing.withLock { $0 }, as: UTF8.self)
+    }
+}

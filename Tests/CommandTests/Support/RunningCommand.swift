@@ -1,0 +1,124 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A process that a test started. Its output is there line by line while it runs.
+final class RunningCommand: Sendable {
+    /// The lines of standard output, for one consumer.
+    let lines: AsyncStream<String>
+    let processID: pid_t
+
+    private struct State: Sendable {
+        var end: CommandResult?
+        var waiters: [CheckedContinuation<CommandResult, Never>] = []
+    }
+
+    private let state = Locked(State())
+
+    /// - Parameters:
+    ///   - arguments: What follows the program's name, as bytes.
+    ///   - input: What standard input holds.
+    ///   - diagnostics: Where standard error goes; nil to collect it.
+    ///   - scratch: The working directory, and where input and diagnostics are kept.
+    init(
+        _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], diagnostics: FileDescriptor?,
+        scratch: TemporaryFolder
+    ) throws {
+        let inputFile = try scratch.file(".input-\(UUID().uuidString)", bytes: input)
+        let diagnosticsFile = try scratch.file(".diagnostics-\(UUID().uuidString)", bytes: [])
+        let (stdin, stderr) = (
+            try FileDescriptor.open(inputFile, .readOnly, options: .closeOnExec),
+            try FileDescriptor.open(diagnosticsFile, .readWrite, options: .closeOnExec)
+        )
+        let output = try ClosingPipe()
+        let spawned = Result {
+            try ChildProcess.spawn(
+                program, arguments, environment: environment, workingFolder: scratch.path,
+                descriptors: [stdin, output.writing, diagnostics ?? stderr])
+        }
+        try stdin.close()
+        try output.writing.close()
+        processID = try spawned.get()
+        let (lines, sink) = AsyncStream.makeStream(of: String.self)
+        self.lines = lines
+        Thread.detachNewThread { [processID, state] in
+            var collector = LineCollector()
+            while let chunk = try? output.read(), !chunk.isEmpty {
+                for line in collector.take(chunk) { sink.yield(line) }
+            }
+            sink.finish()
+            try? output.reading.close()
+            var result = CommandResult(status: 0, wasKilled: false, output: collector.text, diagnostics: "")
+            // Waits for the end, but leaves the process ID taken, so that no signal ever reaches another process.
+            ChildProcess.awaitEnd(processID)
+            let waiters = state.withLock { state in
+                (result.status, result.wasKilled) = ChildProcess.reap(processID)
+                result.diagnostics = (try? String(contentsOfFile: diagnosticsFile.string, encoding: .utf8)) ?? ""
+                state.end = result
+                defer { state.waiters = [] }
+                return state.waiters
+            }
+            try? stderr.close()
+            for waiter in waiters { waiter.resume(returning: result) }
+        }
+    }
+
+    /// Sends a signal, unless the process has ended.
+    func send(_ signal: Int32) {
+        state.withLock { state in
+            if state.end == nil { _ = kill(processID, signal) }
+        }
+    }
+
+    /// Waits for the end.
+    func result() async -> CommandResult {
+        await withCheckedContinuation { continuation in
+            let end = state.withLock { state in
+                if state.end == nil { state.waiters.append(continuation) }
+                return state.end
+            }
+            if let end { continuation.resume(returning: end) }
+        }
+    }
+}
+
+/// A pipe that no other child inherits.
+private struct ClosingPipe: Sendable {
+    let reading: FileDescriptor
+    let writing: FileDescriptor
+
+    init() throws {
+        (reading, writing) = try FileDescriptor.pipe()
+        for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+    }
+
+    func read() throws -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 1 << 16)
+        let count = try unsafe bytes.withUnsafeMutableBytes { unsafe try reading.read(into: $0) }
+        return Array(bytes.prefix(count))
+    }
+}
+
+/// Cuts a stream of bytes into lines.
+private struct LineCollector {
+    private var bytes: [UInt8] = []
+    private var delivered = 0
+
+    var text: String { String(decoding: bytes, as: UTF8.self) }
+
+    mutating func take(_ chunk: [UInt8]) -> [String] {
+        bytes += chunk
+        var lines: [String] = []
+        while let end = bytes[delivered...].firstIndex(of: UInt8(ascii: "\n")) {
+            lines.append(String(decoding: bytes[delivered..<end], as: UTF8.self))
+            delivered = end + 1
+        }
+        return lines
+    }
+}

@@ -1,0 +1,18 @@
+/// The fields that scripts rely on.
+enum SessionSchema {
+    static let session: Set<String> = [
+        "id", "index", "state", "phase", "why", "name", "direction", "account", "endpoint", "transport", "files", "filesDone",
+        "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate", "secondsRemaining", "attempts", "error", "tags",
+        "context", "createdAt", "startedAt", "endedAt",
+    ]
+
+    static let shown = session.union(["items"])
+
+    static let item: Set<String> = [
+        "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "checksum", "error",
+    ]
+
+    static let error: Set<String> = ["class", "code", "message", "file"]
+
+    static let event: Set<String> = ["revision", "time", "event", "id", "index"]
+}

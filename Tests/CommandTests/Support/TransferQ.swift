@@ -1,0 +1,55 @@
+import Foundation
+import SystemPackage
+import Testing
+
+/// The built program, with a store of its own.
+struct TransferQ: Sendable {
+    let folder: TemporaryFolder
+    var store: FilePath
+    var environment: [String: String] = [:]
+
+    init() throws {
+        folder = try TemporaryFolder()
+        store = folder.path.appending("store")
+    }
+
+    /// The program is built into the same folder as the tests.
+    static let executable = FilePath(
+        URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
+    ).appending("transferq")
+
+    /// Runs a command to its end.
+    func run(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
+        try await run(arguments, input: input)
+    }
+
+    /// Runs a command to its end.
+    func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
+        try await start(arguments, input: input).result()
+    }
+
+    /// Runs a command that has to succeed.
+    @discardableResult
+    func succeed(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
+        let result = try await run(arguments, input: input)
+        try #require(result.status == 0, "\(arguments): \(result.testDescription)")
+        return result
+    }
+
+    /// Starts a command, to be watched or killed.
+    func start(_ arguments: [String], input: [UInt8] = [], diagnostics: FileDescriptor? = nil) throws -> RunningCommand {
+        try start(Self.executable, arguments.map { Array($0.utf8) }, input: input, diagnostics: diagnostics)
+    }
+
+    /// Starts any program with the store in its environment.
+    func start(
+        _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil
+    ) throws -> RunningCommand {
+        // The store is set for all, so that a mistake in a test never touches the queue of the person who runs it.
+        var variables = ProcessInfo.processInfo.environment
+        variables["TRANSFERQ_STORE"] = store.string
+        variables.merge(environment) { $1 }
+        return try RunningCommand(
+            program, arguments, environment: variables, input: input, diagnostics: diagnostics, scratch: folder)
+    }
+}
