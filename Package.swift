@@ -50,7 +50,9 @@ let package = Package(
         .target(
             name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
-        .target(name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP", swiftSettings: settings),
+        .target(
+            name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
+            swiftSettings: settings),
         .testTarget(
             name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
