@@ -68,6 +68,17 @@ import TransportSupport
         server.stop()
     }
 
+    /// A server that knows nothing of the question gets the body all the same.
+    @Test func aServerThatIsAskedFirstMayStaySilent() async throws {
+        let server = try ScriptedServer(answers: [[.answer(200)]])
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .bytes([5]), expectsContinue: true))
+        #expect(server.requests.first?.headers["expect"] == "100-continue")
+        #expect(server.requests.first?.body == [5])
+        await engine.shutdown()
+        server.stop()
+    }
+
     @Test func interimAnswersLeaveNoHeaders() async throws {
         let server = try ScriptedServer(answers: [
             [.raw("HTTP/1.1 103 Early Hints\r\nX-Early: 1\r\n\r\n"), .answer(200, ["X-Final": "1"])]

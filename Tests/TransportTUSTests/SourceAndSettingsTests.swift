@@ -143,7 +143,8 @@ import TransportTUS
     }
 
     @Test(arguments: [
-        (405, FailureClass.unsupported), (501, .unsupported), (500, .transient), (423, .transient), (409, .transient), (401, .credentials),
+        (403, FailureClass.unsupported), (405, .unsupported), (501, .unsupported), (500, .transient), (423, .transient), (409, .transient),
+        (401, .credentials),
     ])
     func whatCanNotBeRemoved(status: Int, failureClass: FailureClass) async throws {
         let upload = try TestUpload(size: 1, answers: [[.tus(status)]])

@@ -68,6 +68,7 @@ extension TUSAnswer {
     }
 
     private var forbidden: TransferError {
+        if request == .delete { return error(.unsupported, .unsupported, "does not allow us to remove the upload") }
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The same credentials were right before, so it is this file that is not wanted.
         if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }

@@ -1,0 +1,78 @@
+import CurlEngine
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Files that have to be read from the disk first: the way over a reader thread.
+@Suite struct ColdFileTests {
+    @Test func arriveWhole() async throws {
+        let size = 3_000_000
+        let file = try TemporaryFile(size: size)
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
+        try evict(file.path)
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let response = try await engine.perform(
+            HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 1, length: Int64(size - 1))))
+        #expect(response.sent.taken == Int64(size - 1))
+        #expect(server.requests.first?.body == Array(TemporaryFile.content(size: size)[1...]))
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func manyAtOnceShareTheReaderThreads() async throws {
+        let size = 200_000
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let threads = WorkerThreads(limit: 2)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<20 {
+                group.addTask {
+                    let file = try TemporaryFile(size: size)
+                    let reader = try await FileReader.open(file.source, on: threads)
+                    try evict(file.path)
+                    _ = try await engine.perform(
+                        HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: Int64(size))))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(server.requests.count == 20)
+        #expect(server.requests.allSatisfy { $0.body == TemporaryFile.content(size: size) })
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func shrinkingIsNoticedOnTheReaderThreadToo() async throws {
+        let file = try TemporaryFile(size: 100_000)
+        let source = try file.source
+        let reader = try await FileReader.open(source, on: WorkerThreads(limit: 1))
+        try file.write(TemporaryFile.content(size: 50_000))
+        try evict(file.path)
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        let error = await #expect(throws: TransferError.self) {
+            try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: source.size)))
+        }
+        #expect(error?.failureClass == .sourceChanged)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// Writes the file out and drops it from the page cache (posix_fadvise(2)).
+    private func evict(_ path: FilePath) throws {
+        #if os(Linux)
+            let descriptor = try FileDescriptor.open(path, .readWrite)
+            try descriptor.closeAfter {
+                _ = fdatasync(descriptor.rawValue)
+                _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_DONTNEED)
+            }
+        #endif
+    }
+}
