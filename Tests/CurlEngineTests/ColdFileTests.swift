@@ -17,7 +17,10 @@ import TransportSupport
         let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         try evict(file.path)
         let server = try ScriptedServer { _, _ in [.answer(204)] }
-        let engine = CurlEngine()
+        // Smaller than what is read from the disk at a time, so that a piece is handed over in parts.
+        var configuration = CurlEngine.Configuration()
+        configuration.uploadBufferSize = 64 * 1024
+        let engine = CurlEngine(configuration: configuration)
         let response = try await engine.perform(
             HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 1, length: Int64(size - 1))))
         #expect(response.sent.taken == Int64(size - 1))

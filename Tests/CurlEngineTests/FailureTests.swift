@@ -75,11 +75,12 @@ import TransportSupport
     }
 
     /// libcurl by itself sends the request again here, and the server then acts on it twice.
-    @Test(arguments: ["POST", "PATCH"]) func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String) async throws {
+    @Test(arguments: ["POST", "PATCH"], [[], [1]] as [[UInt8]])
+    func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String, body: [UInt8]) async throws {
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .close] }
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
-        let error = try await failure(of: HTTPRequest(method: method, url: server.url(), body: .bytes([1])), on: engine)
+        let error = try await failure(of: HTTPRequest(method: method, url: server.url(), body: .bytes(body)), on: engine)
         #expect(error.kind == .outcomeUnknown)
         #expect(server.requests.count == 2)
         server.stop()

@@ -1,3 +1,4 @@
+import SystemPackage
 import TransferCore
 import TransportSupport
 
@@ -19,6 +20,7 @@ package final class ScriptedServer: Sendable {
         var connections: Set<CInt> = []
         var connectionCount = 0
         var isStopped = false
+        var isListening = true
     }
 
     /// The port that it listens on.
@@ -51,13 +53,13 @@ package final class ScriptedServer: Sendable {
 
     /// Closes everything. To be called at the end of each test.
     package func stop() {
-        let connections = state.withLock { state in
+        // Descriptors are closed, and shut down, under the lock only: a number that was closed may be another server's by now.
+        state.withLock { state in
             state.isStopped = true
-            return state.connections
+            // Wakes the threads that wait for them; each closes its own.
+            for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
+            if state.isListening { shutdown(listener, CInt(SHUT_RDWR)) }
         }
-        // Wakes the threads that wait for them; each closes its own.
-        for connection in connections { shutdown(connection, CInt(SHUT_RDWR)) }
-        shutdown(listener, CInt(SHUT_RDWR))
     }
 
     private func acceptConnections() {
@@ -69,14 +71,24 @@ package final class ScriptedServer: Sendable {
                 state.connectionCount += 1
                 return state.isStopped
             }
-            if isStopped { break }
             do {
+                if isStopped { throw Errno.canceled }
                 try startThread { self.serve(connection) }
             } catch {
-                close(connection)
+                end(connection)
             }
         }
-        close(listener)
+        state.withLock { state in
+            state.isListening = false
+            close(listener)
+        }
+    }
+
+    private func end(_ connection: CInt) {
+        state.withLock { state in
+            state.connections.remove(connection)
+            close(connection)
+        }
     }
 
     private func serve(_ connection: CInt) {
@@ -91,8 +103,7 @@ package final class ScriptedServer: Sendable {
             }
             if !player.play(script(request, number)) { break }
         }
-        state.withLock { _ = $0.connections.remove(connection) }
-        close(connection)
+        end(connection)
     }
 }
 
