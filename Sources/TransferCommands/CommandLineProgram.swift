@@ -35,7 +35,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            var command = try RootCommand.parseAsRoot(arguments)
+            var command = try RootCommand.parseAsRoot(CommonOptions.movingBehindCommand(arguments))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

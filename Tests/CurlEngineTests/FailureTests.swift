@@ -14,10 +14,8 @@ import TransportSupport
     }
 
     @Test func aClosedPort() async throws {
-        let server = try ScriptedServer(answers: [])
-        let url = server.url()
-        server.stop()
-        #expect(try await failure(of: HTTPRequest(method: "GET", url: url)).kind == .refused)
+        let closed = try ClosedPort()
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: closed.url())).kind == .refused)
     }
 
     @Test(arguments: ["", "not a url", "ftp://127.0.0.1/", "http://user:secret@127.0.0.1:1/", "http://127.0.0.1/\r\nX: 1", "http://"])

@@ -137,8 +137,9 @@ import TransportTUS
     }
 
     @Test func aServerThatIsNotThere() async throws {
-        let upload = try TestUpload(size: 10, answers: [])
-        upload.server.stop()
+        var upload = try TestUpload(size: 10, answers: [])
+        let closed = try ClosedPort()
+        upload.endpoint = .tus(closed.url(), credentials: [])
         #expect(await upload.failure()?.failureClass == .unreachable)
         await upload.end()
     }

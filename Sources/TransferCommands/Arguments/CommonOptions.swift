@@ -24,3 +24,24 @@ struct CommonOptions: ParsableArguments {
         return logger
     }
 }
+
+extension CommonOptions {
+    /// Lets these options stand before the command too, as in `transferq --store DIR list`: moves them behind it, where the parser wants them.
+    static func movingBehindCommand(_ arguments: [String]) -> [String] {
+        var rest = arguments[...]
+        var leading: [String] = []
+        while let option = rest.first {
+            if option == "--store", rest.count > 1 {
+                leading += rest.prefix(2)
+                rest = rest.dropFirst(2)
+            } else if ["--json", "-v", "-vv"].contains(option) || option.hasPrefix("--store=") {
+                leading.append(option)
+                rest = rest.dropFirst()
+            } else {
+                break
+            }
+        }
+        let terminator = rest.firstIndex(of: "--") ?? rest.endIndex
+        return rest[..<terminator] + leading + rest[terminator...]
+    }
+}

@@ -1,0 +1,76 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+/// A process that is killed at any moment, again and again, loses nothing and sends nothing twice.
+@Suite struct KillTests {
+    /// How often; a longer campaign by hand: `TRANSFERKIT_KILLS=1000 Tests/run --filter KillTests`.
+    private static let kills = Int(ProcessInfo.processInfo.environment["TRANSFERKIT_KILLS"] ?? "") ?? 20
+    private static let size = 100 << 20
+    /// What may be on its way between two sockets when one of them dies, in bytes.
+    private static let window: Int64 = 8 << 20
+
+    @Test func aHundredMegabytesArriveAllTheSame() async throws {
+        // Slow enough for all kills to come in the middle: the figures are told ten times a second, and a run takes at most three of them.
+        let rate = Int64(Self.size) * 10 / (Int64(Self.kills) * 4)
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: rate)) { studio in
+            let program = studio.program
+            try program.folder.file("reel", size: Self.size, seed: 1)
+            try program.folder.file("note", size: 10)
+            let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
+            for round in 1...Self.kills {
+                let run = try program.start(["run", "--progress", "json"])
+                var lines = Int.random(in: 0...4)
+                for await _ in run.lines {
+                    lines -= 1
+                    if lines <= 0 { break }
+                }
+                // Not at the moment of a line, but somewhere between two of them.
+                for _ in 0..<Int.random(in: 0...5_000) { await Task.yield() }
+                run.send(SIGKILL)
+                #expect(await run.result().wasKilled, "round \(round) ended by itself")
+            }
+            #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
+            try await program.succeed("run", "--progress", "none")
+
+            #expect(try studio.hasArrivedComplete("reel"))
+            #expect(try studio.hasArrived("note"))
+            for id in ids { #expect(try await studio.session(id)["state"] as? String == "completed") }
+            try checkRequests(studio.server.statistics)
+        }
+    }
+
+    private func checkRequests(_ statistics: LoopbackStatistics) throws {
+        let reels = statistics.uploads.filter { $0.filename == "reel" }
+        // A kill between a creation and its answer leaves an upload that nobody knows of; it has no bytes.
+        let orphans = reels.filter { !$0.isComplete }
+        #expect(orphans.allSatisfy { $0.offset == 0 })
+        #expect(reels.count - orphans.count == 1)
+        let reel = try #require(reels.first { $0.isComplete })
+        var known: Int64?
+        for request in reel.requests {
+            switch request.method {
+            case "POST": known = 0
+            case "HEAD": known = request.offset
+            case "PATCH":
+                #expect(request.offset == known, "a PATCH begins where the answer before it said")
+                known = nil
+            default: break
+            }
+        }
+        let stored = reel.requests.reduce(0) { $0 + $1.received }
+        #expect(stored == Int64(Self.size), "what is kept is not sent again")
+        #expect(statistics.bytesDiscarded <= Int64(Self.kills) * Self.window)
+        #expect(statistics.uploads.last?.filename == "note", "the order is kept")
+    }
+}
+
+extension LoopbackStudio {
+    /// Whether one of the server's files of that name has the same bytes as the local one.
+    fileprivate func hasArrivedComplete(_ name: String) throws -> Bool {
+        server.storedFiles(named: name).contains {
+            FileManager.default.contentsEqual(atPath: $0.string, andPath: program.folder.path.appending(name).string)
+        }
+    }
+}
