@@ -12,7 +12,8 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await settle()
-        return try await statuses(Array(scheduler.order.elements[range.clamped(to: 0..<scheduler.order.count)]))
+        let range = range.clamped(to: 0..<scheduler.order.count)
+        return try await statuses(range.map { (index: $0, key: scheduler.order[$0]) })
     }
 
     /// A snapshot of one session.
@@ -20,7 +21,9 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func session(_ id: SessionID) async throws -> SessionStatus {
         await settle()
-        guard let key = scheduler.keys[id], let status = try await statuses([key]).first else {
+        guard let key = scheduler.keys[id], let index = scheduler.order.index(of: key),
+            let status = try await statuses([(index: index, key: key)]).first
+        else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
         }
         return status
@@ -62,15 +65,13 @@ extension TransferQueue {
 
     /// Joins what is stored with what only the running queue knows. The state is the stored one: the scheduler may already be a step ahead,
     /// with a decision that is not durable yet.
-    private func statuses(_ keys: [SessionKey]) async throws -> [SessionStatus] {
-        let records = try await store.sessions(keys)
+    private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
+        let records = try await store.sessions(places.map(\.key))
+        let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
         let now = configuration.clock.moment
-        let indices = Dictionary(uniqueKeysWithValues: scheduler.order.elements.enumerated().map { ($1, $0) })
-        return records.compactMap { record in
-            // A session may have been removed while the store was read.
-            guard let index = indices[record.key] else { return nil }
+        return records.map { record in
             var status = record.status
-            status.index = index
+            status.index = indices[record.key] ?? 0
             switch status.state {
             case .waiting: status.why = scheduler.why(record.key, at: now)
             case .running:

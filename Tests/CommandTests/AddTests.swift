@@ -58,7 +58,7 @@ import TransferCore
     }
 
     @Test(arguments: [
-        (["a"], "x", ["x"]), (["a"], "x/y", ["x/y"]), (["a"], "x/", ["x/a"]), (["a", "b"], "x", ["x/a", "x/b"]),
+        (["a"], "x", ["x/a"]), (["a"], "x/y", ["x/y/a"]), (["a"], "x/", ["x/a"]), (["a", "b"], "x", ["x/a", "x/b"]),
     ])
     func remoteNames(files: [String], to: String, expected: [String]) async throws {
         let program = try await program()

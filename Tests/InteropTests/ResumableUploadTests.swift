@@ -62,7 +62,8 @@ import TransferKit
         defer { relay.stop() }
         let queue = try await workshop.openQueue("http://127.0.0.1:\(relay.port)/files")
         for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
-        let session = try await queue.enqueue(try .upload([workshop.file("large", size: 8 << 20), workshop.file("small", size: 9)], to: "real"))
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 8 << 20), workshop.file("small", size: 9)], to: "real"))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)

@@ -26,6 +26,9 @@ public final class CurlEngine: Sendable {
         public init() {}
     }
 
+    /// The version of the libcurl that this process runs on, and of the libraries that it uses, in its own words (curl_version(3)).
+    public static var libraryVersion: String { unsafe String(cString: curl_version()) }
+
     private enum Stage {
         case idle
         case running(LoopMailbox)

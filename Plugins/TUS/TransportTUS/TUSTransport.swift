@@ -11,6 +11,9 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
 
+    /// The C libraries that this process runs on, each with its version.
+    public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+
     let engine: CurlEngine
     let threads: WorkerThreads
     let acceptance: Acceptance

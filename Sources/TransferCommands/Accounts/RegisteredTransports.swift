@@ -40,7 +40,8 @@ public struct RegisteredTransports: Sendable {
     /// What this program comes with.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
-            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() })
+            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() },
+            libraries: { TUSTransport.libraries })
     ])
 
     /// The schemes that endpoints can have, in alphabetical order.

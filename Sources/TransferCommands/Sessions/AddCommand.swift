@@ -21,9 +21,7 @@ struct AddCommand: AsyncParsableCommand {
     @Argument(help: "Files, or - for paths from standard input, separated by NUL or by line breaks.")
     var paths: [PathArgument]
 
-    @Option(
-        help: ArgumentHelp(
-            "The remote name of a single file; the remote folder if it ends in /, or with several files or -.", valueName: "remote"))
+    @Option(help: ArgumentHelp("A folder below the endpoint's.", valueName: "remote"))
     var to: String?
 
     @Option(help: ArgumentHelp("A name for the session.", valueName: "text"))
@@ -49,12 +47,12 @@ struct AddCommand: AsyncParsableCommand {
             throw ValidationError("The value of --context is not JSON; a text needs quotes of its own: '\"text\"'.")
         }
         _ = try metadataValues()
-        _ = try RemoteNaming(to: to.map(ProcessArguments.bytes), isSingle: isSingle)
+        _ = try RemoteNaming(to: to.map(ProcessArguments.bytes))
     }
 
     func run() async throws {
         let paths = try await LocalPaths.read(paths.map(\.path))
-        let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes), isSingle: isSingle)
+        let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
         let items = try paths.map { TransferItem($0, as: try naming.destination(of: $0)) }
         let batches = each ? items.map { [$0] } : [items]
         let options = SessionOptions(metadata: try metadataValues())
@@ -67,8 +65,6 @@ struct AddCommand: AsyncParsableCommand {
         let lines = ids.map { common.json ? (["id": .string($0.description)] as JSONValue).text : $0.description }
         await CommandContext.current.output.write(lines.map { $0 + "\n" }.joined())
     }
-
-    private var isSingle: Bool { paths.count == 1 && paths[0].path != LocalPaths.standardInput }
 
     private func metadataValues() throws -> [String: String] {
         var values: [String: String] = [:]

@@ -4,45 +4,28 @@ import TransferCore
 
 /// What the files of a session are called at the endpoint.
 struct RemoteNaming {
-    private enum Rule {
-        case ownName
-        case name(RemotePath)
-        case folder(RemotePath)
-    }
+    /// Below the endpoint's own folder; nil for that folder itself.
+    private let folder: RemotePath?
 
-    private let rule: Rule
-
-    /// - Parameters:
-    ///   - remote: What was given as `--to`, if anything.
-    ///   - isSingle: Whether there is exactly one file, so that `remote` can be its name.
-    /// - Throws: A `ValidationError` for a name that would leave the endpoint's folder.
-    init(to remote: [UInt8]?, isSingle: Bool) throws {
-        guard let remote else {
-            rule = .ownName
+    /// - Parameter remote: What was given as `--to`, if anything.
+    /// - Throws: A `ValidationError` for a folder outside of the endpoint's.
+    init(to remote: [UInt8]?) throws {
+        guard var bytes = remote else {
+            folder = nil
             return
         }
-        var bytes = remote
-        let namesFolder = bytes.last == UInt8(ascii: "/")
-        if namesFolder, bytes.count > 1 { bytes.removeLast() }
-        let path: RemotePath
+        if bytes.count > 1, bytes.last == UInt8(ascii: "/") { bytes.removeLast() }
         do {
-            path = try RemotePath(bytes: bytes)
+            folder = try RemotePath(bytes: bytes)
         } catch {
             throw ValidationError("--to can't be used: \(error.message)")
         }
-        rule = namesFolder || !isSingle ? .folder(path) : .name(path)
     }
 
     /// The remote name of a file; nil for its own.
     func destination(of source: FilePath) throws -> RemotePath? {
-        switch rule {
-        case .ownName: nil
-        case .name(let path): path
-        case .folder(let folder):
-            // A path without a last component names no file, which the queue refuses with all others.
-            try source.lastComponent.map { component in
-                try RemotePath(bytes: folder.bytes + [UInt8(ascii: "/")] + FilePath(root: nil, components: component).bytes)
-            }
-        }
+        // A path without a last component names no file, which the queue refuses with all others.
+        guard let folder, let name = source.lastComponent else { return nil }
+        return try RemotePath(bytes: folder.bytes + [UInt8(ascii: "/")] + FilePath(root: nil, components: name).bytes)
     }
 }

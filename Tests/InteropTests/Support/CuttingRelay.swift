@@ -100,7 +100,9 @@ final class CuttingRelay: Sendable {
             }
             var sent = 0
             while sent < allowed {
-                let result = unsafe buffer.withUnsafeBytes { unsafe send(sink, $0.baseAddress?.advanced(by: sent), allowed - sent, CInt(MSG_NOSIGNAL)) }
+                let result = unsafe buffer.withUnsafeBytes {
+                    unsafe send(sink, $0.baseAddress?.advanced(by: sent), allowed - sent, CInt(MSG_NOSIGNAL))
+                }
                 guard result > 0 else { return }
                 sent += result
             }
