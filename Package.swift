@@ -104,7 +104,8 @@ let package = Package(
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", logging, system,
+                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", "ScriptedHTTP",
+                logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),

@@ -24,7 +24,7 @@ public actor TransferQueue {
     private var writer: Task<Void, Never>?
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
-    private var isShutDown = false
+    private var ending: Task<Void, Never>?
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -177,10 +177,14 @@ public actor TransferQueue {
     // MARK: The end
 
     /// Interrupts what runs, saves where it got to, closes connections and threads, and lets the storage folder go. The queue can't be used
-    /// afterwards; a second call returns at once.
+    /// afterwards. Every call returns when all of that is done.
     public func shutdown() async {
-        guard !isShutDown else { return }
-        isShutDown = true
+        let ending = ending ?? Task { await end() }
+        self.ending = ending
+        await ending.value
+    }
+
+    private func end() async {
         mailbox.post(.command(.stop))
         await settle()
         while let run = runs.values.first {
