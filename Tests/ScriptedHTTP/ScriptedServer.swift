@@ -16,7 +16,9 @@ package final class ScriptedServer: Sendable {
 
     private struct State {
         var requests: [ReceivedRequest] = []
+        /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
         var connections: Set<CInt> = []
+        var isListenerOpen = true
         var connectionCount = 0
         var isStopped = false
     }
@@ -51,13 +53,12 @@ package final class ScriptedServer: Sendable {
 
     /// Closes everything. To be called at the end of each test.
     package func stop() {
-        let connections = state.withLock { state in
+        state.withLock { state in
             state.isStopped = true
-            return state.connections
+            // Wakes the threads that wait for them; each closes its own, but not while the numbers are used here.
+            for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
+            if state.isListenerOpen { shutdown(listener, CInt(SHUT_RDWR)) }
         }
-        // Wakes the threads that wait for them; each closes its own.
-        for connection in connections { shutdown(connection, CInt(SHUT_RDWR)) }
-        shutdown(listener, CInt(SHUT_RDWR))
     }
 
     private func acceptConnections() {
@@ -69,13 +70,17 @@ package final class ScriptedServer: Sendable {
                 state.connectionCount += 1
                 return state.isStopped
             }
-            if isStopped { break }
+            if isStopped {
+                end(connection)
+                break
+            }
             do {
                 try startThread { self.serve(connection) }
             } catch {
-                close(connection)
+                end(connection)
             }
         }
+        state.withLock { $0.isListenerOpen = false }
         close(listener)
     }
 
@@ -91,6 +96,10 @@ package final class ScriptedServer: Sendable {
             }
             if !player.play(script(request, number)) { break }
         }
+        end(connection)
+    }
+
+    private func end(_ connection: CInt) {
         state.withLock { _ = $0.connections.remove(connection) }
         close(connection)
     }
