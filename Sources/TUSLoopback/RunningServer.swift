@@ -20,7 +20,8 @@ final class RunningServer: Sendable {
         // A server for tests has nothing to say beside its answers.
         let logger = Logger(label: "tus-loopback", factory: { _ in SwiftLogNoOpLogHandler() })
         let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
-        let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: [ArrivalHandler(handler.order)]))
+        let handlers: @Sendable () -> [any RemovableChannelHandler] = { [ArrivalHandler(handler.order), SocketEndHandler()] }
+        let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: handlers()))
             .buildServer(
                 configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
                 // One loop for all connections; see ArrivalOrder.
@@ -33,6 +34,10 @@ final class RunningServer: Sendable {
                 },
                 onServerRunning: { listener in
                     handler.order.listen(at: listener)
+                    // Were it to fail, the listener is closed already, and there is nothing to end.
+                    try? await listener.eventLoop.submit {
+                        try listener.pipeline.syncOperations.addHandler(SocketEndHandler(), position: .first)
+                    }.get()
                     started.yield(listener.localAddress?.port ?? Int(port))
                 })
         let group = ServiceGroup(configuration: ServiceGroupConfiguration(services: [server], logger: logger))

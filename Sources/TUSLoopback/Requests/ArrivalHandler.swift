@@ -2,12 +2,14 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Tells ``ArrivalOrder`` of the requests of one connection when NIO has read their heads, before any task comes to them.
+/// Sees the requests of one connection when NIO has read them, before any task comes to them, and tells ``ArrivalOrder`` of their heads.
 final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
     typealias InboundOut = HTTPRequestPart
 
     private let order: ArrivalOrder
+    /// How many bytes of bodies were read.
+    private(set) var received: Int64 = 0
 
     init(_ order: ArrivalOrder) {
         self.order = order
@@ -25,8 +27,10 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        if case .head(let head) = unwrapInboundIn(data) {
-            order.arrived(head.targetPath, bringsContent: head.tusMethod == "PATCH", on: context.channel)
+        switch unwrapInboundIn(data) {
+        case .head(let head): order.arrived(head.targetPath, bringsContent: head.tusMethod == "PATCH", on: context.channel)
+        case .body(let piece): received += Int64(piece.readableBytes)
+        case .end: break
         }
         context.fireChannelRead(data)
     }

@@ -59,10 +59,7 @@ final class Exchange {
     private func receive() async throws -> ByteBuffer? {
         guard !isBodyAtEnd else { return nil }
         if expectsContinue { try await sendContinue() }
-        connection.beginWaiting()
-        let received = try await body.next()
-        connection.endWaiting(with: received?.readableBytes ?? 0)
-        guard let received else {
+        guard let received = try await body.next() else {
             guard bodyLength == nil else { throw ConnectionEnded() }
             isBodyAtEnd = true
             return nil

@@ -7,7 +7,9 @@ final class CuttingRelay: Sendable {
     private struct State {
         /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
         var cuts: [Int] = []
+        /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
         var connections: Set<CInt> = []
+        var isListenerOpen = true
     }
 
     struct CannotListen: Error {}
@@ -43,8 +45,10 @@ final class CuttingRelay: Sendable {
     var hasCutAll: Bool { state.withLock { $0.cuts.isEmpty } }
 
     func stop() {
-        shutdown(listener, CInt(SHUT_RDWR))
-        for connection in state.withLock({ $0.connections }) { shutdown(connection, CInt(SHUT_RDWR)) }
+        state.withLock { state in
+            if state.isListenerOpen { shutdown(listener, CInt(SHUT_RDWR)) }
+            for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
+        }
     }
 
     private func accept() {
@@ -81,6 +85,7 @@ final class CuttingRelay: Sendable {
                 }
             }
         }
+        state.withLock { $0.isListenerOpen = false }
         close(listener)
     }
 
