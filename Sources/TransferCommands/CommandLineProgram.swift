@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Logging
 public import SystemPackage
+import TransferCore
 import TransferKit
 
 /// The program `transferq` as a value: what its `main` runs, and what a test can run in its own process.
@@ -48,6 +49,8 @@ public struct CommandLineProgram: Sendable {
             return await refuse(failure.message, failure.status)
         } catch let error as QueueError {
             return await refuse(error.message, ExitStatus(error.code))
+        } catch let error as TransferError {
+            return await refuse(error.message, .usage)
         } catch {
             return await answer(parserError: error)
         }

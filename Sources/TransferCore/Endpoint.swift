@@ -26,6 +26,9 @@ public struct Endpoint: Hashable, Sendable, Codable {
         self.settings = settings
     }
 
+    /// The address without its query, which may hold a secret: for messages and logs.
+    public var location: String { String(address.prefix { $0 != "?" }) }
+
     /// Checks what holds for every transport: the address is a URL with a scheme and a host, and without a password or a fragment.
     ///
     /// Called by the queue when an account is saved, on the caller's executor.

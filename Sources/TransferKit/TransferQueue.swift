@@ -10,6 +10,9 @@ public import TransferCore
 ///
 /// All methods can be called from any executor. Nothing starts before ``start()``.
 public actor TransferQueue {
+    /// How long to wait before a store that refused a change is asked again.
+    private static let storeRetryDelay = Duration.seconds(1)
+
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
@@ -21,6 +24,7 @@ public actor TransferQueue {
     private(set) var live: [SessionKey: LiveRun] = [:]
     private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
     private var alarm: Task<Void, Never>?
+    private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
@@ -73,7 +77,10 @@ public actor TransferQueue {
         let envelopes = mailbox.take()
         guard !envelopes.isEmpty else { return }
         isCommitting = true
-        defer { isCommitting = false }
+        defer {
+            isCommitting = false
+            setAlarm()
+        }
         let now = configuration.clock.moment
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Void, QueueError>)] = []
@@ -90,7 +97,7 @@ public actor TransferQueue {
             try await store.commit(transaction.writes)
         } catch {
             scheduler.undo()
-            await storeRefused(answers, error)
+            storeRefused(answers, error)
             return
         }
         scheduler.commit()
@@ -99,23 +106,20 @@ public actor TransferQueue {
         for action in transaction.actions { perform(action) }
     }
 
-    /// Nothing of this batch happened. Those who asked are told; what runs have reported is tried again until the store takes it.
-    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Void, QueueError>)], _ error: QueueError) async {
+    /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
+    /// the store takes it.
+    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Void, QueueError>)], _ error: QueueError) {
         configuration.logger.error("\(error.message)")
         hub.publish([.storageFailed(error)], at: configuration.clock.date())
-        var reports: [Mailbox.Envelope] = []
-        for (envelope, result) in answers {
-            if case .report = envelope.input, envelope.reply == nil {
-                reports.append(envelope)
-            } else if case .failure(let refusal) = result {
-                envelope.reply?(.failure(refusal))
-            } else {
-                envelope.reply?(.failure(error))
-            }
+        for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
+        for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
+        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil })
+        let clock = configuration.clock
+        Task { [mailbox] in
+            try? await clock.sleep(Self.storeRetryDelay)
+            // What was put back is taken with it, and what was due meanwhile is looked at again.
+            mailbox.post(.tick)
         }
-        guard !reports.isEmpty else { return }
-        try? await configuration.clock.sleep(.seconds(1))
-        mailbox.putBack(reports)
     }
 
     private func perform(_ action: Transaction.Action) {
@@ -124,20 +128,26 @@ public actor TransferQueue {
             runs[activation] = Task { await run(key, id, activation, account) }
         case .interrupt(_, let activation):
             runs[activation]?.cancel()
-        case .wake:
-            setAlarm()
         }
     }
 
     /// Rings when the next session is due.
     private func setAlarm() {
+        let next = scheduler.nextDue(after: configuration.clock.moment)
+        guard next != alarmTime else { return }
         alarm?.cancel()
-        guard let next = scheduler.nextDue else { return }
+        alarmTime = next
+        guard let next else { return }
         let clock = configuration.clock
         alarm = Task { [mailbox] in
             guard (try? await clock.sleep(next - clock.now())) != nil else { return }
             mailbox.post(.tick)
         }
+    }
+
+    /// The account of a session as it is now: an edit counts from the next attempt on.
+    private func account(of key: SessionKey) -> Account? {
+        scheduler.entries[key].flatMap { scheduler.accounts[$0.account]?.account }
     }
 
     // MARK: Runs
@@ -163,7 +173,8 @@ public actor TransferQueue {
         let run = LiveRun(id: id, activation: activation, base: record.status.statistics, at: configuration.clock.now())
         live[key] = run
         let context = RunContext(
-            key: key, id: id, activation: activation, account: account, options: record.options, transports: transports,
+            key: key, id: id, activation: activation, account: account, currentAccount: { [weak self] in await self?.account(of: key) },
+            options: record.options, transports: transports,
             credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         let (hub, clock) = (hub, configuration.clock)
@@ -186,6 +197,7 @@ public actor TransferQueue {
 
     private func end() async {
         mailbox.post(.command(.stop))
+        mailbox.refuseCommands()
         await settle()
         while let run = runs.values.first {
             run.cancel()
@@ -204,8 +216,13 @@ public actor TransferQueue {
     /// it says until the next `await` is true.
     func settle() async {
         repeat {
-            // A tick changes nothing by itself; what the store says of it is of no interest.
-            try? await mailbox.send(.tick)
+            do {
+                // A tick changes nothing by itself; what the store says of it is of no interest.
+                try await mailbox.send(.tick)
+            } catch  where error.code == .shutDown {
+                await writer?.value
+                return
+            } catch {}
         } while isCommitting
     }
 }

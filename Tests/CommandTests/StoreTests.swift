@@ -36,7 +36,7 @@ import TransferKit
             #expect(result.diagnostics.contains("schema 99"))
         }
         let diagnosis = try await program.run("doctor", "--json")
-        #expect(diagnosis.status == 1)
+        #expect(diagnosis.status == 3)
         #expect(try diagnosis.objects().contains { $0["check"] as? String == "store" && $0["state"] as? String == "wrong" })
     }
 

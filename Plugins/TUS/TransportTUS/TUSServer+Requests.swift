@@ -31,6 +31,12 @@ extension TUSServer {
                 )
             }
             let location = answer.response.headers["Location"].flatMap { resolve($0, against: answer.response.effectiveURL) }
+            if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
+                throw TransferError(
+                    .permanent, .badAnswer,
+                    "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto)."
+                )
+            }
             if answer.isSuccess, let location { return location.absoluteString }
             // Only these two keep the method (RFC 9110, section 15.4), and another origin is not ours to trust.
             guard answer.status == 307 || answer.status == 308, let location, Origin(location) == origin else {

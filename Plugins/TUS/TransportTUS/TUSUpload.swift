@@ -33,7 +33,13 @@ struct TUSUpload {
         while offset < size {
             offset = try await sendRest(to: url, from: offset)
         }
-        try await file.verifyUnchanged()
+        do {
+            try await file.verifyUnchanged()
+        } catch {
+            // What arrived is a mix of two versions. Where uploads can't be removed, the error is all that says so.
+            try? await server.delete(url)
+            throw error
+        }
         // The query may hold a signature.
         return TransferReceipt(bytes: size, remoteURL: String(url.prefix { $0 != "?" }))
     }

@@ -20,6 +20,8 @@ struct DoctorCommand: AsyncParsableCommand {
             }
         } catch let error as QueueError {
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
+            await print(findings)
+            throw ExitStatus(error.code)
         }
         await print(findings)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }

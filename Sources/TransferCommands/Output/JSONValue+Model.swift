@@ -28,7 +28,7 @@ extension JSONValue {
             "averageRate": JSONValue(statistics.averageRate),
             "secondsRemaining": JSONValue(statistics.secondsRemaining),
             "attempts": JSONValue(session.attempts),
-            "error": JSONValue(session.error, file: nil),
+            "error": JSONValue(session.error, file: session.failedItem?.string),
             "tags": .array(session.tags.map(JSONValue.string)),
             "context": session.context.map(JSONValue.embedded) ?? .null,
             "createdAt": JSONValue(session.createdAt),

@@ -27,7 +27,8 @@ struct LaterAddOptions: ParsableArguments {
         if let parallel, parallel < 1 { throw ValidationError("--parallel takes a number from 1 on.") }
         try LaterOptions.refuse([
             ("--download", download), ("--stdin", stdin), ("--at", at != nil), ("--next", next), ("--now", now), ("--hold", hold),
-            ("--after", after != nil), ("--not-before", notBefore != nil), ("--rate", rate != nil), ("--verify checksum", verify == .checksum),
+            ("--after", after != nil), ("--not-before", notBefore != nil), ("--rate", rate != nil),
+            ("--verify checksum", verify == .checksum),
             ("--overwrite", overwrite != nil), ("--parallel above 1", (parallel ?? 1) > 1), ("--chunk", chunk != nil),
             ("--dedupe", dedupe != nil),
         ])

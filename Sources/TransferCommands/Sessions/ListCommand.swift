@@ -15,6 +15,9 @@ struct ListCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("At most so many sessions.", valueName: "number"))
     var max: Int?
 
+    /// States of a queue that can be paused; until then no session is in one.
+    private static let laterStates = ["paused", "held", "cancelled"]
+
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
 
     func validate() throws {
@@ -36,7 +39,7 @@ struct ListCommand: AsyncParsableCommand {
             var found = 0
             var lines = ""
             try await queue.forEachSession { session in
-                guard states.isEmpty || states.contains(session.state), account == nil || session.account == account else { return true }
+                guard state.isEmpty || states.contains(session.state), account == nil || session.account == account else { return true }
                 found += 1
                 if common.json {
                     lines += JSONValue(session).text + "\n"
@@ -56,13 +59,13 @@ struct ListCommand: AsyncParsableCommand {
         if found > 0 {
             await output.write(table.text)
         } else {
-            await terminal.write(states.isEmpty && account == nil ? "The queue is empty." : "No session matches.")
+            await terminal.write(state.isEmpty && account == nil ? "The queue is empty." : "No session matches.")
         }
     }
 
     private func states() throws -> Set<SessionState> {
         Set(
-            try state.map { name in
+            try state.filter { !Self.laterStates.contains($0) }.map { name in
                 guard let state = SessionState(rawValue: name) else {
                     throw ValidationError("There is no state \"\(name)\"; a session is \(Self.stateNames).")
                 }

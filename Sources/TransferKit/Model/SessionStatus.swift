@@ -1,4 +1,5 @@
 public import Foundation
+public import SystemPackage
 public import TransferCore
 
 /// A snapshot of a session.
@@ -33,6 +34,8 @@ public struct SessionStatus: Hashable, Sendable {
     public var attempts: Int
     /// Why it failed, or why its last attempt did.
     public var error: TransferError?
+    /// The local file of the first item that failed; nil if none did.
+    public var failedItem: FilePath?
     /// When it was enqueued.
     public var createdAt: Date
     /// When it first ran; nil before.

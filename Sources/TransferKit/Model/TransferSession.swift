@@ -55,11 +55,19 @@ public struct TransferSession: Sendable {
             guard let present = try? await queue.session(id) else { return }
             continuation.yield(present.statistics)
             guard present.state == .waiting || present.state == .running else { return }
-            for await event in events where event.session == id {
+            for await event in events {
                 switch event.kind {
-                case .progress(_, let statistics): continuation.yield(statistics)
-                case .completed, .failed, .removed: return
-                default: continue
+                case .progress(id, let statistics):
+                    continuation.yield(statistics)
+                case .completed(id), .failed(id, _), .removed(id, _):
+                    return
+                case .gap:
+                    // The end may be among what was missed.
+                    guard let present = try? await queue.session(id) else { return }
+                    continuation.yield(present.statistics)
+                    guard present.state == .waiting || present.state == .running else { return }
+                default:
+                    continue
                 }
             }
         }

@@ -4,27 +4,40 @@ import TransferCore
 /// be reached.
 final class EndpointChoice: Sendable {
     private struct State: Sendable {
+        var account: Account
+        var endpoints: [Endpoint]
         var index = 0
         /// How many endpoints were given up since the last success: after all of them, the order begins again.
         var failed = 0
     }
 
-    private let endpoints: [Endpoint]
-    private let state = Locked(State())
+    private let transports: Set<TransportID>
+    private let state: Locked<State>
 
     init(_ account: Account, transports: Set<TransportID>) {
-        endpoints = account.endpoints.filter { transports.contains($0.transport) }
+        self.transports = transports
+        state = Locked(State(account: account, endpoints: account.endpoints.filter { transports.contains($0.transport) }))
     }
+
+    var account: Account { state.withLock { $0.account } }
 
     var current: Endpoint? {
-        endpoints.isEmpty ? nil : endpoints[state.withLock { $0.index }]
+        state.withLock { $0.endpoints.isEmpty ? nil : $0.endpoints[$0.index] }
     }
 
-    var hasNext: Bool { state.withLock { $0.failed + 1 < endpoints.count } }
+    var hasNext: Bool { state.withLock { $0.failed + 1 < $0.endpoints.count } }
+
+    /// Begins anew with the first endpoint if the account was edited.
+    func follow(_ account: Account) {
+        state.withLock { state in
+            guard account != state.account else { return }
+            state = State(account: account, endpoints: account.endpoints.filter { transports.contains($0.transport) })
+        }
+    }
 
     func advance() {
         state.withLock {
-            $0.index = ($0.index + 1) % endpoints.count
+            $0.index = ($0.index + 1) % $0.endpoints.count
             $0.failed += 1
         }
     }

@@ -7,7 +7,10 @@ struct RunContext: Sendable {
     let key: SessionKey
     let id: SessionID
     let activation: UInt64
+    /// The account when the run began.
     let account: Account
+    /// The account as it is now; nil once the session is gone.
+    let currentAccount: @Sendable () async -> Account?
     let options: SessionOptions
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
@@ -36,7 +39,7 @@ struct FileRunner {
         case givenUp(TransferError)
         case sessionFailed(TransferError)
         case backoff(Duration, TransferError)
-        case accountBlocked(TransferError)
+        case accountBlocked(TransferError, Account)
     }
 
     let context: RunContext
@@ -48,6 +51,7 @@ struct FileRunner {
     mutating func run() async throws -> Outcome {
         while true {
             try Task.checkCancellation()
+            if let account = await context.currentAccount() { endpoints.follow(account) }
             guard let endpoint = endpoints.current else {
                 return .givenUp(
                     TransferError(
@@ -82,7 +86,7 @@ struct FileRunner {
         let verdict = FailureVerdict(error: error, history: history, policy: context.options.retry, fraction: context.randomFraction())
         context.logger.notice(
             "An attempt failed: \(error)",
-            metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.address)", "verdict": "\(verdict)"])
+            metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "verdict": "\(verdict)"])
         switch verdict {
         case .retry(let delay) where delay <= RetryPolicy.slotKept:
             context.post(.attemptFailed(error, retryIn: delay))
@@ -107,7 +111,7 @@ struct FileRunner {
         case .failSession:
             return .sessionFailed(error)
         case .blockAccount:
-            return .accountBlocked(error)
+            return .accountBlocked(error, endpoints.account)
         }
     }
 
@@ -128,11 +132,13 @@ struct FileRunner {
             source: UploadSource(path: path, identity: identity), remotePath: try RemotePath(bytes: file.destination),
             checkpoint: stored?.checkpoint, options: AttemptOptions(metadata: context.options.metadata), credentials: context.credentials,
             logger: context.logger)
-        let active = context.live.begin(position: file.position, size: identity.size, knownSize: file.size, stored: start)
+        let active = context.live.begin(
+            position: file.position, size: identity.size, knownSize: file.size, counted: file.confirmed, stored: start)
+        let before = active.confirmed
         file.size = identity.size
         defer {
             history.hasCheckpoint = active.confirmed > 0
-            if RetryPolicy.isProgress(confirmed: active.confirmed - start, of: identity.size) {
+            if RetryPolicy.isProgress(confirmed: active.confirmed - before, of: identity.size) {
                 history = FailureVerdict.History(hasCheckpoint: history.hasCheckpoint)
             }
         }
@@ -188,7 +194,7 @@ struct FileRunner {
         } catch is CancellationError where active.isStalled && !Task.isCancelled {
             throw TransferError(
                 .transient, .stalled,
-                "Nothing moved between this machine and \(attempt.endpoint.address) for too long while \(file.source) was sent.")
+                "Nothing moved between this machine and \(attempt.endpoint.location) for too long while \(file.source) was sent.")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
         } catch {

@@ -28,10 +28,13 @@ final class LiveRun: Sendable {
 
     /// An attempt begins.
     ///
-    /// - Parameter stored: What the file's checkpoint vouches for. An earlier attempt may have told of more, and figures never go back.
-    func begin(position: Int64, size: Int64, knownSize: Int64, stored: Int64) -> ActiveFile {
+    /// - Parameters:
+    ///   - counted: How much of the file was part of the figures when the run began.
+    ///   - stored: What its checkpoint at the present endpoint vouches for. Another one, or an earlier attempt, may have told of more, and
+    ///     figures never go back.
+    func begin(position: Int64, size: Int64, knownSize: Int64, counted: Int64, stored: Int64) -> ActiveFile {
         state.withLock {
-            let counted = $0.counted[position] ?? stored
+            let counted = $0.counted[position] ?? counted
             let file = ActiveFile(position: position, size: size, start: max(counted, stored))
             $0.base.bytesTotal += size - knownSize
             $0.base.bytesDone -= counted

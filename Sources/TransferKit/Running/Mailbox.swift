@@ -11,6 +11,7 @@ final class Mailbox: Sendable {
 
     private struct State: Sendable {
         var envelopes: [Envelope] = []
+        var refusesCommands = false
         var isClosed = false
     }
 
@@ -37,15 +38,15 @@ final class Mailbox: Sendable {
     }
 
     private func put(_ envelope: Envelope) {
-        let isClosed = state.withLock { state in
-            if !state.isClosed { state.envelopes.append(envelope) }
-            return state.isClosed
+        let isTaken = state.withLock { state in
+            if state.isClosed { return false }
+            if state.refusesCommands, case .command = envelope.input { return false }
+            state.envelopes.append(envelope)
+            // Under the lock, so that no envelope comes after the last ring.
+            bell.yield()
+            return true
         }
-        guard !isClosed else {
-            envelope.reply?(.failure(QueueError(.shutDown, "The queue was shut down.")))
-            return
-        }
-        bell.yield()
+        if !isTaken { envelope.reply?(.failure(QueueError(.shutDown, "The queue was shut down."))) }
     }
 
     /// Takes all that waits.
@@ -56,15 +57,21 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Puts what the store refused back, before all that came since.
+    /// Puts what the store refused back, before all that came since, to be taken at the next ring.
     func putBack(_ envelopes: [Envelope]) {
         state.withLock { $0.envelopes.insert(contentsOf: envelopes, at: 0) }
-        bell.yield()
     }
 
-    /// Refuses what comes from now on; what waits is still taken.
+    /// Refuses commands from now on; what runs tell is still taken.
+    func refuseCommands() {
+        state.withLock { $0.refusesCommands = true }
+    }
+
+    /// Refuses everything from now on; what waits is still taken.
     func close() {
-        state.withLock { $0.isClosed = true }
-        bell.finish()
+        state.withLock { state in
+            state.isClosed = true
+            bell.finish()
+        }
     }
 }

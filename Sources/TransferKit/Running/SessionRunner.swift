@@ -6,6 +6,8 @@ struct SessionRunner: Sendable {
 
     private static let sampleInterval = Duration.milliseconds(100)
     private static let page = 256
+    /// After the store could not be read or written.
+    private static let storeRetryDelay = Duration.seconds(10)
 
     /// Runs until no file is left, the session has to wait, or the task is cancelled; the last thing it does is to report how it ended.
     ///
@@ -26,7 +28,7 @@ struct SessionRunner: Sendable {
             outcome = .interrupted
         } catch {
             let error = TransferError(.transient, .internalFailure, "The session can't go on. \(error)")
-            outcome = Task.isCancelled ? .interrupted : .backoff(context.options.retry.maximumDelay, error)
+            outcome = Task.isCancelled ? .interrupted : .backoff(Self.storeRetryDelay, error)
         }
         monitor.cancel()
         await monitor.value
@@ -39,6 +41,10 @@ struct SessionRunner: Sendable {
         let endpoints = EndpointChoice(context.account, transports: Set(context.transports.keys))
         var announced: Endpoint?
         var failure = try await context.store.firstFailure(of: context.key)
+        // The process may have ended between the failure of a file and that of the session.
+        if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
+            return .finished(failure: failure)
+        }
         var position: Int64 = -1
         while true {
             let files = try await context.store.pendingFiles(of: context.key, after: position, limit: Self.page)
@@ -73,8 +79,8 @@ struct SessionRunner: Sendable {
                 case .backoff(let delay, let error):
                     histories[position] = runner.history
                     return .backoff(delay, error)
-                case .accountBlocked(let error):
-                    return .accountBlocked(error)
+                case .accountBlocked(let error, let account):
+                    return .accountBlocked(error, account)
                 }
             }
         }

@@ -108,8 +108,8 @@ package enum RunOutcome: Sendable {
     case interrupted
     /// The next attempt is due later.
     case backoff(Duration, TransferError)
-    /// The account can't be used until a person acts.
-    case accountBlocked(TransferError)
+    /// The account, as it was for this attempt, can't be used until a person acts.
+    case accountBlocked(TransferError, Account)
 }
 
 /// A point in time, on both clocks.

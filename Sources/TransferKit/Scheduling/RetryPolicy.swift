@@ -19,6 +19,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.maximumAttempts = maximumAttempts
     }
 
+    /// No server can keep a session waiting for longer than this.
+    static let longestRetryAfter = Duration.seconds(24 * 3_600)
+
     /// The longest delay after which a session still keeps its slot.
     package static let slotKept = Duration.seconds(1)
 
@@ -34,7 +37,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
             bound *= 2
         }
         let jittered = min(bound, maximumDelay) * fraction
-        return max(jittered, retryAfter ?? .zero)
+        return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
     /// Whether the progress of an attempt is enough to begin a new row of failures: 1 MiB or 1 % of the file.
@@ -101,6 +104,9 @@ package enum FailureVerdict: Equatable {
             self = history.hasNextEndpoint ? .nextEndpoint : .giveUpFile
         case .remoteFull:
             self = .failSession
+        case .noSpace:
+            // Nobody's fault but this machine's, and it may last: the file is never given up for it.
+            self = .retry(after: policy.delay(afterFailures: history.failures, retryAfter: nil, fraction: fraction))
         case .protocolViolation:
             if history.violations <= 2 {
                 self = again

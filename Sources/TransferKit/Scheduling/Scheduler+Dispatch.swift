@@ -11,6 +11,7 @@ extension Scheduler {
             mutateFlags {
                 $0.lastActivation = activation
                 $0.running.insert(key)
+                $0.timed.remove(key)
                 $0.isIdleAnnounced = false
             }
             mutate(key) {
@@ -73,9 +74,13 @@ extension Scheduler {
         return slotsInUse >= sessionLimit ? .queueLimit : nil
     }
 
-    /// When the next session is due that waits for a time.
-    package var nextDue: Duration? {
-        entries.values.lazy.filter { $0.state == .waiting }.compactMap { $0.retryAt?.uptime }.min()
+    /// When the next session is due that waits for nothing but a time to come.
+    package func nextDue(after now: Moment) -> Duration? {
+        flags.timed.lazy.compactMap { entries[$0] }
+            .filter { accounts[$0.account]?.block == nil }
+            .compactMap { $0.retryAt?.uptime }
+            .filter { $0 > now.uptime }
+            .min()
     }
 
     /// A snapshot of the queue.

@@ -14,7 +14,7 @@ extension Scheduler {
         case .file(let position, let fileReport):
             return handle(fileReport, position: position, of: report.key, entry.id)
         case .endpoint(let endpoint):
-            return Transaction(writes: [.setEndpoint(report.key, endpoint.address, endpoint.transport)])
+            return Transaction(writes: [.setEndpoint(report.key, endpoint.location, endpoint.transport)])
         case .attemptFailed(let error, let delay):
             return Transaction(
                 writes: [.attemptFailed(report.key, error)], events: [.attemptFailed(entry.id, error, retryAt: now.date + delay)])
@@ -52,14 +52,15 @@ extension Scheduler {
             let due = Moment(uptime: now.uptime + delay, date: now.date + delay)
             wait(key, isInterrupted: false, &transaction)
             mutate(key) { $0.retryAt = due }
+            mutateFlags { $0.timed.insert(key) }
             transaction.writes.append(.attemptFailed(key, error))
             transaction.events += [.attemptFailed(entry.id, error, retryAt: due.date), .stopped(entry.id)]
-            transaction.actions.append(.wake(at: due.uptime))
-        case .accountBlocked(let error):
+        case .accountBlocked(let error, let refused):
             wait(key, isInterrupted: false, &transaction)
             transaction.writes.append(.attemptFailed(key, error))
             transaction.events.append(.stopped(entry.id))
-            if var account = accounts[entry.account], account.block == nil {
+            // An account that was edited meanwhile is another one than that which was refused.
+            if var account = accounts[entry.account], account.block == nil, account.account == refused {
                 account.block = AccountBlock(error: error)
                 setAccount(entry.account, account)
                 transaction.writes.append(.blockAccount(entry.account, account.block))

@@ -36,6 +36,8 @@ package struct Scheduler: Sendable {
         /// Activations of removed sessions whose runs have yet to end; each still uses its slot.
         package var ending: Set<UInt64> = []
         package var isIdleAnnounced = false
+        /// Sessions whose next attempt is due at a time.
+        package var timed: Set<SessionKey> = []
     }
 
     package var slotsInUse: Int { flags.running.count + flags.ending.count }
@@ -149,6 +151,7 @@ package struct Scheduler: Sendable {
     package mutating func take(_ key: SessionKey) -> Int? {
         guard let entry = entries.removeValue(forKey: key), let index = order.index(of: key) else { return nil }
         journal.append(.removed(key, entry, at: index))
+        if entry.retryAt != nil { mutateFlags { $0.timed.remove(key) } }
         keys[entry.id] = nil
         accounts[entry.account]?.sessions -= 1
         order.remove(at: index)

@@ -15,8 +15,6 @@ package struct Transaction: Sendable {
     package enum Action: Sendable, Equatable {
         case run(SessionKey, SessionID, activation: UInt64, Account)
         case interrupt(SessionKey, activation: UInt64)
-        /// Tell ``Input/tick`` at that uptime.
-        case wake(at: Duration)
     }
 
     package mutating func append(_ other: Transaction) {

@@ -17,6 +17,8 @@ package struct PendingFile: Sendable {
     package var destination: [UInt8]
     package var size: Int64
     package var generation: Int64
+    /// The most that a checkpoint at any endpoint vouches for.
+    package var confirmed: Int64
 }
 
 /// A checkpoint with what it was made of.
@@ -74,7 +76,11 @@ extension QueueStore {
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT session.*, account.name AS account_name,
-                        (SELECT sum(confirmed) FROM checkpoint WHERE checkpoint.session = session.key) AS bytes_confirmed
+                        (SELECT sum(most) FROM (SELECT max(confirmed) AS most FROM checkpoint
+                            WHERE checkpoint.session = session.key GROUP BY position)) AS bytes_confirmed,
+                        CASE WHEN files_failed > 0 THEN
+                            (SELECT source FROM file WHERE file.session = session.key AND file.state = 'failed' ORDER BY position LIMIT 1)
+                        END AS failed_source
                     FROM session JOIN account ON account.key = session.account WHERE session.key = ?
                     """)
             for key in keys {
@@ -102,6 +108,7 @@ extension QueueStore {
                 files: row["files"], filesDone: row["files_done"], filesFailed: row["files_failed"], bytesTotal: row["bytes_total"],
                 bytesDone: done, bytesSent: done),
             attempts: row["attempts"], error: try StoreCoding.decodeIfPresent(from: row["error"] as String?),
+            failedItem: (row["failed_source"] as Data?).map { FilePath(bytes: $0) },
             createdAt: StoreCoding.date(row["created_at"]), startedAt: (row["started_at"] as Int64?).map(StoreCoding.date),
             endedAt: (row["ended_at"] as Int64?).map(StoreCoding.date))
         return SessionRecord(key: row["key"], status: status, options: try StoreCoding.decode(from: row["options"] as String))
@@ -136,14 +143,17 @@ extension QueueStore {
             try Row.fetchAll(
                 db.cachedStatement(
                     sql: """
-                        SELECT position, source, destination, size, generation FROM file
+                        SELECT position, source, destination, size, generation,
+                            (SELECT max(confirmed) FROM checkpoint
+                                WHERE checkpoint.session = file.session AND checkpoint.position = file.position)
+                        FROM file
                         WHERE session = ? AND position > ? AND state = 'pending' ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
             ).map { row in
                 PendingFile(
                     position: row[0], source: FilePath(bytes: row[1] as Data), destination: [UInt8](row[2] as Data), size: row[3],
-                    generation: row[4])
+                    generation: row[4], confirmed: row[5] ?? 0)
             }
         }
     }

@@ -13,20 +13,22 @@ package final class QueueStore: Sendable {
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`; the store is untouched.
-    @concurrent
     package static func open(_ storage: Storage, clock: EngineClock) async throws(QueueError) -> QueueStore {
-        try StorageFolder.prepare(storage.folder)
+        try await DiskThread.run { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
-        do {
-            return try QueueStore(folder: storage.folder, lock: lock)
-        } catch {
-            throw storageError(error, folder: storage.folder)
+        return try await DiskThread.run { () throws(QueueError) in
+            do {
+                return try QueueStore(folder: storage.folder, lock: lock)
+            } catch {
+                throw storageError(error, folder: storage.folder)
+            }
         }
     }
 
     private init(folder: FilePath, lock: OwnerLock) throws {
         let path = folder.appending("queue.sqlite")
         try StorageFolder.inspect(path)
+        StorageFolder.makePrivate(path)
         var configuration = Configuration()
         configuration.label = "transferkit"
         configuration.maximumReaderCount = 2
@@ -44,13 +46,14 @@ package final class QueueStore: Sendable {
     }
 
     /// Closes the database and lets the folder go.
-    @concurrent
     package func close() async {
         // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
         // can't move the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-        try? pool.close()
-        lock.release()
+        await DiskThread.run { [pool, lock] in
+            try? pool.close()
+            lock.release()
+        }
     }
 
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {

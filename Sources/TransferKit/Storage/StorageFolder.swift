@@ -57,6 +57,13 @@ enum StorageFolder {
         bytes.reduce(0) { $0 << 8 | Int32($1) }
     }
 
+    /// Makes the database before SQLite does, for its owner alone; the files beside it get the same mode. In a folder that was there before,
+    /// others could read it otherwise.
+    static func makePrivate(_ path: FilePath) {
+        // Whatever stands in the way, SQLite meets it next and says it better.
+        try? FileDescriptor.open(path, .readWrite, options: [.create, .closeOnExec], permissions: [.ownerReadWrite]).close()
+    }
+
     static func tooNew(_ path: FilePath, _ version: Int32) -> QueueError {
         QueueError(
             .storageTooNew,

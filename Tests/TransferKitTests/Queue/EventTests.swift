@@ -66,6 +66,15 @@ import TransportTesting
         guard case .queueStopped = next.kind else { throw Unexpected() }
     }
 
+    @Test func whoTookAllThatWasKeptIsToldOfTheRest() async throws {
+        let hub = EventHub(capacity: 8)
+        var events = hub.subscribe().makeAsyncIterator()
+        for _ in 1...20 { hub.publish([.queueStarted], at: .now) }
+        for _ in 1...7 { _ = await events.next() }
+        // Nothing came since, and yet there is something to tell.
+        guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
+    }
+
     @Test func newerFiguresReplaceThoseThatNobodyTook() async throws {
         let hub = EventHub(capacity: 8)
         let id = SessionID()

@@ -49,6 +49,48 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func eachOfSeveralThatWaitForATimeIsWoken() async throws {
+        let queue = try await fixture.openWithAccounts()
+        func busy(_ seconds: Int) -> TransferError {
+            TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(seconds))
+        }
+        for (name, seconds) in [("1", 30), ("2", 10), ("3", 20)] { memory.failNext(with: busy(seconds), for: name) }
+        let sessions = try await queue.enqueue(["1", "2", "3"].map { try fixture.upload($0) })
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        for (index, session) in [(1, sessions[1]), (2, sessions[2]), (0, sessions[0])] {
+            await fixture.clock.sleeps(for: .seconds(10))
+            fixture.clock.advance(by: .seconds(10))
+            #expect(try await session.value.index == index)
+        }
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    @Test func aServerWhoseOffsetGoesBackIsGivenUpAtLast() async throws {
+        let stubborn = ForgetfulTransport()
+        let queue = try await fixture.open(transports: [stubborn])
+        try await queue.save(Account("a", endpoints: [Endpoint(transport: "forgetful", address: "forgetful://host/")]))
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 4))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        try await queue.start()
+        #expect(try await #require(throws: TransferError.self) { try await session.value }.code == .serverError)
+        await queue.shutdown()
+    }
+
+    @Test func anEditOfTheAccountCountsFromTheNextAttemptOn() async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.failNext(with: broken, for: "1")
+        let session = try await queue.enqueue(try fixture.upload("1", "2"))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "moved")]))
+        fixture.clock.advance(by: .seconds(1))
+        _ = try await session.value
+        #expect(memory.attempts.map(\.endpoint.address) == ["memory://a/", "memory://moved/", "memory://moved/"])
+        await queue.shutdown()
+    }
+
     @Test func attemptsAreNotEndless() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(3, with: broken)
@@ -202,4 +244,23 @@ import TransportTesting
         #expect(memory.completePaths.map(\.description) == ["3"])
         await queue.shutdown()
     }
+}
+
+/// Confirms half of a file at first, and ever after claims to have a tenth.
+private final class ForgetfulTransport: Transport {
+    let id: TransportID = "forgetful"
+    private let attempts = Locked(0)
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let number = attempts.withLock { attempts in
+            attempts += 1
+            return attempts
+        }
+        let confirmed = attempt.source.size / (number == 1 ? 2 : 10)
+        try await reporter.save(Checkpoint(data: Data([1]), confirmed: confirmed))
+        reporter.report(sent: confirmed, confirmed: confirmed)
+        throw TransferError(.transient, .serverError, "The server failed.")
+    }
+
+    func shutdown() async {}
 }

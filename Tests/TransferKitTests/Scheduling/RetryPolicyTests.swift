@@ -11,6 +11,10 @@ import TransferKit
         #expect(policy.delay(afterFailures: failures, retryAfter: nil, fraction: 0) == .zero)
     }
 
+    @Test func noServerCanStopAClientForEver() {
+        #expect(policy.delay(afterFailures: 1, retryAfter: .seconds(4_294_967_295), fraction: 0) == .seconds(86_400))
+    }
+
     @Test func theServersWordIsALowerBound() {
         #expect(policy.delay(afterFailures: 1, retryAfter: .seconds(30), fraction: 0.5) == .seconds(30))
         #expect(policy.delay(afterFailures: 9, retryAfter: .seconds(30), fraction: 0.5) == .seconds(128))
@@ -63,6 +67,10 @@ import TransferKit
 
     @Test func unsupportedMayWorkElsewhere() {
         #expect(verdict(.unsupported, .init(failures: 1, hasNextEndpoint: true)) == .nextEndpoint)
+    }
+
+    @Test func aFullMachineIsWaitedFor() {
+        #expect(verdict(.noSpace, .init(failures: 1_000)) == .retry(after: .seconds(150)))
     }
 
     @Test func aFullServerEndsTheSession() {

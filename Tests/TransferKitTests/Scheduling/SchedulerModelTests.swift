@@ -88,7 +88,7 @@ private enum Step {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: .finished(failure: .broken)
         case 1: .backoff(.seconds(Int.random(in: 1...20, using: &random)), .broken)
-        case 2: .accountBlocked(TransferError(.credentials, .credentialsRejected, "No."))
+        case 2: .accountBlocked(TransferError(.credentials, .credentialsRejected, "No."), .memory(Bool.random(using: &random) ? "a" : "b"))
         case 3 where isStopping: .interrupted
         default: .finished(failure: nil)
         }

@@ -31,6 +31,34 @@ import TransferKit
         await store.close()
     }
 
+    @Test func inAFolderThatOthersCanReadTheDatabaseIsItsOwnersAlone() async throws {
+        let path = folder.path.appending("store").string
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o755])
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        for name in ["queue.sqlite", "queue.sqlite-wal"] {
+            let mode = try FileManager.default.attributesOfItem(atPath: "\(path)/\(name)")[.posixPermissions] as? Int
+            #expect(mode == 0o600, "\(name)")
+        }
+        await store.close()
+    }
+
+    @Test func checkpointsAtSeveralEndpointsCountOnce() async throws {
+        let store = try await open()
+        let identity = SourceIdentity(size: 100, modificationTime: 0, inode: 0, device: 0, bootID: "")
+        func checkpoint(_ endpoint: String, _ confirmed: Int64) -> StoreWrite {
+            .file(
+                1, position: 0, .checkpoint(Checkpoint(data: Data([1]), confirmed: confirmed), endpoint: endpoint, generation: 1, identity))
+        }
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now), checkpoint("one", 60),
+            checkpoint("two", 50),
+        ])
+        #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == 60)
+        #expect(try await store.pendingFiles(of: 1, after: -1, limit: 1).first?.confirmed == 60)
+        await store.close()
+    }
+
     @Test func theFolderIsItsOwnersAlone() async throws {
         let store = try await open()
         let mode = try FileManager.default.attributesOfItem(atPath: store.folder.string)[.posixPermissions] as? Int

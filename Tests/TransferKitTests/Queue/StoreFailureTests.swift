@@ -1,0 +1,97 @@
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A store that takes no changes for a while, as on a full disk.
+@Suite struct StoreFailureTests {
+    private let fixture: QueueFixture
+    private let session: SessionRequest
+
+    init() throws {
+        fixture = try QueueFixture()
+        session = try fixture.upload("1")
+    }
+
+    /// Makes changes of sessions fail, or work again, from outside of the queue.
+    private func refuseChanges(_ refuses: Bool) async throws {
+        let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
+        try await database.write { db in
+            try db.execute(sql: "DROP TRIGGER IF EXISTS refuse")
+            guard refuses else { return }
+            try db.execute(sql: "CREATE TRIGGER refuse BEFORE UPDATE ON session BEGIN SELECT raise(ABORT, 'the disk is full'); END")
+        }
+        try database.close()
+    }
+
+    @Test func aCommandThatCannotBeStoredNeverHappened() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let handle = try await queue.enqueue(session)
+        try await refuseChanges(true)
+        #expect(try await #require(throws: QueueError.self) { try await queue.start() }.code == .storageUnavailable)
+        #expect(await queue.status().mode == .stopped)
+        #expect(fixture.memory.attempts.isEmpty)
+        try await refuseChanges(false)
+        try await queue.start()
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func whatARunReportsIsStoredOnceThatWorks() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 10_000)
+        let handle = try await queue.enqueue(session)
+        let events = queue.events
+        try await queue.start()
+        try await gate.reached()
+        try await refuseChanges(true)
+        gate.open()
+        let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        #expect(failure?.message.contains("the disk is full") == true)
+        #expect(await queue.status().running == 1)
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 1)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    @Test func whatIsDueWhileTheStoreRefusesIsNotForgotten() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(with: TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30)))
+        let handle = try await queue.enqueue(session)
+        let events = queue.events
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        try await refuseChanges(true)
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    @Test func aQueueWhoseStoreRefusesCanBeShutDown() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 4_000)
+        let handle = try await queue.enqueue(session)
+        try await queue.start()
+        try await gate.reached()
+        try await refuseChanges(true)
+        await queue.shutdown()
+        gate.open()
+        try await refuseChanges(false)
+        queue = try await fixture.open()
+        #expect(try await queue.session(handle.id).state == .waiting)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(fixture.memory.attempts.map(\.startOffset) == [0, 4_000])
+        await queue.shutdown()
+    }
+}
