@@ -50,6 +50,9 @@ public struct Endpoint: Hashable, Sendable, Codable {
         guard let host = components.host, !host.isEmpty else {
             throw .invalidEndpoint("The endpoint address with the scheme \(scheme) has no host; write it as \(scheme)://host/folder/.")
         }
+        if let port = components.port, !(1...65_535).contains(port) {
+            throw .invalidEndpoint("The endpoint address for \(host) has the port \(port); ports go from 1 to 65535.")
+        }
         guard components.fragment == nil else {
             throw .invalidEndpoint("The endpoint address for \(host) ends in a fragment (#…), which no server sees; remove it.")
         }

@@ -67,6 +67,6 @@ public final class FileReader: Sendable {
 
 extension TransferError {
     fileprivate static func sourceChanged(_ path: FilePath, _ change: String) -> TransferError {
-        TransferError(.sourceChanged, .sourceChanged, "\(path) changed since it was added: \(change).")
+        TransferError(.sourceChanged, .sourceChanged, "\(path) changed while it was sent: \(change).")
     }
 }

@@ -8,7 +8,10 @@ import TransferCore
         #expect(try Endpoint(transport: "any", address: address).validate().absoluteString == address)
     }
 
-    @Test(arguments: ["", "host/files", "https://", "https:///files", "https://host/#part", "://host", "https://user:hunter2@host/"])
+    @Test(arguments: [
+        "", "host/files", "https://", "https:///files", "https://host/#part", "https://host:99999/", "://host",
+        "https://user:hunter2@host/",
+    ])
     func senselessAddresses(_ address: String) throws {
         let error = try #require(throws: TransferError.self) { try Endpoint(transport: "any", address: address).validate() }
         #expect(error.code == .invalidEndpoint)

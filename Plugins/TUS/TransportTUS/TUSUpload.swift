@@ -30,13 +30,13 @@ struct TUSUpload {
 
     mutating func run() async throws -> TransferReceipt {
         var (url, offset) = try await begin()
-        while offset < size {
-            offset = try await sendRest(to: url, from: offset)
-        }
         do {
+            while offset < size {
+                offset = try await sendRest(to: url, from: offset)
+            }
             try await file.verifyUnchanged()
-        } catch {
-            // What arrived is a mix of two versions. Where uploads can't be removed, the error is all that says so.
+        } catch let error as TransferError where error.failureClass == .sourceChanged {
+            // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
             try? await server.delete(url)
             throw error
         }
