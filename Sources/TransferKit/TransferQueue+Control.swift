@@ -10,7 +10,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func stop() async throws {
-        try await mailbox.send(.command(.stop))
+        try await mailbox.send(.command(.stop(.interrupt)))
     }
 
     /// Removes sessions in any state. One that runs is interrupted. The sessions, what is known of their files, and their checkpoints are gone
@@ -18,7 +18,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` if one does not exist; none is removed then.
     public nonisolated func remove(_ ids: [SessionID]) async throws {
-        try await mailbox.send(.command(.remove(ids)))
+        try await mailbox.send(.command(.perform(.remove(), .group(.sessions(ids)))))
     }
 
     /// Removes one session; see ``remove(_:)-([SessionID])``.

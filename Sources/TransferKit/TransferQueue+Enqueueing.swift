@@ -45,11 +45,12 @@ enum SessionDrafting {
                 throw QueueError(.invalidRequest, "This version can't download.")
             }
             var draft = SessionDraft(
-                id: SessionID(), account: request.account, name: request.name ?? name(first, of: request.items.count),
-                direction: request.direction, tags: request.tags, context: request.context, options: request.options, files: [])
+                id: request.id, account: request.account, name: request.name ?? name(first, of: request.items.count),
+                direction: request.direction, tags: request.tags, context: request.context, options: request.options,
+                notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey)
             for item in request.items {
                 do {
-                    draft.files.append(try file(item, in: workingFolder))
+                    draft.items.append(try file(item, in: workingFolder))
                 } catch {
                     problems.append(error.message)
                 }
@@ -60,7 +61,7 @@ enum SessionDrafting {
         return drafts
     }
 
-    private static func file(_ item: TransferItem, in workingFolder: FilePath) throws(TransferError) -> FileDraft {
+    private static func file(_ item: TransferItem, in workingFolder: FilePath) throws(TransferError) -> ItemDraft {
         guard !item.source.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
         let path = item.source.isAbsolute ? item.source : workingFolder.pushing(item.source)
         let identity = try SourceIdentity(ofFileAt: path)
@@ -75,7 +76,7 @@ enum SessionDrafting {
         } else {
             destination = try RemotePath(bytes: path.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? [])
         }
-        return FileDraft(source: Data(path.bytes), destination: Data(destination.bytes), size: identity.size)
+        return ItemDraft(source: Data(path.bytes), destination: Data(destination.bytes), size: identity.size)
     }
 
     private static func name(_ first: TransferItem, of count: Int) -> String {

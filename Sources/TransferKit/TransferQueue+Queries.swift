@@ -77,7 +77,7 @@ extension TransferQueue {
             case .running:
                 status.phase = live[record.key]?.phase ?? .connecting
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
-            case .completed, .failed: break
+            case .completed, .failed, .paused, .held, .cancelled: break
             }
             return status
         }

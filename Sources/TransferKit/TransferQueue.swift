@@ -165,7 +165,7 @@ public actor TransferQueue {
                 : .backoff(
                     .seconds(60),
                     TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: "\(error)"))
-            mailbox.post(.report(Report(key: key, activation: activation, content: .ended(outcome))))
+            mailbox.post(.report(Report(key: key, run: activation, content: .ended(outcome))))
             return
         }
         var logger = configuration.logger
@@ -196,7 +196,7 @@ public actor TransferQueue {
     }
 
     private func end() async {
-        mailbox.post(.command(.stop))
+        mailbox.post(.command(.stop(.interrupt)))
         mailbox.refuseCommands()
         await settle()
         while let run = runs.values.first {

@@ -23,7 +23,7 @@ actor BarProgress: ProgressDisplay {
 
     func take(_ event: QueueEvent) async {
         switch event.kind {
-        case .started(let id):
+        case .didActivate(let id):
             guard let status = try? await queue.session(id) else { return }
             running.removeAll { $0.id == id }
             running.append((id, status.name, status.statistics))
@@ -31,8 +31,10 @@ actor BarProgress: ProgressDisplay {
             guard let index = running.firstIndex(where: { $0.id == id }) else { return }
             running[index].statistics = statistics
             total.update(id, bytes: statistics.bytesSent)
-        case .completed(let id), .failed(let id, _), .stopped(let id), .removed(let id, _):
+        case .completed(let id), .failed(let id, _), .didDeactivate(let id):
             end(id, event.kind)
+        case .removed(let ids, _), .cancelled(let ids):
+            for id in ids { end(id, event.kind) }
         case .gap:
             await load()
         default:
@@ -59,7 +61,7 @@ actor BarProgress: ProgressDisplay {
             case .running:
                 total.expect(session)
                 running.append((session.id, session.name, session.statistics))
-            case .completed, .failed: break
+            case .completed, .failed, .paused, .held, .cancelled: break
             }
             return true
         }
@@ -73,7 +75,7 @@ actor BarProgress: ProgressDisplay {
         case .failed(_, let error):
             total.finish(id)
             scrolled.append(bars.finished("\(name(id)): \(error)".withoutControlCharacters, isCompleted: false))
-        case .removed:
+        case .removed, .cancelled:
             total.finish(id)
         default: break
         }

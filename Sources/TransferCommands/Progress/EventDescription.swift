@@ -8,14 +8,14 @@ enum EventDescription {
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
         return switch kind {
-        case .started: "started    \(name)"
+        case .didActivate: "started    \(name)"
         case .completed: "completed  \(name)"
         case .failed(_, let error): "failed     \(name): \(error)"
         case .attemptFailed(_, let error, let retryAt):
             "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
         case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
         case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
-        case .stopped: "stopped    \(name)"
+        case .cancelled: "cancelled  \(name)"
         case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
         case .storageFailed(let error): "store      \(error.message)"
         default: nil

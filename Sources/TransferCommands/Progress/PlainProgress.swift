@@ -12,11 +12,12 @@ actor PlainProgress: ProgressDisplay {
     }
 
     func take(_ event: QueueEvent) async {
-        if case .started(let id) = event.kind, names[id] == nil { names[id] = try? await queue.session(id).name }
+        if case .didActivate(let id) = event.kind, names[id] == nil { names[id] = try? await queue.session(id).name }
         guard let line = EventDescription.line(of: event.kind, name: event.session.map(name)) else { return }
         await terminal.write(line)
         switch event.kind {
-        case .completed(let id), .failed(let id, _), .removed(let id, _): names[id] = nil
+        case .completed(let id), .failed(let id, _): names[id] = nil
+        case .removed(let ids, _): for id in ids { names[id] = nil }
         default: break
         }
     }

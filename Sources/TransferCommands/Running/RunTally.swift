@@ -12,7 +12,8 @@ struct RunTally: Sendable {
             switch event.kind {
             case .completed: completed += 1
             case .failed(let id, _): failed.insert(id)
-            case .started(let id), .removed(let id, _): failed.remove(id)
+            case .didActivate(let id): failed.remove(id)
+            case .removed(let ids, _), .cancelled(let ids): failed.subtract(ids)
             case .gap: hasGap = true
             default: continue
             }

@@ -8,10 +8,40 @@ public struct Account: Hashable, Sendable, Codable {
     /// Where sessions may go, the preferred one first.
     public var endpoints: [Endpoint]
 
+    /// How many of its sessions may be active at once, at least 1; nil for no limit of its own.
+    public var sessionLimit: Int?
+
+    /// Bytes per second for all of its sessions together; nil for no limit.
+    public var rateLimit: Int64?
+
+    /// How long a file with confirmed bytes at an endpoint that can't be reached stays with it, before it begins anew at the next endpoint.
+    public var fallbackAfter: Duration
+
+    /// Whether the next endpoint is tried when one refuses the credentials, rather than block the account.
+    public var fallsBackOnCredentials: Bool
+
     /// Makes an account; it is checked when it is saved.
-    public init(_ name: String, endpoints: [Endpoint]) {
+    public init(
+        _ name: String, endpoints: [Endpoint], sessionLimit: Int? = nil, rateLimit: Int64? = nil, fallbackAfter: Duration = .seconds(60),
+        fallsBackOnCredentials: Bool = false
+    ) {
         self.name = name
         self.endpoints = endpoints
+        self.sessionLimit = sessionLimit
+        self.rateLimit = rateLimit
+        self.fallbackAfter = fallbackAfter
+        self.fallsBackOnCredentials = fallsBackOnCredentials
+    }
+
+    /// Decodes an account as any version wrote it: what an earlier one did not know has its default.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            try container.decode(String.self, forKey: .name), endpoints: try container.decode([Endpoint].self, forKey: .endpoints),
+            sessionLimit: try container.decodeIfPresent(Int.self, forKey: .sessionLimit),
+            rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
+            fallbackAfter: try container.decodeIfPresent(Duration.self, forKey: .fallbackAfter) ?? .seconds(60),
+            fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false)
     }
 
     func validate() throws(QueueError) {
@@ -20,6 +50,9 @@ public struct Account: Hashable, Sendable, Codable {
         }
         guard !endpoints.isEmpty else {
             throw QueueError(.invalidAccount, "The account \"\(name)\" has no endpoint; give at least one.")
+        }
+        guard sessionLimit.map({ $0 >= 1 }) ?? true, rateLimit.map({ $0 >= 1 }) ?? true else {
+            throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" are at least 1; leave them out for none.")
         }
         for endpoint in endpoints {
             do {

@@ -1,7 +1,7 @@
 /// Why a call on the queue was refused; nothing was changed.
-public struct QueueError: Error, Hashable, Sendable, CustomStringConvertible {
+public struct QueueError: Error, Hashable, Sendable, Codable, CustomStringConvertible {
     /// A stable name for a program to match. The list is open.
-    public struct Code: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
+    public struct Code: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
         /// The name, in lower camel case.
         public let rawValue: String
 
@@ -53,6 +53,20 @@ extension QueueError.Code {
     public static let unreadableItems = Self(rawValue: "unreadableItems")
     /// There is no such session.
     public static let noSuchSession = Self(rawValue: "noSuchSession")
+    /// An index is not in the queue; nothing is clamped.
+    public static let indexOutOfRange = Self(rawValue: "indexOutOfRange")
+    /// The order changed since the index was read.
+    public static let staleOrder = Self(rawValue: "staleOrder")
+    /// The operation makes no sense in the session's state.
+    public static let invalidTransition = Self(rawValue: "invalidTransition")
+    /// The session is completed; ask for it to run again.
+    public static let alreadyCompleted = Self(rawValue: "alreadyCompleted")
+    /// Another session with the same deduplication key is not completed.
+    public static let duplicate = Self(rawValue: "duplicate")
+    /// Other sessions wait for the session to end.
+    public static let hasDependents = Self(rawValue: "hasDependents")
+    /// Sessions would wait for each other, or in a strict queue for one behind them.
+    public static let impossibleOrder = Self(rawValue: "impossibleOrder")
     /// The queue was shut down.
     public static let shutDown = Self(rawValue: "shutDown")
 }

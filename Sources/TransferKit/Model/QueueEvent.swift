@@ -3,32 +3,87 @@ public import TransferCore
 
 /// One thing that happened, sent after it was made durable.
 public struct QueueEvent: Sendable {
-    /// Grows by one with each event of this process, progress aside: that carries the number of the event before it.
+    /// Grows by one with each event, over restarts too; progress carries the number of the event before it.
     public var revision: UInt64
     /// When it happened.
     public var time: Date
     /// What happened.
     public var kind: Kind
 
+    /// Makes an event.
+    package init(revision: UInt64, time: Date, kind: Kind) {
+        self.revision = revision
+        self.time = time
+        self.kind = kind
+    }
+
     /// What can happen. The list is open: a `switch` needs a `default`.
-    public enum Kind: Sendable {
+    ///
+    /// Events whose names begin with `will` and `did` are brackets: what they tell was decided, and both are sent after it was stored.
+    public enum Kind: Hashable, Sendable, Codable {
+        // The queue.
+
         /// Sessions may start from now on.
         case queueStarted
         /// Nothing runs any more, and nothing starts.
         case queueStopped
         /// Nothing runs and nothing can start without a person.
         case queueBecameIdle
+        /// Limits or rates of the queue or of an account changed.
+        case limitsChanged
         /// The store does not take changes, for example because the disk is full. What runs goes on and is stored once that works again.
         case storageFailed(QueueError)
-        /// Events were dropped, as this subscriber did not take them in time: read the present state again.
+        /// A part of the store can't be read and was set aside; the text says which and why.
+        case quarantined(String)
+        /// Events were dropped, as this subscriber did not take them in time, or as they are older than the change log: read the present state
+        /// again.
         case gap(from: UInt64, to: UInt64)
-        /// A session was added.
-        case added(SessionID, index: Int)
-        /// A session was removed.
-        case removed(SessionID, index: Int)
-        /// A session got a slot and its transport begins.
-        case started(SessionID)
-        /// Bytes moved. At most ten a second and session.
+
+        // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one event of these.
+
+        /// The order is about to change to this revision.
+        case willChangeQueue(orderRevision: UInt64)
+        /// The order has changed to this revision.
+        case didChangeQueue(orderRevision: UInt64)
+        /// Sessions were added, the first at this index, the others behind it.
+        case added([SessionID], index: Int)
+        /// Sessions were removed; the indices, ascending, are those before the change.
+        case removed([SessionID], indices: [Int])
+        /// A session was moved; the second index is the one that it has afterwards.
+        case moved(SessionID, from: Int, to: Int)
+
+        // The life of a session.
+
+        /// A session gets a slot.
+        case willActivate(SessionID)
+        /// A session has a slot.
+        case didActivate(SessionID)
+        /// Its transport begins.
+        case willStartRunning(SessionID)
+        /// Its transport is connected, and something moved.
+        case didStartRunning(SessionID)
+        /// Its transport, after it had started, ends.
+        case willStopRunning(SessionID)
+        /// Its transport has let go.
+        case didStopRunning(SessionID)
+        /// It gives its slot up.
+        case willDeactivate(SessionID)
+        /// It gave its slot up.
+        case didDeactivate(SessionID)
+        /// Sessions are in this state now, without anything else that tells so.
+        case changed([SessionID], SessionState)
+        /// Tags, context, rates or policies of a session changed, or items were added to it.
+        case updated(SessionID)
+        /// All items arrived.
+        case completed(SessionID)
+        /// The session ended with an error.
+        case failed(SessionID, TransferError)
+        /// The app ended these sessions.
+        case cancelled([SessionID])
+
+        // What a running session does.
+
+        /// Bytes moved. At most ten a second and session; never stored.
         case progress(SessionID, SessionStatistics)
         /// An item arrived.
         case itemCompleted(SessionID, position: Int64, TransferReceipt)
@@ -38,25 +93,39 @@ public struct QueueEvent: Sendable {
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be repeated at the time given.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// A session gave its slot back without having ended: the queue was stopped, or the session waits to be tried again.
-        case stopped(SessionID)
-        /// All items arrived.
-        case completed(SessionID)
-        /// The session ended with an error.
-        case failed(SessionID, TransferError)
+        /// The session goes on at another address than before; nil before its first.
+        case endpointChanged(SessionID, from: String?, to: String)
+
+        // Accounts.
+
         /// No session of this account starts until a person acts.
         case accountBlocked(account: String, TransferError)
         /// The account's sessions may start again.
         case accountUnblocked(account: String)
+        /// The account's credentials were refused or can't be read. Asked once, however many sessions wait for the answer.
+        case needsCredentials(account: String, TransferError)
     }
 
-    /// The session that the event is about; nil for those about the queue or an account.
+    /// The session that the event is about; nil for those about the queue, an account, or several sessions.
     public var session: SessionID? {
         switch kind {
-        case .queueStarted, .queueStopped, .queueBecameIdle, .storageFailed, .gap, .accountBlocked, .accountUnblocked: nil
-        case .added(let id, _), .removed(let id, _), .started(let id), .progress(let id, _), .stopped(let id), .completed(let id): id
+        case .willActivate(let id), .didActivate(let id), .willStartRunning(let id), .didStartRunning(let id), .willStopRunning(let id),
+            .didStopRunning(let id), .willDeactivate(let id), .didDeactivate(let id), .updated(let id), .completed(let id):
+            id
+        case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _): id
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _): id
-        case .attemptFailed(let id, _, _), .failed(let id, _): id
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
+        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .gap, .willChangeQueue,
+            .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
+            nil
+        }
+    }
+
+    /// Whether the event is about this session, alone or among others.
+    public func concerns(_ id: SessionID) -> Bool {
+        switch kind {
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.contains(id)
+        default: session == id
         }
     }
 

@@ -8,6 +8,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         case failSession
     }
 
+    /// What happens to a file that is no longer what it was when a part of it was sent.
+    public enum SourceChangePolicy: String, Hashable, Sendable, Codable {
+        /// The file fails; the error says what changed.
+        case fail
+        /// It begins anew with the new content.
+        case restart
+    }
+
     /// Names and values told to the server with each file, in a form that the transport decides.
     public var metadata: [String: String]
 
@@ -23,15 +31,43 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// How long the server may take to answer after the last byte of a file was sent. Default: 300 s.
     public var responseTimeout: Duration
 
+    /// What happens to a file that changed after a part of it was sent. Default: it fails, and the error says what changed.
+    public var onSourceChange: SourceChangePolicy
+
+    /// Bytes per second for the whole session; nil for no limit.
+    public var rateLimit: Int64?
+
+    /// How many files may be in flight at once, 1 to 64; nil for six small ones or one large one.
+    public var filesInFlight: Int?
+
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
-        stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300)
+        stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
+        rateLimit: Int64? = nil, filesInFlight: Int? = nil
     ) {
+        self.onSourceChange = onSourceChange
+        self.rateLimit = rateLimit
+        self.filesInFlight = filesInFlight
         self.metadata = metadata
         self.onItemFailure = onItemFailure
         self.retry = retry
         self.stallTimeout = stallTimeout
         self.responseTimeout = responseTimeout
+    }
+
+    /// Decodes options as any version wrote them: what an earlier one did not know has its default.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let defaults = SessionOptions()
+        self.init(
+            metadata: try container.decodeIfPresent([String: String].self, forKey: .metadata) ?? defaults.metadata,
+            onItemFailure: try container.decodeIfPresent(ItemFailurePolicy.self, forKey: .onItemFailure) ?? defaults.onItemFailure,
+            retry: try container.decodeIfPresent(RetryPolicy.self, forKey: .retry) ?? defaults.retry,
+            stallTimeout: try container.decodeIfPresent(Duration.self, forKey: .stallTimeout) ?? defaults.stallTimeout,
+            responseTimeout: try container.decodeIfPresent(Duration.self, forKey: .responseTimeout) ?? defaults.responseTimeout,
+            onSourceChange: try container.decodeIfPresent(SourceChangePolicy.self, forKey: .onSourceChange) ?? defaults.onSourceChange,
+            rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
+            filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight))
     }
 }

@@ -18,6 +18,14 @@ public struct SessionRequest: Sendable {
     public var context: Data?
     /// How to run it.
     public var options: SessionOptions
+    /// Not to start before this time; nil for no such wish.
+    public var notBefore: Date?
+    /// Not to start before another session; nil for no such wish. The other one may be in the same call.
+    public var dependency: SessionDependency?
+    /// If a session with the same key is in the queue and not completed, that one is returned and nothing is added.
+    public var deduplicationKey: String?
+    /// The identity that the session will have, so that other requests of the same call can refer to it.
+    public var id = SessionID()
 
     /// Makes a request for an upload of files.
     ///

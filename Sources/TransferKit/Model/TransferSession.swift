@@ -35,12 +35,13 @@ public struct TransferSession: Sendable {
                 case .completed: return status
                 case .failed:
                     throw status.error ?? TransferError(.permanent, .internalFailure, "The session \(id) failed without a reason.")
-                case .waiting, .running: break
+                case .waiting, .running, .paused, .held: break
+                case .cancelled: throw TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
                 }
                 repeat {
                     guard let event = await events.next() else { throw CancellationError() }
                     if case .gap = event.kind { break }
-                    if event.session == id, !event.isProgress { break }
+                    if event.concerns(id), !event.isProgress { break }
                 } while true
             }
         }
@@ -54,18 +55,20 @@ public struct TransferSession: Sendable {
             defer { continuation.finish() }
             guard let present = try? await queue.session(id) else { return }
             continuation.yield(present.statistics)
-            guard present.state == .waiting || present.state == .running else { return }
+            guard !present.state.isEnded else { return }
             for await event in events {
                 switch event.kind {
                 case .progress(id, let statistics):
                     continuation.yield(statistics)
-                case .completed(id), .failed(id, _), .removed(id, _):
+                case .completed(id), .failed(id, _):
+                    return
+                case .removed(let ids, _) where ids.contains(id), .cancelled(let ids) where ids.contains(id):
                     return
                 case .gap:
                     // The end may be among what was missed.
                     guard let present = try? await queue.session(id) else { return }
                     continuation.yield(present.statistics)
-                    guard present.state == .waiting || present.state == .running else { return }
+                    guard !present.state.isEnded else { return }
                 default:
                     continue
                 }

@@ -23,12 +23,12 @@ struct RunContext: Sendable {
 
     /// Puts a report into the mailbox: stored in this order, without waiting for it.
     func post(_ content: Report.Content) {
-        mailbox.post(.report(Report(key: key, activation: activation, content: content)))
+        mailbox.post(.report(Report(key: key, run: activation, content: content)))
     }
 
     /// Puts a report into the mailbox, and returns when it is durable.
     func tell(_ content: Report.Content) async throws(QueueError) {
-        try await mailbox.send(.report(Report(key: key, activation: activation, content: content)))
+        try await mailbox.send(.report(Report(key: key, run: activation, content: content)))
     }
 }
 
@@ -89,7 +89,7 @@ struct FileRunner {
             metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "verdict": "\(verdict)"])
         switch verdict {
         case .retry(let delay) where delay <= RetryPolicy.slotKept:
-            context.post(.attemptFailed(error, retryIn: delay))
+            context.post(.attemptFailed(error, retryIn: delay, endsRun: true))
             try await context.clock.sleep(delay)
             return nil
         case .retry(let delay):
@@ -104,7 +104,7 @@ struct FileRunner {
         case .nextEndpoint:
             endpoints.advance()
             history.hasCheckpoint = false
-            context.post(.attemptFailed(error, retryIn: .zero))
+            context.post(.attemptFailed(error, retryIn: .zero, endsRun: true))
             return nil
         case .giveUpFile:
             return .givenUp(error)
@@ -177,7 +177,7 @@ struct FileRunner {
                 try await context.tell(
                     .file(
                         position: position,
-                        .checkpoint(checkpoint, endpoint: attempt.endpoint.address, generation: generation, attempt.source.identity)))
+                        .checkpoint(checkpoint, endpoint: attempt.endpoint, generation: generation, attempt.source.identity)))
             })
         let task = Task { try await transport.perform(attempt, reporting: reporter) }
         active.whenStalled { task.cancel() }

@@ -43,12 +43,12 @@ struct SessionRunner: Sendable {
         var failure = try await context.store.firstFailure(of: context.key)
         // The process may have ended between the failure of a file and that of the session.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
-            return .finished(failure: failure)
+            return .finished(failure: failure, itemsSeen: 0)
         }
         var position: Int64 = -1
         while true {
             let files = try await context.store.pendingFiles(of: context.key, after: position, limit: Self.page)
-            guard !files.isEmpty else { return .finished(failure: summary(of: failure)) }
+            guard !files.isEmpty else { return .finished(failure: summary(of: failure), itemsSeen: 0) }
             for file in files {
                 try Task.checkCancellation()
                 position = file.position
@@ -72,10 +72,10 @@ struct SessionRunner: Sendable {
                 case .givenUp(let error):
                     giveUp(file, error)
                     failure = failure ?? error
-                    if context.options.onItemFailure == .failSession { return .finished(failure: error) }
+                    if context.options.onItemFailure == .failSession { return .finished(failure: error, itemsSeen: 0) }
                 case .sessionFailed(let error):
                     giveUp(file, error)
-                    return .finished(failure: error)
+                    return .finished(failure: error, itemsSeen: 0)
                 case .backoff(let delay, let error):
                     histories[position] = runner.history
                     return .backoff(delay, error)

@@ -15,12 +15,13 @@ extension Scheduler {
     private mutating func handle(_ command: Command, at now: Moment) throws(QueueError) -> Transaction {
         switch command {
         case .saveAccount(let account): try save(account)
-        case .deleteAccount(let name): try deleteAccount(name)
+        case .deleteAccount(let name, _): try deleteAccount(name)
         case .unblockAccount(let name): try unblockAccount(name)
-        case .enqueue(let drafts): try enqueue(drafts, at: now)
-        case .remove(let ids): try remove(ids)
+        case .enqueue(let drafts, _, _): try enqueue(drafts, at: now)
+        case .perform(.remove, .group(.sessions(let ids))): try remove(ids)
         case .start: start()
         case .stop: stop()
+        case .perform, .addItems, .setSessionLimit, .setRateLimit: Transaction()
         }
     }
 
@@ -90,7 +91,7 @@ extension Scheduler {
             }
             insert(key, Entry(id: draft.id, rank: rank, account: account, state: .waiting))
             transaction.writes.append(.insertSession(key, rank: rank, account: account, draft, createdAt: now.date))
-            transaction.events.append(.added(draft.id, index: order.count - 1))
+            transaction.events.append(.added([draft.id], index: order.count - 1))
         }
         return transaction
     }
@@ -110,10 +111,10 @@ extension Scheduler {
                     $0.ending.insert(entry.activation)
                 }
                 transaction.actions.append(.interrupt(key, activation: entry.activation))
-                transaction.events.append(.stopped(entry.id))
+                transaction.events.append(.didDeactivate(entry.id))
             }
             transaction.writes.append(.deleteSession(key))
-            transaction.events.append(.removed(entry.id, index: index))
+            transaction.events.append(.removed([entry.id], indices: [index]))
         }
         return transaction
     }

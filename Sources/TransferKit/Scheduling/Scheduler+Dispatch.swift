@@ -21,7 +21,7 @@ extension Scheduler {
                 $0.retryAt = nil
             }
             transaction.writes.append(.setRunning(key, now.date))
-            transaction.events.append(.started(entry.id))
+            transaction.events.append(.didActivate(entry.id))
             transaction.actions.append(.run(key, entry.id, activation: activation, account))
         }
         if isIdle(at: now), !flags.isIdleAnnounced {
@@ -96,7 +96,7 @@ extension Scheduler {
                 status.scheduled += 1
                 status.nextDue = min(status.nextDue ?? retryAt.date, retryAt.date)
             case .failed: status.failed += 1
-            case .running, .completed: break
+            case .running, .completed, .paused, .held, .cancelled: break
             }
         }
         return status

@@ -70,55 +70,13 @@ extension QueueStore {
             """,
             [
                 key, draft.id.data, rank, account, SessionState.waiting.rawValue, draft.name, draft.direction.rawValue,
-                try StoreCoding.encode(draft.tags), draft.context, try StoreCoding.encode(draft.options), draft.files.count,
-                draft.files.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
+                try StoreCoding.encode(draft.tags), draft.context, try StoreCoding.encode(draft.options), draft.items.count,
+                draft.items.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
             ])
-        for (position, file) in draft.files.enumerated() {
-            try execute(
-                db, "INSERT INTO file(session, position, source, destination, state, size) VALUES (?, ?, ?, ?, ?, ?)",
-                [key, position, file.source, file.destination, ItemState.pending.rawValue, file.size])
-        }
+        try insertItems(draft.items, of: key, in: db)
     }
 
-    private static func apply(_ report: FileReport, to session: SessionKey, position: Int64, in db: Database) throws {
-        switch report {
-        case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
-            try execute(
-                db,
-                """
-                INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity) VALUES (?, ?, ?, ?, ?, ?, ?)
-                ON CONFLICT DO UPDATE SET generation = excluded.generation, data = excluded.data, confirmed = excluded.confirmed,
-                    identity = excluded.identity
-                """,
-                [session, position, endpoint, generation, checkpoint.data, checkpoint.confirmed, try StoreCoding.encode(identity)])
-        case .size(let size):
-            try execute(
-                db,
-                """
-                UPDATE session SET bytes_total = bytes_total + ? - (SELECT size FROM file WHERE session = ? AND position = ?) WHERE key = ?
-                """, [size, session, position, session])
-            try execute(db, "UPDATE file SET size = ? WHERE session = ? AND position = ?", [size, session, position])
-        case .completed(let receipt):
-            try execute(
-                db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
-                [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
-            try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [session, position])
-            try execute(
-                db, "UPDATE session SET files_done = files_done + 1, bytes_done = bytes_done + ? WHERE key = ?", [receipt.bytes, session])
-        case .failed(let error):
-            try execute(
-                db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
-                [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
-            try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
-        case .restarted(let generation, let error):
-            try execute(
-                db, "UPDATE file SET generation = ?, error = ? WHERE session = ? AND position = ?",
-                [generation, try StoreCoding.encode(error), session, position])
-            try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [session, position])
-        }
-    }
-
-    private static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {
+    static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {
         try db.cachedStatement(sql: sql).execute(arguments: arguments)
     }
 }

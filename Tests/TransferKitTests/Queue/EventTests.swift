@@ -79,11 +79,11 @@ import TransportTesting
         let hub = EventHub(capacity: 8)
         let id = SessionID()
         var events = hub.subscribe().makeAsyncIterator()
-        hub.publish([.started(id)], at: .now)
+        hub.publish([.didActivate(id)], at: .now)
         for bytes in 1...1_000 { hub.publish([.progress(id, SessionStatistics(bytesSent: Int64(bytes)))], at: .now) }
         hub.publish([.completed(id)], at: .now)
         hub.finish()
-        guard case .started = await events.next()?.kind, case .progress(_, let figures) = await events.next()?.kind else {
+        guard case .didActivate = await events.next()?.kind, case .progress(_, let figures) = await events.next()?.kind else {
             throw Unexpected()
         }
         #expect(figures.bytesSent == 1_000)

@@ -19,7 +19,7 @@ extension Scheduler {
     }
 
     mutating func report(_ content: Report.Content, of key: SessionKey, at now: Moment = .start) -> Transaction {
-        var transaction = handle(Report(key: key, activation: entries[key]?.activation ?? 0, content: content), at: now)
+        var transaction = handle(Report(key: key, run: entries[key]?.activation ?? 0, content: content), at: now)
         transaction.append(schedule(at: now))
         commit()
         return transaction
@@ -37,7 +37,7 @@ extension Account {
 extension SessionDraft {
     static func draft(_ account: String = "a", id: SessionID = SessionID()) -> SessionDraft {
         SessionDraft(
-            id: id, account: account, name: "test", files: [FileDraft(source: Data("/f".utf8), destination: Data("f".utf8), size: 1)])
+            id: id, account: account, name: "test", items: [ItemDraft(source: Data("/f".utf8), destination: Data("f".utf8), size: 1)])
     }
 }
 

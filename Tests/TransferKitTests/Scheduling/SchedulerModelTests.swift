@@ -65,8 +65,8 @@ private enum Step {
         switch Int.random(in: 0..<20, using: &random) {
         case 0..<5: return .command(.enqueue((0..<Int.random(in: 1...3, using: &random)).map { _ in draft(using: &random) }))
         case 5, 6: return .command(.start)
-        case 7: return .command(.stop)
-        case 8, 9: return ids.randomElement(using: &random).map { .command(.remove([$0])) } ?? .tick
+        case 7: return .command(.stop(.interrupt))
+        case 8, 9: return ids.randomElement(using: &random).map { .command(.perform(.remove(), .group(.sessions([$0])))) } ?? .tick
         case 10: return .command(.unblockAccount(name: Bool.random(using: &random) ? "a" : "b"))
         case 11: return .tick
         default:
@@ -86,11 +86,11 @@ private enum Step {
 
     private static func outcome(using random: inout SplitMix64, isStopping: Bool) -> RunOutcome {
         switch Int.random(in: 0..<8, using: &random) {
-        case 0: .finished(failure: .broken)
+        case 0: .finished(failure: .broken, itemsSeen: 1)
         case 1: .backoff(.seconds(Int.random(in: 1...20, using: &random)), .broken)
         case 2: .accountBlocked(TransferError(.credentials, .credentialsRejected, "No."), .memory(Bool.random(using: &random) ? "a" : "b"))
         case 3 where isStopping: .interrupted
-        default: .finished(failure: nil)
+        default: .finished(failure: nil, itemsSeen: 1)
         }
     }
 
@@ -106,7 +106,7 @@ private enum Step {
         switch self {
         case .command(let command): try scheduler.handle(.command(command), at: now)
         case .report(let key, let activation, let outcome):
-            scheduler.handle(Report(key: key, activation: activation, content: .ended(outcome)), at: now)
+            scheduler.handle(Report(key: key, run: activation, content: .ended(outcome)), at: now)
         case .tick: try scheduler.handle(.tick, at: now)
         }
     }
@@ -136,9 +136,9 @@ private struct Reference {
         }
         for event in transaction.events {
             switch event {
-            case .added(let id, let index): order.insert(id, at: index)
-            case .removed(let id, let index):
-                if order.remove(at: index) != id { violations.append("removed another session than told") }
+            case .added(let ids, let index): order.insert(contentsOf: ids, at: index)
+            case .removed(let ids, let indices):
+                if order.remove(at: indices[0]) != ids[0] { violations.append("removed another session than told") }
             default: break
             }
         }

@@ -20,7 +20,7 @@ import TransferKit
             if index + 1 < drafts.count {
                 #expect(scheduler.why(SessionKey(index + 2), at: .start) == .order(behind: draft.id))
             }
-            let transaction = scheduler.report(.ended(.finished(failure: nil)), of: SessionKey(index + 1))
+            let transaction = scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: SessionKey(index + 1))
             #expect(transaction.events.contains { if case .completed(draft.id) = $0 { true } else { false } })
         }
         #expect(scheduler.runningIDs.isEmpty)
@@ -33,7 +33,7 @@ import TransferKit
         #expect(try scheduler.perform(.start).events.contains(where: isIdle))
         #expect(try !scheduler.perform(.start).events.contains(where: isIdle))
         _ = try scheduler.perform(.enqueue([.draft()]))
-        #expect(scheduler.report(.ended(.finished(failure: nil)), of: 1).events.contains(where: isIdle))
+        #expect(scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 1).events.contains(where: isIdle))
     }
 
     @Test func aLongBackoffGivesTheSlotUpAndComesBack() throws {
@@ -45,7 +45,7 @@ import TransferKit
         #expect(transaction.actions.count == 1)
         #expect(scheduler.runningIDs == [drafts[1].id])
         #expect(scheduler.why(1, at: .start) == .retry(at: Moment.seconds(10).date))
-        _ = scheduler.report(.ended(.finished(failure: nil)), of: 2, at: .seconds(5))
+        _ = scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 2, at: .seconds(5))
         #expect(scheduler.runningIDs.isEmpty)
         #expect(!scheduler.isIdle(at: .seconds(5)), "a retry in the future is not idle")
         #expect(scheduler.nextDue(after: .seconds(5)) == .seconds(10))
@@ -62,7 +62,7 @@ import TransferKit
         _ = try scheduler.perform(.start)
         _ = scheduler.report(.ended(.backoff(.seconds(10), .broken)), of: 1)
         // The second runs while the first waits to be tried again, and is interrupted.
-        #expect(try scheduler.perform(.stop, at: .seconds(11)).actions == [.interrupt(2, activation: 2)])
+        #expect(try scheduler.perform(.stop(.interrupt), at: .seconds(11)).actions == [.interrupt(2, activation: 2)])
         #expect(scheduler.flags.mode == .stopping)
         let end = scheduler.report(.ended(.interrupted), of: 2, at: .seconds(12))
         #expect(end.events.contains { if case .queueStopped = $0 { true } else { false } })
@@ -75,12 +75,12 @@ import TransferKit
         let drafts = [SessionDraft.draft(), .draft()]
         _ = try scheduler.perform(.enqueue(drafts))
         _ = try scheduler.perform(.start)
-        let transaction = try scheduler.perform(.remove([drafts[0].id]))
+        let transaction = try scheduler.perform(.perform(.remove(), .group(.sessions([drafts[0].id]))))
         #expect(transaction.actions == [.interrupt(1, activation: 1)])
         #expect(scheduler.runningIDs.isEmpty)
-        let late = scheduler.handle(Report(key: 1, activation: 1, content: .file(position: 0, .size(3))), at: .start)
+        let late = scheduler.handle(Report(key: 1, run: 1, content: .file(position: 0, .size(3))), at: .start)
         #expect(late.writes.isEmpty)
-        var ended = scheduler.handle(Report(key: 1, activation: 1, content: .ended(.interrupted)), at: .start)
+        var ended = scheduler.handle(Report(key: 1, run: 1, content: .ended(.interrupted)), at: .start)
         ended.append(scheduler.schedule(at: .start))
         #expect(scheduler.runningIDs == [drafts[1].id])
     }
@@ -94,7 +94,7 @@ import TransferKit
         _ = scheduler.report(.ended(.accountBlocked(refused, .memory("a"))), of: 1)
         #expect(scheduler.runningIDs == [drafts[2].id])
         #expect(scheduler.why(2, at: .start) == .accountBlocked(refused))
-        _ = scheduler.report(.ended(.finished(failure: nil)), of: 3)
+        _ = scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 3)
         #expect(scheduler.isIdle(at: .start))
         _ = try scheduler.perform(.unblockAccount(name: "a"))
         #expect(scheduler.runningIDs == [drafts[0].id])
@@ -126,7 +126,7 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         let known = try #require(scheduler.entries[1]?.id)
         let refusals: [(Command, QueueError.Code)] = [
-            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount), (.remove([known, SessionID()]), .noSuchSession),
+            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount), (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
             (.deleteAccount(name: "a"), .accountInUse), (.deleteAccount(name: "nobody"), .noSuchAccount),
             (.saveAccount(Account("", endpoints: [])), .invalidAccount), (.saveAccount(Account("x", endpoints: [])), .invalidAccount),
         ]
@@ -141,7 +141,7 @@ import TransferKit
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
-        let stale = scheduler.handle(Report(key: 1, activation: 99, content: .ended(.finished(failure: nil))), at: .start)
+        let stale = scheduler.handle(Report(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1))), at: .start)
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.entries[1]?.state == .running)
     }

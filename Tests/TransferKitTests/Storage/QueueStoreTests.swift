@@ -48,7 +48,11 @@ import TransferKit
         let identity = SourceIdentity(size: 100, modificationTime: 0, inode: 0, device: 0, bootID: "")
         func checkpoint(_ endpoint: String, _ confirmed: Int64) -> StoreWrite {
             .file(
-                1, position: 0, .checkpoint(Checkpoint(data: Data([1]), confirmed: confirmed), endpoint: endpoint, generation: 1, identity))
+                1, position: 0,
+                .checkpoint(
+                    Checkpoint(data: Data([1]), confirmed: confirmed), endpoint: Endpoint(transport: "memory", address: endpoint),
+                    generation: 1,
+                    identity))
         }
         try await store.commit([
             .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now), checkpoint("one", 60),
@@ -107,7 +111,11 @@ import TransferKit
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
         try await store.commit([
             .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now),
-            .file(1, position: 0, .checkpoint(Checkpoint(data: Data([1]), confirmed: 1), endpoint: "e", generation: 1, identity)),
+            .file(
+                1, position: 0,
+                .checkpoint(
+                    Checkpoint(data: Data([1]), confirmed: 1), endpoint: Endpoint(transport: "memory", address: "e"), generation: 1,
+                    identity)),
         ])
         #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 1)?.checkpoint.confirmed == 1)
         #expect(try await store.checkpoint(session: 1, position: 0, endpoint: "e", generation: 2) == nil, "another life of the file")

@@ -1,0 +1,75 @@
+/// A verb of the queue, as a value: it can be recorded and replayed.
+package enum Command: Sendable, Codable {
+    case saveAccount(Account)
+    case deleteAccount(name: String, cascade: Bool = false)
+    case unblockAccount(name: String)
+    /// Nil for the whole queue, else an account's own limit.
+    case setSessionLimit(Int?, account: String?)
+    /// Bytes per second.
+    case setRateLimit(Int64?, account: String?)
+    case enqueue([SessionDraft], at: Int? = nil, isHeld: Bool = false)
+    case addItems(SessionReference, [ItemDraft])
+    case perform(Operation, SessionTarget)
+    case start
+    case stop(StopMode, deadline: Duration? = nil)
+}
+
+/// What can be done to a session that exists.
+package enum Operation: Sendable, Codable, Hashable {
+    /// Now, before all others.
+    case run(again: Bool = false)
+    case runNext
+    case pause
+    case resume
+    case hold
+    case release
+    case stop
+    case cancel(keepsPartial: Bool = false)
+    case retry
+    case move(MoveDestination)
+    case update(SessionUpdate)
+    /// With `isForced`, also when others wait for it.
+    case remove(isForced: Bool = false)
+    /// Its row can't be read: it is taken out of the order and kept aside.
+    case quarantine(String)
+
+    /// The operation's name for messages.
+    package var name: String {
+        switch self {
+        case .run: "run"
+        case .runNext: "runNext"
+        case .pause: "pause"
+        case .resume: "resume"
+        case .hold: "hold"
+        case .release: "release"
+        case .stop: "stop"
+        case .cancel: "cancel"
+        case .retry: "retry"
+        case .move: "move"
+        case .update: "update"
+        case .remove: "remove"
+        case .quarantine: "quarantine"
+        }
+    }
+}
+
+/// Which sessions an operation is meant for.
+package enum SessionTarget: Sendable, Codable, Hashable {
+    /// One; if the operation makes no sense for its state, the call is refused.
+    case one(SessionReference)
+    /// Many; those for whose state the operation makes no sense are left out.
+    case group(SessionGroup)
+}
+
+/// What a command came to, for its caller.
+package struct Answer: Sendable, Equatable {
+    /// The sessions that were added or changed; for an enqueueing, one for each draft, which may be one that existed before.
+    package var sessions: [SessionID] = []
+    /// Those of ``sessions`` that were waiting and are held now, although a pause was asked for.
+    package var held: [SessionID] = []
+
+    package init(sessions: [SessionID] = [], held: [SessionID] = []) {
+        self.sessions = sessions
+        self.held = held
+    }
+}

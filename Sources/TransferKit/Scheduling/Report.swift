@@ -1,0 +1,61 @@
+package import TransferCore
+
+/// What a run of a session tells the scheduler, named with the run that it belongs to.
+package struct Report: Sendable, Codable {
+    package var key: SessionKey
+    /// The number of the run, see ``Transaction/Action/run(_:_:run:_:)``.
+    package var run: UInt64
+    package var content: Content
+
+    package init(key: SessionKey, run: UInt64, content: Content) {
+        self.key = key
+        self.run = run
+        self.content = content
+    }
+
+    package enum Content: Sendable, Codable {
+        /// The transport works: something moved for the first time in this run, or since an attempt failed.
+        case connected
+        /// Something about one file that only has to be stored and told.
+        case file(position: Int64, FileReport)
+        /// The run uses this endpoint from now on.
+        case endpoint(Endpoint)
+        /// An attempt at an endpoint moved bytes or finished a file.
+        case endpointWorks(Endpoint)
+        /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.
+        case endpointFailed(Endpoint, TransferError)
+        /// The server wants the whole host to be left alone for so long.
+        case hostBusy(Endpoint, Duration)
+        /// An attempt failed and is repeated while the slot is kept; `endsRun` if no other file of the session is in flight.
+        case attemptFailed(TransferError, retryIn: Duration, endsRun: Bool)
+        /// The run is over.
+        case ended(RunOutcome)
+    }
+}
+
+/// What happened to one file.
+package enum FileReport: Sendable, Codable {
+    case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity)
+    case size(Int64)
+    case completed(TransferReceipt)
+    case failed(TransferError)
+    case restarted(generation: Int64, TransferError)
+}
+
+/// How a run of a session ended.
+package enum RunOutcome: Sendable, Codable {
+    /// No file is left; some may have failed, the first of them with this error.
+    ///
+    /// `itemsSeen` is how many files the session had when the run found none left: more may have been added since.
+    case finished(failure: TransferError?, itemsSeen: Int64)
+    /// The queue asked for it.
+    case interrupted
+    /// The next attempt is due later.
+    case backoff(Duration, TransferError)
+    /// No endpoint may be asked at present.
+    case endpointsUnavailable(TransferError)
+    /// The account, as it was for this attempt, can't be used until a person acts.
+    case accountBlocked(TransferError, Account)
+    /// This machine lacks space or descriptors.
+    case noSpace(TransferError)
+}

@@ -1,0 +1,48 @@
+package import Foundation
+package import TransferCore
+
+/// A session that is about to be stored; everything is checked, nothing is left to chance.
+package struct SessionDraft: Sendable, Codable, Equatable {
+    package var id: SessionID
+    package var account: String
+    package var name: String
+    package var direction: TransferDirection
+    package var tags: [String]
+    package var context: Data?
+    package var options: SessionOptions
+    package var notBefore: Date?
+    package var dependency: SessionDependency?
+    package var deduplicationKey: String?
+    package var items: [ItemDraft]
+
+    package init(
+        id: SessionID, account: String, name: String, direction: TransferDirection = .upload, tags: [String] = [], context: Data? = nil,
+        options: SessionOptions = SessionOptions(), notBefore: Date? = nil, dependency: SessionDependency? = nil,
+        deduplicationKey: String? = nil, items: [ItemDraft] = []
+    ) {
+        self.id = id
+        self.account = account
+        self.name = name
+        self.direction = direction
+        self.tags = tags
+        self.context = context
+        self.options = options
+        self.notBefore = notBefore
+        self.dependency = dependency
+        self.deduplicationKey = deduplicationKey
+        self.items = items
+    }
+}
+
+/// An item of a ``SessionDraft``. Names are bytes.
+package struct ItemDraft: Sendable, Codable, Equatable {
+    package var source: Data
+    package var destination: Data
+    package var size: Int64
+
+    package init(source: Data, destination: Data, size: Int64) {
+        self.source = source
+        self.destination = destination
+        self.size = size
+    }
+}
