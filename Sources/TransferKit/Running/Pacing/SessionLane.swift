@@ -3,8 +3,8 @@ struct SessionLane: Sendable {
     /// How much is worth waking a transport for, within the shortest and the longest time.
     private static let worthwhile = 16_384.0
     private static let shortestWait = 0.01
-    private static let longestTurn = 0.05
-    /// In this time each waiting file of a session has its turn.
+    private static let turns = 0.005...0.05
+    /// In this time each waiting file of a session has its turn, unless there are very many.
     private static let round = 0.2
     private static let longestWait = 0.5
     /// How much of its share a session that does not come for it is kept.
@@ -60,13 +60,19 @@ struct SessionLane: Sendable {
         let turn = turn
         let missing = min(Double(limit), max(1, share * turn)) - available
         let filled = now + max(Self.shortestWait, missing / share)
-        let due = min(max(filled, line.last.map { $0 + turn } ?? 0), now + Self.longestWait)
-        if due > line.last ?? 0 { line.append(due) }
+        let due = max(filled, line.last.map { $0 + turn } ?? 0)
+        // Who may have to come back before its turn, so that a raised limit is noticed soon, gets no place.
+        guard due <= now + Self.longestWait else {
+            expiry = now + Self.longestWait + Self.patience
+            return Self.longestWait
+        }
+        line.append(due)
         expiry = due + Self.patience
         return due - now
     }
 
     private var turn: Double {
-        min(Self.longestTurn, max(Self.shortestWait, Self.worthwhile / share), Self.round / Double(line.count + 1))
+        let worthwhile = max(Self.shortestWait, Self.worthwhile / share)
+        return max(Self.turns.lowerBound, min(Self.turns.upperBound, worthwhile, Self.round / Double(line.count + 1)))
     }
 }

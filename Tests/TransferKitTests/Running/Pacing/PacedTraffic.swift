@@ -14,6 +14,8 @@ struct PacedTraffic {
         var network = 4_294_967_296.0
         /// By how many milliseconds at most it is too late when it was told to come back.
         var lateness = 3.0
+        /// Set for a transport that asks again after this many seconds, whatever it was told.
+        var impatience: Double?
     }
 
     struct Answers: Equatable {
@@ -65,6 +67,7 @@ struct PacedTraffic {
         guard allowance.bytes > 0 else {
             answers[file].refused += 1
             answers[file].longestWait = max(answers[file].longestWait, allowance.retryAfter)
+            if let impatience = settings.impatience { return nextAsk[file] = now + impatience }
             // As libcurl does it: whole milliseconds, and some more.
             nextAsk[file] = now + ((allowance.retryAfter.inSeconds * 1_000).rounded(.up) + settings.lateness * fraction()) / 1_000
             return

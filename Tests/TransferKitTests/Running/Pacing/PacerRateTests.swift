@@ -23,7 +23,6 @@ import TransferKit
     static let layouts = [
         Layout(sessions: 1, filesEach: 1, read: 65_536), Layout(sessions: 1, filesEach: 6, read: 16_384),
         Layout(sessions: 2, filesEach: 1, read: 32_768), Layout(sessions: 3, filesEach: 6, read: 65_536),
-        Layout(sessions: 20, filesEach: 2, read: 16_384),
     ]
 
     @Test(arguments: [1 << 10, 10_000, 100_000, 1 << 20, 10 << 20], layouts)
@@ -119,5 +118,14 @@ import TransferKit
             #expect(answers.refused <= 100 * 10)
             #expect(answers.longestWait <= .milliseconds(500))
         }
+    }
+
+    @Test func whoAsksAllTheTimeGetsNoCrumbsAndNoMore() {
+        var traffic = PacedTraffic([.init(session: 1, impatience: 0.000_1), .init(session: 2)])
+        traffic.pacer.setQueueRate(1 << 20)
+        traffic.run(until: 12)
+        #expect(traffic.answers[0].smallest >= 1_024)
+        #expect(traffic.extremes(rate: 1 << 19) { $0.session == 2 }.lowerBound >= 0.95)
+        #expect(traffic.extremes(rate: 1 << 20).upperBound <= 1.05)
     }
 }

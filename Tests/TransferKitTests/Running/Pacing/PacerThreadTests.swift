@@ -35,7 +35,7 @@ import TransferKit
             while time.withLock({ $0 }) < .seconds(10) {
                 let bytes = pacer.allowance(upTo: 16_384 << (thread % 3), session: session, account: account).bytes
                 guard bytes > 0 else {
-                    time.withLock { $0 += .microseconds(100) }
+                    time.withLock { $0 += .milliseconds(1) }
                     continue
                 }
                 moved.withLock { moved in
