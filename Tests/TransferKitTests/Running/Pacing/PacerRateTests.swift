@@ -57,6 +57,14 @@ import TransferKit
         #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
     }
 
+    @Test func manySessionsShareALowRate() {
+        var traffic = PacedTraffic(Layout(sessions: 20, filesEach: 2, read: 16_384).files)
+        traffic.pacer.setQueueRate(4_096)
+        traffic.run(until: 12)
+        let extremes = traffic.extremes(rate: 4_096)
+        #expect(extremes.lowerBound >= 0.95 && extremes.upperBound <= 1.05, "\(extremes)")
+    }
+
     @Test func nestedLimitsAllHold() {
         let files: [PacedTraffic.File] = [
             .init(session: 1, account: 1), .init(session: 1, account: 1), .init(session: 2, account: 1), .init(session: 3, account: 2),
