@@ -208,7 +208,8 @@ public actor TransferQueue {
         let run = LiveRun(id: id, activation: number, base: record.status.statistics, at: configuration.clock.now())
         live[key] = run
         let context = RunContext(
-            key: key, id: id, activation: number, account: account, currentAccount: { [weak self] in await self?.endpoints(for: key, run: number)?.account },
+            key: key, id: id, activation: number, account: account,
+            currentAccount: { [weak self] in await self?.endpoints(for: key, run: number)?.account },
             options: record.options, transports: transports,
             credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)

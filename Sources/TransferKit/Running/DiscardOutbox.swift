@@ -30,7 +30,8 @@ final class DiscardOutbox: Sendable {
     private let state = Locked(State())
 
     init(
-        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock, logger: Logger,
+        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock,
+        logger: Logger,
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store

@@ -236,7 +236,8 @@ extension Scheduler {
     ) throws(QueueError) {
         let key = entry.key
         let mark = flags.lastMark
-        let goesOn = flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
+        let goesOn =
+            flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
             && !entry.conditions.contains(.displaced)
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }

@@ -70,6 +70,7 @@ package struct Scheduler: Sendable {
     private var journal: [Change] = []
     /// Sessions whose stored row is behind.
     private var dirty: [SessionKey] = []
+    private var lastLoadedAccount: AccountKey?
     private var storedSettings: (UInt64, Int, Int64?) = (0, 0, nil)
 
     /// How to take back one change.
@@ -123,7 +124,14 @@ package struct Scheduler: Sendable {
     }
 
     /// Takes over a session from the store; in any order. What ran when the last owner ended goes first.
-    package mutating func load(_ row: ScheduleRow) {
+    ///
+    /// - Returns: False if its account does not exist or its ID is that of another one; it is left out then.
+    package mutating func load(_ row: ScheduleRow) -> Bool {
+        if row.entry.account != lastLoadedAccount {
+            guard accounts[row.entry.account] != nil else { return false }
+            lastLoadedAccount = row.entry.account
+        }
+        guard roster.key(of: row.entry.id) == nil else { return false }
         var row = row
         if row.entry.state == .running {
             row.entry.state = .waiting
@@ -136,6 +144,7 @@ package struct Scheduler: Sendable {
         flags.nextSession = max(flags.nextSession, row.entry.key + 1)
         flags.lastMark = max(flags.lastMark, row.details.mark)
         roster.load(row.entry, row.details)
+        return true
     }
 
     /// Ends the loading. Sessions whose preemptor is gone are let go, and what they come after is dropped if it is gone.

@@ -57,7 +57,8 @@ extension QueueStore {
                     """, arguments: [now, limit]
             ).map { row in
                 PendingDiscard(
-                    key: row[0], endpoint: try StoreCoding.decode(from: row[1] as String), checkpoint: Checkpoint(data: row[2], confirmed: row[3]),
+                    key: row[0], endpoint: try StoreCoding.decode(from: row[1] as String),
+                    checkpoint: Checkpoint(data: row[2], confirmed: row[3]),
                     attempts: row[4], giveUpAt: StoreCoding.date(row[5]))
             }
             let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ?", arguments: [now])

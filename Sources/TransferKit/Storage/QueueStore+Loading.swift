@@ -47,7 +47,8 @@ extension QueueStore {
                 // Its sessions keep their places; saving an account of this name mends it.
                 let name: String = row[1]
                 let problem = TransferError(
-                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.", cause: "\(error)")
+                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.",
+                    cause: "\(error)")
                 scheduler.load(row[0], Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
             }
         }
@@ -57,34 +58,11 @@ extension QueueStore {
         into scheduler: inout Scheduler, unreadable: inout [(SessionKey, String)], from db: Database
     ) throws {
         scheduler.reserveCapacity(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at
-                FROM schedule ORDER BY session
-                """)
-        while let row = try rows.next() {
-            let key: SessionKey = row[0]
-            guard let id = SessionID(data: row[1]), let state = SessionState(rawValue: row[4]),
-                let lane = Entry.Lane(rawValue: row[5]), scheduler.accounts[row[3]] != nil, scheduler.roster.key(of: id) == nil
-            else {
-                unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
-                continue
+        try ScheduleScan(db).forEach { key, row in
+            guard let row, scheduler.load(row) else {
+                unreadable.append((key, "The session in row \(key) has no valid ID, state or account, or the ID of another one."))
+                return
             }
-            var entry = Entry(id: id, key: key, rank: row[2], account: row[3], state: state)
-            entry.lane = lane
-            if row[7] { entry.conditions.insert(.keepsPartial) }
-            var details = EntryDetails()
-            details.mark = row[6]
-            details.displacedBy = row[8]
-            details.notBefore = (row[9] as Int64?).map(StoreCoding.date)
-            if let after = (row[10] as Data?).flatMap({ SessionID(data: $0) }) {
-                details.dependency = SessionDependency(after, acceptsAnyEnd: row[11] ?? false)
-            }
-            details.deduplicationKey = row[12]
-            details.completedAt = (row[13] as Int64?).map(StoreCoding.date)
-            scheduler.load(ScheduleRow(entry: entry, details: details))
         }
     }
 

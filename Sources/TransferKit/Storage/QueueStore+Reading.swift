@@ -82,7 +82,8 @@ extension QueueStore {
             failedItem: (row["failed_source"] as Data?).map { FilePath(bytes: $0) },
             createdAt: StoreCoding.date(row["created_at"]), startedAt: (row["started_at"] as Int64?).map(StoreCoding.date),
             endedAt: (row["ended_at"] as Int64?).map(StoreCoding.date))
-        return SessionRecord(key: row["key"], status: status, options: try StoreCoding.decodeIfPresent(from: row["options"] as String?) ?? SessionOptions())
+        return SessionRecord(
+            key: row["key"], status: status, options: try StoreCoding.decodeIfPresent(from: row["options"] as String?) ?? SessionOptions())
     }
 
     /// Items of a session in order, from a position on.

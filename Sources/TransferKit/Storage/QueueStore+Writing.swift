@@ -32,9 +32,12 @@ extension QueueStore {
         case .blockAccount(let key, let block):
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
         case .settings(let orderRevision, let sessionLimit, let rateLimit):
-            let values = [("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", Int64(sessionLimit)), ("rateLimit", rateLimit)]
+            let values = [
+                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", Int64(sessionLimit)), ("rateLimit", rateLimit),
+            ]
             for (name, value) in values {
-                try execute(db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
+                try execute(
+                    db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
             }
         case .insertSession(let row, let draft, let createdAt):
             try insert(row, draft, createdAt: createdAt, into: db)

@@ -37,7 +37,8 @@ extension StoreWrite {
     /// Whether something may be in the discard outbox because of it.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .discard, .resetSession, .file(_, position: _, .restarted), .file(_, position: _, .completed): true
+        case .deleteSession, .discardPartial, .discard, .resetSession, .file(_, position: _, .restarted), .file(_, position: _, .completed):
+            true
         default: false
         }
     }
