@@ -1,5 +1,3 @@
-import Foundation
-import SystemPackage
 import TransferCore
 
 extension TransferQueue {
@@ -17,76 +15,20 @@ extension TransferQueue {
     /// Adds any number of sessions at the end of the queue, in this order, in one transaction: all or none. They are durable when the call
     /// returns.
     ///
-    /// The local files are looked at, not opened for longer: each must be a readable regular file.
+    /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
+    /// first runs. Bytes in memory are on disk when the call returns.
     ///
     /// - Returns: A handle of each session.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest` or `unreadableItems`; nothing is enqueued then.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is enqueued then.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest]) async throws -> [TransferSession] {
-        let drafts = try await DiskThread.run { () throws(QueueError) in try SessionDrafting.drafts(of: requests) }
-        try await mailbox.send(.command(.enqueue(drafts)))
-        return drafts.map { TransferSession(id: $0.id, queue: self) }
-    }
-}
-
-/// Turns requests into drafts: checks the local files and settles names.
-enum SessionDrafting {
-    private static let namedProblems = 20
-
-    static func drafts(of requests: [SessionRequest]) throws(QueueError) -> [SessionDraft] {
-        var problems: [String] = []
-        var drafts: [SessionDraft] = []
-        let workingFolder = FilePath(FileManager.default.currentDirectoryPath)
-        for request in requests {
-            guard let first = request.items.first else {
-                throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
-            }
-            guard request.direction == .upload else {
-                throw QueueError(.invalidRequest, "This version can't download.")
-            }
-            var draft = SessionDraft(
-                id: request.id, account: request.account, name: request.name ?? name(first, of: request.items.count),
-                direction: request.direction, tags: request.tags, context: request.context, options: request.options,
-                notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey)
-            for item in request.items {
-                do {
-                    draft.items.append(try file(item, in: workingFolder))
-                } catch {
-                    problems.append(error.message)
-                }
-            }
-            drafts.append(draft)
-        }
-        guard problems.isEmpty else { throw refusal(problems) }
-        return drafts
-    }
-
-    private static func file(_ item: TransferItem, in workingFolder: FilePath) throws(TransferError) -> ItemDraft {
-        guard !item.source.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
-        let path = item.source.isAbsolute ? item.source : workingFolder.pushing(item.source)
-        let identity = try SourceIdentity(ofFileAt: path)
-        do {
-            try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking]).close()
+        let drafts = try await store.drafts(of: requests)
+        do throws(QueueError) {
+            try await mailbox.send(.command(.enqueue(drafts)))
         } catch {
-            throw .sourceUnavailable(path, errno: (error as? Errno)?.rawValue ?? 0)
+            await store.discardBlobs(of: drafts.flatMap(\.items))
+            throw error
         }
-        let destination: RemotePath
-        if let given = item.destination {
-            destination = given
-        } else {
-            destination = try RemotePath(bytes: path.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? [])
-        }
-        return ItemDraft(source: Data(path.bytes), destination: Data(destination.bytes), size: identity.size)
-    }
-
-    private static func name(_ first: TransferItem, of count: Int) -> String {
-        let name = first.source.lastComponent?.string ?? first.source.string
-        return count == 1 ? name : "\(name) and \(count - 1) more"
-    }
-
-    private static func refusal(_ problems: [String]) -> QueueError {
-        var text = problems.prefix(namedProblems).joined(separator: "\n")
-        if problems.count > namedProblems { text += "\n… and \(problems.count - namedProblems) more." }
-        return QueueError(.unreadableItems, text)
+        return drafts.map { TransferSession(id: $0.id, queue: self) }
     }
 }

@@ -18,6 +18,8 @@ package struct Report: Sendable, Codable {
         case connected
         /// Something about one file that only has to be stored and told.
         case file(position: Int64, FileReport)
+        /// A step of reading the session's folders, to be stored.
+        case expansion(ExpansionStep)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
         /// An attempt at an endpoint moved bytes or finished a file.

@@ -13,6 +13,8 @@ extension Scheduler {
         switch report.content {
         case .file(let position, let fileReport):
             return handle(fileReport, position: position, of: report.key, entry.id)
+        case .expansion(let step):
+            return Transaction(writes: [.expansion(report.key, step)], events: Self.failures(in: step, of: entry.id))
         case .connected, .endpointWorks, .endpointFailed, .hostBusy:
             return Transaction()
         case .endpoint(let endpoint):
@@ -32,6 +34,14 @@ extension Scheduler {
         case .completed(let receipt): Transaction(writes: [write], events: [.itemCompleted(id, position: position, receipt)])
         case .failed(let error): Transaction(writes: [write], events: [.itemFailed(id, position: position, error)])
         case .restarted(_, let error): Transaction(writes: [write], events: [.itemRestarted(id, position: position, error)])
+        }
+    }
+
+    private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
+        guard case .add(_, let batch) = step else { return [] }
+        return batch.entries.compactMap { entry in
+            guard entry.state == .failed, let error = entry.error else { return nil }
+            return .itemFailed(id, position: entry.position, error)
         }
     }
 

@@ -3,14 +3,6 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    static func insertItems(_ items: [ItemDraft], of key: SessionKey, in db: Database) throws {
-        for (position, file) in items.enumerated() {
-            try execute(
-                db, "INSERT INTO file(session, position, source, destination, state, size) VALUES (?, ?, ?, ?, ?, ?)",
-                [key, position, file.source, file.destination, ItemState.pending.rawValue, file.size])
-        }
-    }
-
     static func apply(_ report: FileReport, to session: SessionKey, position: Int64, in db: Database) throws {
         switch report {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):

@@ -8,13 +8,20 @@ extension QueueStore {
     /// Called by the queue's one writer, from a task that is never cancelled: GRDB rolls back what a cancelled task writes.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         guard !writes.isEmpty else { return }
+        let freed: [Data]
         do {
-            try await pool.write { db in
-                for write in writes { try Self.apply(write, to: db) }
+            freed = try await pool.write { db in
+                var freed: [Data] = []
+                for write in writes {
+                    freed += try Self.blobsFreed(by: write, in: db)
+                    try Self.apply(write, to: db)
+                }
+                return freed
             }
         } catch {
             throw Self.storageError(error, folder: folder)
         }
+        await spool.remove(freed)
     }
 
     private static func apply(_ write: StoreWrite, to db: Database) throws {
@@ -54,6 +61,10 @@ extension QueueStore {
             try execute(
                 db, "UPDATE session SET state = ?, error = ?, ended_at = ? WHERE key = ?",
                 [state.rawValue, try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
+        case .addItems(let key, let items):
+            try addItems(items, to: key, in: db)
+        case .expansion(let key, let step):
+            try apply(step, to: key, in: db)
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, in: db)
         }
@@ -73,7 +84,7 @@ extension QueueStore {
                 try StoreCoding.encode(draft.tags), draft.context, try StoreCoding.encode(draft.options), draft.items.count,
                 draft.items.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
             ])
-        try insertItems(draft.items, of: key, in: db)
+        try insertItems(draft.items, of: key, firstPosition: 0, in: db)
     }
 
     static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {

@@ -13,5 +13,7 @@ package enum StoreWrite: Sendable {
     case setEndpoint(SessionKey, String, TransportID)
     case attemptFailed(SessionKey, TransferError)
     case endSession(SessionKey, SessionState, TransferError?, Date)
+    case addItems(SessionKey, [ItemDraft])
+    case expansion(SessionKey, ExpansionStep)
     case file(SessionKey, position: Int64, FileReport)
 }
