@@ -112,8 +112,7 @@ public struct QueueEvent: Sendable {
         case .willActivate(let id), .didActivate(let id), .willStartRunning(let id), .didStartRunning(let id), .willStopRunning(let id),
             .didStopRunning(let id), .willDeactivate(let id), .didDeactivate(let id), .updated(let id), .completed(let id):
             id
-        case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _):
-            id
+        case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _): id
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _): id
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
         case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .gap, .willChangeQueue,
