@@ -23,7 +23,7 @@ struct FoundEntry {
     /// Looks at an entry; nil for a link that the policy leaves out.
     init?(_ name: [UInt8], in folder: DirectoryStream, at path: [UInt8], _ policy: SymbolicLinkPolicy) {
         self.name = name
-        let shown = FilePath(bytes: path + [UInt8(ascii: "/")] + name)
+        var shown: FilePath { FilePath(bytes: path + [UInt8(ascii: "/")] + name) }
         do throws(Errno) {
             var status = try folder.status(of: name, followsLink: false)
             let isLink = status.st_mode & S_IFMT == S_IFLNK

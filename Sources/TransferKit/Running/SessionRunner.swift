@@ -49,7 +49,10 @@ struct SessionRunner: Sendable {
         var position: Int64 = -1
         while true {
             let files = try await context.store.pendingFiles(of: context.key, after: position, limit: Self.page)
-            if files.isEmpty, try await prepare() { continue }
+            if files.isEmpty, try await prepare() {
+                if failure == nil { failure = try await context.store.firstFailure(of: context.key) }
+                continue
+            }
             guard !files.isEmpty else { return .finished(failure: summary(of: failure), itemsSeen: 0) }
             for file in files {
                 try Task.checkCancellation()
