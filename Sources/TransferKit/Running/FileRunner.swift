@@ -61,7 +61,7 @@ struct FileRunner {
             do {
                 let receipt = try await attempt(at: endpoint)
                 endpoints.succeeded()
-                context.post(.file(position: file.position, .completed(receipt)))
+                context.post(.file(position: file.position, .completed(receipt, endpoint: endpoint)))
                 context.live.finish(position: file.position, isCompleted: true)
                 return .completed
             } catch let thrown as TransferError {

@@ -8,6 +8,8 @@ final class LiveRun: Sendable {
         /// How much of each file that was attempted in this run is part of the base at present.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
+        /// Whether the session's folders are being read.
+        var isPreparing = false
         /// What was confirmed before this run.
         var bytesAtStart: Int64
     }
@@ -28,6 +30,21 @@ final class LiveRun: Sendable {
     func update(_ options: SessionOptions) {}
 
     var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
+
+    /// The session's folders are being read.
+    func prepare() {
+        state.withLock { $0.isPreparing = true }
+    }
+
+    /// The session's folders were read, and its figures grew by that.
+    func prepared(_ growth: ManifestTotals) {
+        state.withLock {
+            $0.isPreparing = false
+            $0.base.files += Int(growth.files)
+            $0.base.filesFailed += Int(growth.failed)
+            $0.base.bytesTotal += growth.bytes
+        }
+    }
 
     /// An attempt begins.
     ///
@@ -96,6 +113,7 @@ final class LiveRun: Sendable {
 
     var phase: SessionPhase {
         state.withLock { state in
+            if state.isPreparing { return .preparing }
             guard !state.active.isEmpty else { return .connecting }
             if state.active.values.allSatisfy({ $0.sent >= $0.size && $0.size > 0 }) { return .verifying }
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting

@@ -40,6 +40,7 @@ struct SessionRunner: Sendable {
     private func runFiles(_ histories: inout [Int64: FailureVerdict.History]) async throws -> RunOutcome {
         let endpoints = EndpointChoice(context.account, transports: Set(context.transports.keys))
         var announced: Endpoint?
+        try await prepare()
         var failure = try await context.store.firstFailure(of: context.key)
         // The process may have ended between the failure of a file and that of the session.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
@@ -48,6 +49,10 @@ struct SessionRunner: Sendable {
         var position: Int64 = -1
         while true {
             let files = try await context.store.pendingFiles(of: context.key, after: position, limit: Self.page)
+            if files.isEmpty, try await prepare() {
+                if failure == nil { failure = try await context.store.firstFailure(of: context.key) }
+                continue
+            }
             guard !files.isEmpty else { return .finished(failure: summary(of: failure), itemsSeen: 0) }
             for file in files {
                 try Task.checkCancellation()
@@ -84,6 +89,16 @@ struct SessionRunner: Sendable {
                 }
             }
         }
+    }
+
+    /// Reads the session's folders; says whether there were items that had yet to go into the list of files.
+    @discardableResult
+    private func prepare() async throws -> Bool {
+        guard try await context.store.hasPendingItems(of: context.key) else { return false }
+        context.live.prepare()
+        let expansion = FolderExpansion(of: context.key, in: context.store) { [context] in try await context.tell(.expansion($0)) }
+        context.live.prepared(try await expansion.run())
+        return true
     }
 
     private func giveUp(_ file: PendingFile, _ error: TransferError) {

@@ -12,6 +12,9 @@ extension Scheduler {
             transaction.events.append(.didStartRunning(entry.id))
         case .file(let position, let fileReport):
             handle(fileReport, position: position, of: entry, &transaction)
+        case .expansion(let step):
+            transaction.writes.append(.expansion(key, step))
+            transaction.events += Self.failures(in: step, of: entry.id)
         case .endpoint(let endpoint):
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
@@ -54,9 +57,17 @@ extension Scheduler {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         case .checkpoint, .size: break
-        case .completed(let receipt): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
+        case .completed(let receipt, _): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
+        }
+    }
+
+    private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
+        guard case .add(_, let batch) = step else { return [] }
+        return batch.entries.compactMap { entry in
+            guard entry.state == .failed, let error = entry.error else { return nil }
+            return .itemFailed(id, position: entry.position, error)
         }
     }
 

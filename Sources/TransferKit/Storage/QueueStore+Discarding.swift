@@ -19,16 +19,9 @@ extension QueueStore {
     /// remote name a late discard can't hit.
     static func discardCheckpoints(of key: SessionKey, in db: Database) throws {
         let rows = try Row.fetchAll(
-            db.cachedStatement(sql: "SELECT position, endpoint, data, confirmed FROM checkpoint WHERE session = ?"), arguments: [key])
+            db.cachedStatement(sql: "SELECT endpoint, data, confirmed FROM checkpoint WHERE session = ?"), arguments: [key])
         guard !rows.isEmpty else { return }
-        let definition = try String.fetchOne(
-            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
-        let account: Account? = try StoreCoding.decodeIfPresent(from: definition)
-        for row in rows {
-            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
-            guard let endpoint = account?.endpoints.first(where: { $0.address == row[1] as String }) else { continue }
-            try discard(Checkpoint(data: row[2], confirmed: row[3]), at: try StoreCoding.encode(endpoint), in: db)
-        }
+        try discard(rows, of: key, in: db)
         try execute(
             db,
             """
@@ -36,6 +29,28 @@ extension QueueStore {
             WHERE session = ? AND position IN (SELECT position FROM checkpoint WHERE checkpoint.session = file.session)
             """, [key])
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
+    }
+
+    /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
+    static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, in db: Database) throws {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT endpoint, data, confirmed FROM checkpoint WHERE session = ? AND position = ?"),
+            arguments: [key, position])
+        guard !rows.isEmpty else { return }
+        try discard(rows.filter { $0[0] as String != address }, of: key, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
+    }
+
+    private static func discard(_ rows: [Row], of key: SessionKey, in db: Database) throws {
+        guard !rows.isEmpty else { return }
+        let definition = try String.fetchOne(
+            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
+        let account: Account? = try StoreCoding.decodeIfPresent(from: definition)
+        for row in rows {
+            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
+            guard let endpoint = account?.endpoints.first(where: { $0.address == row[0] as String }) else { continue }
+            try discard(Checkpoint(data: row[1], confirmed: row[2]), at: try StoreCoding.encode(endpoint), in: db)
+        }
     }
 
     static func discard(_ checkpoint: Checkpoint, at endpoint: String, in db: Database) throws {

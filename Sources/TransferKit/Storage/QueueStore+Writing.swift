@@ -8,13 +8,20 @@ extension QueueStore {
     /// Called by the queue's one writer, from a task that is never cancelled: GRDB rolls back what a cancelled task writes.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         guard !writes.isEmpty else { return }
+        let freed: [Data]
         do {
-            try await pool.write { db in
-                for write in writes { try Self.apply(write, to: db) }
+            freed = try await pool.write { db in
+                var freed: [Data] = []
+                for write in writes {
+                    freed += try Self.blobsFreed(by: write, in: db)
+                    try Self.apply(write, to: db)
+                }
+                return freed
             }
         } catch {
             throw Self.storageError(error, folder: folder)
         }
+        await spool.remove(freed)
     }
 
     private static func apply(_ write: StoreWrite, to db: Database) throws {
@@ -47,6 +54,8 @@ extension QueueStore {
             try self.update(key, update, in: db)
         case .addItems(let key, let items):
             try addItems(items, to: key, in: db)
+        case .expansion(let key, let step):
+            try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
             try reset(key, isWhole: isWhole, in: db)
         case .deleteSession(let key):
@@ -97,7 +106,7 @@ extension QueueStore {
             ])
         try schedule(row, in: db)
         try setTags(draft.tags, of: key, in: db)
-        try insertItems(draft.items, of: key, in: db)
+        try insertItems(draft.items, of: key, firstPosition: 0, in: db)
     }
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {

@@ -8,6 +8,9 @@ import TransferCore
 package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
+    package let spool: Spool
+    /// Where local files are found.
+    package let sources: SourceFolders
     private let lock: OwnerLock
 
     /// Opens or makes the store in a folder, once no other process owns it.
@@ -18,14 +21,15 @@ package final class QueueStore: Sendable {
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
         return try await DiskThread.run { () throws(QueueError) in
             do {
-                return try QueueStore(folder: storage.folder, lock: lock)
+                return try QueueStore(storage, lock: lock)
             } catch {
                 throw storageError(error, folder: storage.folder)
             }
         }
     }
 
-    private init(folder: FilePath, lock: OwnerLock) throws {
+    private init(_ storage: Storage, lock: OwnerLock) throws {
+        let folder = storage.folder
         let path = folder.appending("queue.sqlite")
         try StorageFolder.inspect(path)
         StorageFolder.makePrivate(path)
@@ -42,6 +46,9 @@ package final class QueueStore: Sendable {
         try Migrations.migrate(pool)
         self.folder = folder
         self.pool = pool
+        spool = Spool(in: folder)
+        sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
+        try spool.removeOrphans(of: pool)
         self.lock = lock
     }
 

@@ -13,6 +13,7 @@ package enum StoreWrite: Sendable {
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
     case addItems(SessionKey, [ItemDraft])
+    case expansion(SessionKey, ExpansionStep)
     /// Failed items are to be done again, or, if `isWhole`, all of them.
     case resetSession(SessionKey, isWhole: Bool)
     /// Puts what it left at its servers into the discard outbox.
