@@ -19,10 +19,11 @@ public actor TransferQueue {
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
+    private let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
     private var runs: [UInt64: Task<Void, Never>] = [:]
     private(set) var live: [SessionKey: LiveRun] = [:]
-    private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
+    private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
@@ -170,12 +171,14 @@ public actor TransferQueue {
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
-        let run = LiveRun(id: id, activation: activation, base: record.status.statistics, at: configuration.clock.now())
+        let run = LiveRun(
+            id: id, activation: activation, base: record.status.statistics, options: record.options, at: configuration.clock.now())
         live[key] = run
+        let registered = Set(transports.keys)
         let context = RunContext(
-            key: key, id: id, activation: activation, account: account, currentAccount: { [weak self] in await self?.account(of: key) },
-            options: record.options, transports: transports,
-            credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
+            key: key, id: id, run: activation,
+            currentEndpoints: { [weak self] in await self?.account(of: key).map { EndpointAvailability($0, transports: registered) } },
+            transports: transports, credentials: credentials, proven: proven, store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
