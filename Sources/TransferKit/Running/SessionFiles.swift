@@ -249,7 +249,9 @@ struct SessionFiles {
         let error = next.error ?? waiting.values.lazy.compactMap(\.error).first
         return .backoff(
             delay,
-            error ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) can't be used now."))
+            error
+                ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) can't be used now.")
+        )
     }
 
     /// Rings when the first waiting file is due.

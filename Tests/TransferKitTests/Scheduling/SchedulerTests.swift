@@ -126,7 +126,8 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         let known = try #require(scheduler.entries[1]?.id)
         let refusals: [(Command, QueueError.Code)] = [
-            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount), (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
+            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount),
+            (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
             (.deleteAccount(name: "a"), .accountInUse), (.deleteAccount(name: "nobody"), .noSuchAccount),
             (.saveAccount(Account("", endpoints: [])), .invalidAccount), (.saveAccount(Account("x", endpoints: [])), .invalidAccount),
         ]
