@@ -10,21 +10,23 @@ import TransportTesting
 
     @Test(arguments: [nil, 1, 3, 64])
     func filesStartInOrderFromSeveralPages(_ limit: Int?) async throws {
-        let folder = try TemporaryFolder()
-        let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: limit))
-        let path = try folder.file("x", size: 10)
-        // More than two pages of names.
-        let items = (0..<600).map {
-            ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10)
-        }
-        let draft = SessionDraft(id: SessionID(), account: "a", name: "many", items: items)
-        try await fixture.store.commit([.deleteSession(1), .insertSession(1, rank: 0, account: 1, draft, createdAt: .now)])
+        let transport = InstantTransport()
+        let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: limit), transport: transport)
+        try await enqueue(600, in: fixture)
         guard case .finished(nil, let seen) = try await fixture.run() else { throw Unexpected() }
         #expect(seen == 600)
-        #expect(fixture.memory.attempts.map(\.path.description) == (0..<600).map(String.init))
-        #expect(fixture.memory.peakRunningCount <= limit ?? 6)
+        #expect(transport.paths == (0..<600).map(String.init))
+        #expect(transport.peak <= limit ?? 6)
         #expect(try await fixture.store.sessions([1]).first?.status.statistics.filesDone == 600)
         await fixture.close()
+    }
+
+    /// Puts a session of many small files in the place of that of the fixture.
+    private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
+        let path = try fixture.folder.file("x", size: 10)
+        let items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
+        let draft = SessionDraft(id: SessionID(), account: "a", name: "many", items: items)
+        try await fixture.store.commit([.deleteSession(1), .insertSession(1, rank: 0, account: 1, draft, createdAt: .now)])
     }
 
     @Test func asManyAsTheAppWantsAreInFlight() async throws {
@@ -164,10 +166,7 @@ import TransportTesting
 
     @Test func aServerThatFailsForAllIsNotAskedForEach() async throws {
         let fixture = try await RunFixture([:])
-        let path = try fixture.folder.file("x", size: 10)
-        let items = (0..<100).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
-        let draft = SessionDraft(id: SessionID(), account: "a", name: "many", items: items)
-        try await fixture.store.commit([.deleteSession(1), .insertSession(1, rank: 0, account: 1, draft, createdAt: .now)])
+        try await enqueue(100, in: fixture)
         fixture.memory.failNext(100, with: busy)
         #expect(try await fixture.run()?.delay == .seconds(30))
         #expect(fixture.memory.attempts.count < 30)
@@ -177,10 +176,7 @@ import TransportTesting
     @Test func completionsOfSmallFilesShareTransactions() async throws {
         let transport = InstantTransport()
         let fixture = try await RunFixture([:], transport: transport)
-        let path = try fixture.folder.file("x", size: 10)
-        let items = (0..<640).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 10) }
-        let draft = SessionDraft(id: SessionID(), account: "a", name: "many", items: items)
-        try await fixture.store.commit([.deleteSession(1), .insertSession(1, rank: 0, account: 1, draft, createdAt: .now)])
+        try await enqueue(640, in: fixture)
         #expect(try await fixture.run()?.isFinished == true)
         // Ten full groups, a first one that the connection hurried, and what was left at the end; time stands still.
         #expect(fixture.commits <= 12)
@@ -194,9 +190,20 @@ import TransportTesting
 /// Needs no checkpoints and no time.
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
+    private let seen = Locked((paths: [String](), running: 0, peak: 0))
+
+    var paths: [String] { seen.withLock { $0.paths } }
+    var peak: Int { seen.withLock { $0.peak } }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        TransferReceipt(bytes: attempt.source.size)
+        seen.withLock { seen in
+            seen.paths.append(attempt.remotePath.description)
+            seen.running += 1
+            seen.peak = max(seen.peak, seen.running)
+        }
+        await Task.yield()
+        seen.withLock { $0.running -= 1 }
+        return TransferReceipt(bytes: attempt.source.size)
     }
 
     func shutdown() async {}

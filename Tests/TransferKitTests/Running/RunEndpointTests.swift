@@ -144,14 +144,14 @@ import TransportTesting
         #expect(!fixture.story.contains("endpointFailed"))
         await fixture.close()
 
-        let down = try await RunFixture(["1": 10, "2": 10, "3": 10])
-        down.memory.refuse(host: "a")
+        let refusing = RefusingTransport(count: 3)
+        let down = try await RunFixture(["1": 10, "2": 10, "3": 10], transport: refusing)
         let together = try await down.start()
-        try await down.memory.attemptsStarted(3)
         await down.clock.sleeps(for: .seconds(1))
+        await refusing.allRefused()
         down.cancelRun()
         _ = try await together.value
-        #expect(down.story.count { $0 == "endpointFailed" } < 3)
+        #expect(down.story.count { $0 == "endpointFailed" } == 1)
         await down.close()
     }
 
@@ -205,4 +205,28 @@ import TransportTesting
         #expect(try await fixture.run()?.isFinished == true)
         await fixture.close()
     }
+}
+
+/// Refuses so many attempts together, once all of them have begun.
+private final class RefusingTransport: Transport {
+    let id: TransportID = "memory"
+    private let missing: Locked<Int>
+    private let all = AsyncStream<Void>.makeStream()
+
+    init(count: Int) {
+        missing = Locked(count)
+    }
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let isLast = missing.withLock { missing in
+            missing -= 1
+            return missing == 0
+        }
+        if isLast { all.continuation.finish() }
+        await allRefused()
+        throw TransferError(.unreachable, .connectionRefused, "Nobody is here.")
+    }
+
+    func allRefused() async { for await _ in all.stream {} }
+    func shutdown() async {}
 }
