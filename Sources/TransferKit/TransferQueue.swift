@@ -19,10 +19,11 @@ public actor TransferQueue {
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
+    private let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
     private var runs: [UInt64: Task<Void, Never>] = [:]
     private(set) var live: [SessionKey: LiveRun] = [:]
-    private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
+    private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
@@ -137,8 +138,8 @@ public actor TransferQueue {
 
     private func perform(_ action: Transaction.Action) {
         switch action {
-        case .run(let key, let id, let number, let account):
-            runs[number] = Task { await run(key, id, number, account) }
+        case .run(let key, let id, let number, _):
+            runs[number] = Task { await run(key, id, number) }
         case .interrupt(_, let number):
             runs[number]?.cancel()
         case .forget(let key):
@@ -187,7 +188,7 @@ public actor TransferQueue {
 
     // MARK: Runs
 
-    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64, _ account: Account) async {
+    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { runs[number] = nil }
         let record: SessionRecord
         do {
@@ -205,13 +206,16 @@ public actor TransferQueue {
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
-        let run = LiveRun(id: id, activation: number, base: record.status.statistics, at: configuration.clock.now())
+        let run = LiveRun(
+            id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
+            at: configuration.clock.now())
         live[key] = run
+        guard let account = scheduler.roster[key]?.account else { return }
         let context = RunContext(
-            key: key, id: id, activation: number, account: account,
-            currentAccount: { [weak self] in await self?.endpoints(for: key, run: number)?.account },
-            options: record.options, transports: transports,
-            credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
+            key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
+            transports: transports, credentials: credentials, proven: proven,
+            allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
+            store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         pacer.setRate(record.options.rateLimit, session: key)
         let (hub, clock) = (hub, configuration.clock)

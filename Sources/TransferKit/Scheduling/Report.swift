@@ -23,7 +23,7 @@ package struct Report: Sendable, Codable {
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
         /// A file goes on at another endpoint than its session used before.
-        case endpointChanged(from: Endpoint?, to: Endpoint)
+        case endpointChanged(from: String, to: String)
         /// An attempt at an endpoint moved bytes or finished a file.
         case endpointWorks(Endpoint)
         /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.

@@ -18,7 +18,7 @@ extension Scheduler {
         case .endpoint(let endpoint):
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
-            transaction.events.append(.endpointChanged(entry.id, from: from?.location, to: to.location))
+            transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
             mutateFlags { $0.health.works(endpoint) }
         case .endpointFailed(let endpoint, _):
@@ -92,7 +92,8 @@ extension Scheduler {
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, &transaction) }
 
         switch outcome {
-        case .finished(let failure, _) where before.state != .cancelled && !before.conditions.contains(.hasNewItems):
+        case .finished(let failure, let seen)
+        where before.state != .cancelled && (seen == .max || !before.conditions.contains(.hasNewItems)):
             finish(key, failure, at: now, &transaction)
             return
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):

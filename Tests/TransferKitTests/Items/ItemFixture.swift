@@ -31,7 +31,7 @@ struct ItemFixture {
         let draft = SessionDraft(id: SessionID(), account: "a", name: "test", items: try await store.drafts(of: items))
         try await store.commit([
             .saveAccount(1, Account("a", endpoints: [Endpoint(transport: "memory", address: "memory://a/")])),
-            .insertSession(1, rank: 0, account: 1, draft, createdAt: .now),
+            .session(1, rank: 0, draft),
         ])
         return store
     }

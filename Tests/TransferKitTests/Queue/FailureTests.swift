@@ -81,7 +81,7 @@ import TransportTesting
     @Test func anEditOfTheAccountCountsFromTheNextAttemptOn() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: broken, for: "1")
-        let session = try await queue.enqueue(try fixture.upload("1", "2"))
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         await fixture.clock.sleeps(for: .seconds(1))
         try await queue.save(Account("a", endpoints: [memory.endpoint(host: "moved")]))
@@ -187,7 +187,7 @@ import TransportTesting
         try await queue.start()
         let error = try await #require(throws: TransferError.self) { try await session.value }
         #expect(error.code == .itemsFailed && error.message.contains("1 of 3"))
-        #expect(memory.completePaths.map(\.description) == ["1", "3"])
+        #expect(Set(memory.completePaths.map(\.description)) == ["1", "3"])
         let items = try await queue.items(of: session.id)
         #expect(items.map(\.state) == [.completed, .failed, .completed])
         #expect(items[1].error?.code == .noSuchFile)
@@ -196,7 +196,8 @@ import TransportTesting
 
     @Test func theFirstFailureMayEndTheSession() async throws {
         let queue = try await fixture.openWithAccounts()
-        let session = try await queue.enqueue(try fixture.upload("1", "2", "3", options: SessionOptions(onItemFailure: .failSession)))
+        let session = try await queue.enqueue(
+            try fixture.upload("1", "2", "3", options: SessionOptions(onItemFailure: .failSession, filesInFlight: 1)))
         try FileManager.default.removeItem(atPath: fixture.folder.path.appending("2").string)
         try await queue.start()
         #expect(try await #require(throws: TransferError.self) { try await session.value }.code == .noSuchFile)
@@ -224,7 +225,7 @@ import TransportTesting
         let queue = try await fixture.open()
         try await queue.save(Account("a", endpoints: [memory.endpoint(host: "down"), memory.endpoint(host: "up")]))
         memory.refuse(host: "down")
-        let session = try await queue.enqueue(try fixture.upload("1", "2"))
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.endpoint == "memory://up/")
         #expect(memory.contents(of: "1", at: "memory://up/") == (try fixture.content("1")))
@@ -235,7 +236,7 @@ import TransportTesting
     @Test func aFullServerFailsTheSessionAndTheQueueGoesOn() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.failNext(with: TransferError(.remoteFull, .remoteFull, "The server is full."))
-        let first = try await queue.enqueue(try fixture.upload("1", "2"))
+        let first = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1)))
         let second = try await queue.enqueue(try fixture.upload("3"))
         try await queue.start()
         await queue.waitUntilIdle()
