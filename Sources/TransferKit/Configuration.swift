@@ -19,6 +19,10 @@ public struct QueueConfiguration: Sendable {
     /// Where the queue logs to, with the stable metadata keys `session`, `item`, `account` and `endpoint`.
     public var logger: Logger
 
+    /// How many events the change log keeps, at least 1; see ``TransferQueue/events(since:)``. Up to a tenth more are kept for a while, and fewer
+    /// if they take more than 64 MiB.
+    public var changeLogLimit: Int
+
     /// Time, injected by tests.
     package var clock = EngineClock.system
 
@@ -26,7 +30,8 @@ public struct QueueConfiguration: Sendable {
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Makes a configuration.
-    public init(logger: Logger = Logger(label: "transferkit")) {
+    public init(logger: Logger = Logger(label: "transferkit"), changeLogLimit: Int = 100_000) {
         self.logger = logger
+        self.changeLogLimit = changeLogLimit
     }
 }

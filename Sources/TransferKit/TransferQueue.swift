@@ -16,6 +16,7 @@ public actor TransferQueue {
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
+    nonisolated let delivery = DelegateDelivery()
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
@@ -37,10 +38,11 @@ public actor TransferQueue {
     ///   - transports: What sessions can be dispatched to, each with an ID of its own.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
+    ///   - delegate: Told of everything from the beginning; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
-        configuration: QueueConfiguration = QueueConfiguration()
+        configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
@@ -54,12 +56,14 @@ public actor TransferQueue {
         store = try await QueueStore.open(storage, clock: configuration.clock)
         scheduler = Scheduler(transports: Set(byID.keys))
         do {
+            hub.begin(after: try await store.lastRevision())
             let loaded = try await store.loadScheduler()
             scheduler.load(accounts: loaded.accounts, sessions: loaded.sessions)
         } catch {
             await store.close()
             throw error
         }
+        setDelegate(delegate)
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -93,6 +97,8 @@ public actor TransferQueue {
             }
         }
         transaction.append(scheduler.schedule(at: now))
+        let events = hub.number(transaction.events, at: now.date)
+        if !events.isEmpty { transaction.writes.append(.events(events, keeping: configuration.changeLogLimit)) }
         do {
             try await store.commit(transaction.writes)
         } catch {
@@ -102,7 +108,7 @@ public actor TransferQueue {
         }
         scheduler.commit()
         for (envelope, result) in answers { envelope.reply?(result) }
-        hub.publish(transaction.events, at: now.date)
+        hub.publish(events)
         for action in transaction.actions { perform(action) }
     }
 
@@ -110,7 +116,7 @@ public actor TransferQueue {
     /// the store takes it.
     private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Void, QueueError>)], _ error: QueueError) {
         configuration.logger.error("\(error.message)")
-        hub.publish([.storageFailed(error)], at: configuration.clock.date())
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
         for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
         mailbox.putBack(answers.map(\.0).filter { $0.reply == nil })
@@ -179,7 +185,7 @@ public actor TransferQueue {
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
-            hub.publish([.progress(id, statistics)], at: clock.date())
+            hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
         histories[key] = remembered.isEmpty || scheduler.entries[key] == nil ? nil : remembered
         if live[key] === run { live[key] = nil }
@@ -210,6 +216,7 @@ public actor TransferQueue {
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()
+        keepForDelegate()
     }
 
     /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what

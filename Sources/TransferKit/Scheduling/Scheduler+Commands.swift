@@ -80,6 +80,7 @@ extension Scheduler {
             }
         }
         var transaction = Transaction()
+        let index = order.count
         for draft in drafts {
             let account = try accountKey(draft.account)
             let key = flags.nextSession
@@ -91,8 +92,8 @@ extension Scheduler {
             }
             insert(key, Entry(id: draft.id, rank: rank, account: account, state: .waiting))
             transaction.writes.append(.insertSession(key, rank: rank, account: account, draft, createdAt: now.date))
-            transaction.events.append(.added([draft.id], index: order.count - 1))
         }
+        changeOrder(.added(drafts.map(\.id), index: index), &transaction)
         return transaction
     }
 
@@ -102,9 +103,13 @@ extension Scheduler {
             guard let key = keys[id] else { throw QueueError(.noSuchSession, "There is no session \(id).") }
             found.append(key)
         }
+        let wanted = Set(found)
+        let indices = order.elements.indices.filter { wanted.contains(order[$0]) }
+        found = indices.map { order[$0] }
+        let removed = found.compactMap { entries[$0]?.id }
         var transaction = Transaction()
         for key in found {
-            guard let entry = entries[key], let index = take(key) else { continue }
+            guard let entry = entries[key], take(key) != nil else { continue }
             if entry.state == .running {
                 mutateFlags {
                     $0.running.remove(key)
@@ -114,9 +119,18 @@ extension Scheduler {
                 transaction.events.append(.didDeactivate(entry.id))
             }
             transaction.writes.append(.deleteSession(key))
-            transaction.events.append(.removed([entry.id], indices: [index]))
         }
+        changeOrder(.removed(removed, indices: indices), &transaction)
         return transaction
+    }
+
+    private mutating func changeOrder(_ change: QueueEvent.Kind, _ transaction: inout Transaction) {
+        // Nothing was added or removed.
+        if case .added([], _) = change { return }
+        if case .removed([], _) = change { return }
+        let revision = flags.orderRevision + 1
+        mutateFlags { $0.orderRevision = revision }
+        transaction.events += [.willChangeQueue(orderRevision: revision), change, .didChangeQueue(orderRevision: revision)]
     }
 
     // MARK: The queue

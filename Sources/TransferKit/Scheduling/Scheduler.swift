@@ -28,6 +28,7 @@ package struct Scheduler: Sendable {
     /// The small part of the state, copied whole for undo.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
+        package var orderRevision: UInt64 = 0
         package var lastActivation: UInt64 = 0
         package var nextSession: SessionKey = 1
         package var nextAccount: AccountKey = 1

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -15,6 +15,10 @@ enum Migrations {
             try db.execute(sql: schema1)
             try db.execute(sql: "PRAGMA application_id = \(applicationID)")
             try db.execute(sql: "PRAGMA user_version = 1")
+        }
+        migrator.registerMigration("2") { db in
+            try db.execute(sql: changeLogSchema)
+            try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)
     }

@@ -28,7 +28,7 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do {
             return try await pool.read(body)
         } catch let error as CancellationError {

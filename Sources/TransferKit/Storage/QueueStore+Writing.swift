@@ -56,6 +56,8 @@ extension QueueStore {
                 [state.rawValue, try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, in: db)
+        case .events(let events, let limit):
+            try append(events, keeping: limit, to: db)
         }
     }
 

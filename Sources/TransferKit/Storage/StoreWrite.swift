@@ -14,4 +14,6 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError)
     case endSession(SessionKey, SessionState, TransferError?, Date)
     case file(SessionKey, position: Int64, FileReport)
+    /// Appends to the change log, which keeps the last so many events.
+    case events([QueueEvent], keeping: Int)
 }
