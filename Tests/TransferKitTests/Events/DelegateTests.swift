@@ -143,11 +143,19 @@ import TransportTesting
     /// The queue calls back into itself, and is gone for its owner, before the delegate has heard of the end.
     private actor EndingDelegate: TransferQueueDelegate {
         private(set) var hasStopped = false
-        let ended: AsyncStream<Void>.Continuation
+        private let started: AsyncStream<Void>.Continuation
+        private let ended: AsyncStream<Void>.Continuation
 
-        init(ended: AsyncStream<Void>.Continuation) { self.ended = ended }
+        init(started: AsyncStream<Void>.Continuation, ended: AsyncStream<Void>.Continuation) {
+            self.started = started
+            self.ended = ended
+        }
 
-        func queueDidStart(_ queue: TransferQueue) async { await queue.shutdown() }
+        func queueDidStart(_ queue: TransferQueue) async {
+            started.finish()
+            await queue.shutdown()
+        }
+
         func queueDidStop(_ queue: TransferQueue) {
             hasStopped = true
             ended.finish()
@@ -156,8 +164,13 @@ import TransportTesting
 
     @Test func aDelegateMayShutTheQueueDownAndHearsOfTheEnd() async throws {
         let (ended, end) = AsyncStream.makeStream(of: Void.self)
-        let delegate = EndingDelegate(ended: end)
-        try await QueueFixture().open(delegate: delegate).start()
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        let delegate = EndingDelegate(started: start, ended: end)
+        let fixture = try QueueFixture()
+        var queue: TransferQueue? = try await fixture.open(delegate: delegate)
+        try await queue?.start()
+        for await _ in started {}
+        queue = nil
         for await _ in ended {}
         #expect(await delegate.hasStopped)
     }
