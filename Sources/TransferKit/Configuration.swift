@@ -53,6 +53,10 @@ public struct QueueConfiguration: Sendable {
     /// How long completed sessions stay in the queue.
     public var retention: Retention
 
+    /// How many events the change log keeps, at least 1; see ``TransferQueue/events(since:)``. Up to a tenth more are kept for a while, and fewer
+    /// if they take more than 64 MiB.
+    public var changeLogLimit: Int
+
     /// Time, injected by tests.
     package var clock = EngineClock.system
 
@@ -62,11 +66,12 @@ public struct QueueConfiguration: Sendable {
     /// Makes a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-        logger: Logger = Logger(label: "transferkit")
+        changeLogLimit: Int = 100_000, logger: Logger = Logger(label: "transferkit")
     ) {
         self.ordering = ordering
         self.sessionLimit = max(1, sessionLimit)
         self.retention = retention
         self.logger = logger
+        self.changeLogLimit = changeLogLimit
     }
 }

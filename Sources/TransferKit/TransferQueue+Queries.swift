@@ -2,7 +2,9 @@ extension TransferQueue {
     /// A snapshot of the queue itself.
     public func status() async -> QueueStatus {
         await settle()
-        return scheduler.status(at: configuration.clock.moment)
+        var status = scheduler.status(at: configuration.clock.moment)
+        status.revision = hub.revision
+        return status
     }
 
     /// Snapshots of sessions, in the order of the queue.

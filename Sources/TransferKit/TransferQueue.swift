@@ -16,6 +16,7 @@ public actor TransferQueue {
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
+    nonisolated let delivery = DelegateDelivery()
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
@@ -40,10 +41,11 @@ public actor TransferQueue {
     ///   - transports: What sessions can be dispatched to, each with an ID of its own.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
+    ///   - delegate: Told of everything from the beginning; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
-        configuration: QueueConfiguration = QueueConfiguration()
+        configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
@@ -59,8 +61,12 @@ public actor TransferQueue {
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention)
         do {
+            hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
+            let news = hub.number(loaded.news, at: configuration.clock.date())
+            if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
+            hub.publish(news)
             for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
             await store.close()
@@ -71,6 +77,7 @@ public actor TransferQueue {
             store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         pace()
+        setDelegate(delegate)
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -105,6 +112,8 @@ public actor TransferQueue {
             }
         }
         transaction.append(scheduler.schedule(at: now))
+        let events = hub.number(transaction.events, at: now.date)
+        if !events.isEmpty { transaction.writes.append(.events(events, keeping: configuration.changeLogLimit)) }
         do {
             try await store.commit(transaction.writes)
         } catch {
@@ -114,7 +123,7 @@ public actor TransferQueue {
         }
         scheduler.commit()
         for (envelope, result) in answers { envelope.reply?(result) }
-        hub.publish(transaction.events, at: now.date)
+        hub.publish(events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
         if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
@@ -124,7 +133,7 @@ public actor TransferQueue {
     /// the store takes it.
     private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
         configuration.logger.error("\(error.message)")
-        hub.publish([.storageFailed(error)], at: configuration.clock.date())
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
         for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
         mailbox.putBack(answers.map(\.0).filter { $0.reply == nil })
@@ -210,7 +219,10 @@ public actor TransferQueue {
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
             at: configuration.clock.now())
         live[key] = run
-        guard let account = scheduler.roster[key]?.account else { return }
+        guard let account = scheduler.roster[key]?.account else {
+            live[key] = nil
+            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
+        }
         let context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
             transports: transports, credentials: credentials, proven: proven,
@@ -220,7 +232,7 @@ public actor TransferQueue {
         pacer.setRate(record.options.rateLimit, session: key)
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
-            hub.publish([.progress(id, statistics)], at: clock.date())
+            hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
         histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered
         guard live[key] === run else { return }
@@ -254,6 +266,7 @@ public actor TransferQueue {
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()
+        keepForDelegate()
     }
 
     /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what

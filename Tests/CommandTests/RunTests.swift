@@ -39,7 +39,8 @@ import Testing
             let named = events.map { [$0["event"] as? String ?? "", $0["id"] as? String ?? ""] }.filter { $0[0] != "progress" }
             #expect(
                 named == [
-                    ["queueStarted", ""], ["started", ids[0]], ["itemCompleted", ids[0]], ["completed", ids[0]], ["started", ids[1]],
+                    ["queueStarted", ""], ["didActivate", ids[0]], ["itemCompleted", ids[0]], ["completed", ids[0]],
+                    ["didActivate", ids[1]],
                     ["itemCompleted", ids[1]], ["completed", ids[1]], ["queueBecameIdle", ""], ["queueStopped", ""],
                 ])
             #expect(events.allSatisfy { ($0["index"] as? Int) == ids.firstIndex(of: $0["id"] as? String ?? "") })
@@ -121,7 +122,7 @@ import Testing
             let result = await run.result()
             #expect(result.status == 130 && !result.wasKilled, "\(result.diagnostics)")
             let events = try result.objects().compactMap { $0["event"] as? String }.filter { $0 != "progress" }
-            #expect(events == ["queueStarted", "started", "stopped", "queueStopped"])
+            #expect(events == ["queueStarted", "didActivate", "didDeactivate", "queueStopped"])
             #expect(try await studio.session(id)["state"] as? String == "waiting")
         }
     }

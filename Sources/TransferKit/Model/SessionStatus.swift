@@ -125,6 +125,8 @@ public struct QueueStatus: Hashable, Sendable {
     public var isIdle: Bool
     /// Which state of the order it is: grows with each insertion, removal and move, over restarts too.
     public var orderRevision: UInt64
+    /// The number of the last event; see ``TransferQueue/events(since:)``.
+    public var revision: UInt64 = 0
     /// How many sessions may be active at once.
     public var sessionLimit: Int
     /// Bytes per second for all sessions together; nil for no limit.

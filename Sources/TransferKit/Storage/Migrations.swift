@@ -19,6 +19,7 @@ enum Migrations {
         migrator.registerMigration("2") { db in
             try db.execute(sql: sessions2)
             try migrateItems(db)
+            try db.execute(sql: changeLogSchema)
             try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)

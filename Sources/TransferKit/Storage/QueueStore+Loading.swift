@@ -5,8 +5,8 @@ import TransferCore
 extension QueueStore {
     /// Fills a scheduler with all that the store knows. What can't be read is set aside.
     ///
-    /// - Returns: The scheduler, and a sentence for each row that was set aside.
-    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String]) {
+    /// - Returns: The scheduler, a sentence for each row that was set aside, and what is to be told of it.
+    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let (scheduler, unreadable, recovery) = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
@@ -26,7 +26,9 @@ extension QueueStore {
             return (scheduler, unreadable, recovery)
         }
         try await commit(recovery)
-        return (scheduler, unreadable.map(\.1))
+        let interrupted = scheduler.roster.interrupted.compactMap { scheduler.roster[$0]?.id }
+        let news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
+        return (scheduler, unreadable.map(\.1), news + unreadable.map { .quarantined($0.1) })
     }
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {

@@ -88,6 +88,8 @@ extension QueueStore {
         case .discardFailed(let key, let nextAttempt):
             try execute(
                 db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ? WHERE key = ?", [StoreCoding.encode(nextAttempt), key])
+        case .events(let events, let limit):
+            try append(events, keeping: limit, to: db)
         }
     }
 

@@ -32,6 +32,9 @@ package enum StoreWrite: Sendable {
     case discard(Checkpoint, Endpoint)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date)
+
+    /// Appends to the change log, which keeps the last so many events.
+    case events([QueueEvent], keeping: Int)
 }
 
 extension StoreWrite {

@@ -17,7 +17,8 @@ import TransportTesting
         #expect(hosts(fixture) == ["down", "up", "up", "up"])
         #expect(
             fixture.story == [
-                "endpointFailed", "attemptFailed", "connected", "endpointWorks", "completed", "completed", "completed", "ended",
+                "endpointFailed", "attemptFailed", "endpointChanged", "connected", "endpointWorks", "completed", "completed", "completed",
+                "ended",
             ])
         await fixture.close()
     }
