@@ -1,0 +1,70 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// Which endpoints and hosts are to be left alone; known to the process only.
+struct ReferenceHealth {
+    struct Breaker {
+        let transport: TransportID
+        let address: String
+        var failures = 0
+        var openFor = Duration.zero
+        var openUntil: Duration?
+        /// The run that tries whether it works again.
+        var probe: UInt64?
+
+        func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
+    }
+
+    private(set) var breakers: [Breaker] = []
+    private(set) var busyUntil: [String: Duration] = [:]
+
+    static let longestBusy = Duration.seconds(24 * 3_600)
+    static let firstOpen = Duration.seconds(30)
+    static let longestOpen = Duration.seconds(600)
+
+    func isAvailable(_ endpoint: Endpoint, at now: Moment) -> Bool {
+        if let until = busyUntil[host(endpoint)], until > now.uptime { return false }
+        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return true }
+        return until <= now.uptime && breaker.probe == nil
+    }
+
+    /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
+    mutating func begin(_ run: UInt64, at endpoint: Endpoint) {
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), breakers[index].openUntil != nil else { return }
+        breakers[index].probe = run
+    }
+
+    mutating func end(_ run: UInt64) {
+        for index in breakers.indices where breakers[index].probe == run { breakers[index].probe = nil }
+    }
+
+    mutating func works(_ endpoint: Endpoint) {
+        breakers.removeAll { $0.isOf(endpoint) }
+    }
+
+    mutating func failed(_ endpoint: Endpoint, run: UInt64, at now: Moment) {
+        if !breakers.contains(where: { $0.isOf(endpoint) }) {
+            breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
+        }
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
+        breakers[index].failures += 1
+        if breakers[index].openUntil == nil {
+            guard breakers[index].failures >= 5 else { return }
+            breakers[index].openFor = Self.firstOpen
+        } else {
+            guard breakers[index].probe == run else { return }
+            breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen)
+            breakers[index].probe = nil
+        }
+        breakers[index].openUntil = now.uptime + breakers[index].openFor
+    }
+
+    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: Moment) {
+        busyUntil[host(endpoint)] = now.uptime + min(duration, Self.longestBusy)
+    }
+
+    private func host(_ endpoint: Endpoint) -> String {
+        URLComponents(string: endpoint.address)?.host ?? endpoint.address
+    }
+}
