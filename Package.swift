@@ -19,6 +19,7 @@ let settings: [SwiftSetting] =
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
 let lifecycle = Target.Dependency.product(name: "ServiceLifecycle", package: "swift-service-lifecycle")
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
@@ -45,6 +46,7 @@ let package = Package(
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+        .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -57,7 +59,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
-        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, logging, system], swiftSettings: settings),
+        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, heap, logging, system], swiftSettings: settings),
 
         // Transports, and what they are made of.
         .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),

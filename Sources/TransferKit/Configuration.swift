@@ -14,10 +14,39 @@ public struct Storage: Sendable {
     }
 }
 
+/// How the order of a queue is kept.
+public enum QueueOrdering: String, Hashable, Sendable, Codable {
+    /// Sessions start in order; what cannot start lets later ones pass.
+    case inOrder
+    /// One at a time, and nothing starts while anything before it is unfinished: waiting, running, paused or held. Failed and cancelled
+    /// sessions do not stand in the way.
+    case strict
+}
+
+/// How long completed sessions stay in the queue.
+public enum Retention: Hashable, Sendable, Codable {
+    /// Until the app removes them.
+    case keepAll
+    /// The last so many that completed.
+    case count(Int)
+    /// For so long after they completed.
+    case age(Duration)
+}
+
 /// What is the same for all sessions of a queue.
 public struct QueueConfiguration: Sendable {
     /// Where the queue logs to, with the stable metadata keys `session`, `item`, `account` and `endpoint`.
     public var logger: Logger
+
+    /// How the order is kept.
+    public var ordering: QueueOrdering
+
+    /// How many sessions may be active at once, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. In a
+    /// strict queue it is 1, whatever is set.
+    public var sessionLimit: Int
+
+    /// How long completed sessions stay in the queue.
+    public var retention: Retention
 
     /// Time, injected by tests.
     package var clock = EngineClock.system
@@ -26,7 +55,13 @@ public struct QueueConfiguration: Sendable {
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
     /// Makes a configuration.
-    public init(logger: Logger = Logger(label: "transferkit")) {
+    public init(
+        ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
+        logger: Logger = Logger(label: "transferkit")
+    ) {
+        self.ordering = ordering
+        self.sessionLimit = max(1, sessionLimit)
+        self.retention = retention
         self.logger = logger
     }
 }

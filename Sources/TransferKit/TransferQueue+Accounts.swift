@@ -7,11 +7,12 @@ extension TransferQueue {
         try await mailbox.send(.command(.saveAccount(account)))
     }
 
-    /// Removes an account that no session refers to.
+    /// Removes an account.
     ///
+    /// - Parameter cascades: Whether the sessions that refer to it are removed with it; otherwise they are a reason to refuse.
     /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`.
-    public nonisolated func deleteAccount(_ name: String) async throws {
-        try await mailbox.send(.command(.deleteAccount(name: name)))
+    public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
+        try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))
     }
 
     /// Lets the sessions of a blocked account start again. On an account that is not blocked: nothing.
@@ -24,8 +25,8 @@ extension TransferQueue {
     /// All accounts, by name.
     public func accounts() async -> [AccountStatus] {
         await settle()
-        return scheduler.accounts.values
-            .map { AccountStatus(account: $0.account, block: $0.block, sessions: $0.sessions) }
+        return scheduler.accounts
+            .map { AccountStatus(account: $1.account, block: $1.block, sessions: scheduler.roster.sessionsOfAccount[$0] ?? 0) }
             .sorted { $0.account.name < $1.account.name }
     }
 

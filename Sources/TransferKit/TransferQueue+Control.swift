@@ -1,33 +1,69 @@
 extension TransferQueue {
-    /// Lets sessions start, in turn. Durable state is untouched: the next process starts with a stopped queue. On a running queue: nothing.
+    /// Lets sessions start, in turn. The next process starts with a stopped queue. A stop that is not done yet is called off. On a running
+    /// queue: nothing.
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func start() async throws {
         try await mailbox.send(.command(.start))
     }
 
-    /// Starts nothing new and interrupts what runs; returns at once. The event `queueStopped` tells the end. On a stopped queue: nothing.
+    /// Starts nothing new; what runs is interrupted, or may finish. Returns at once: the event `queueStopped` tells the end, and
+    /// ``stopAndWait(_:deadline:)`` waits for it. On a stopped queue: nothing.
     ///
+    /// Paused sessions are not waited for and stay paused.
+    ///
+    /// - Parameters:
+    ///   - mode: Whether what runs is interrupted.
+    ///   - deadline: When to interrupt after all what still runs in a drain; nil for never.
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
-    public nonisolated func stop() async throws {
-        try await mailbox.send(.command(.stop(.interrupt)))
+    public nonisolated func stop(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws {
+        try await mailbox.send(.command(.stop(mode, deadline: deadline)))
     }
 
-    /// Removes sessions in any state. One that runs is interrupted. The sessions, what is known of their files, and their checkpoints are gone
-    /// when the call returns; local sources and complete remote files are never touched.
+    /// As ``stop(_:deadline:)``, and returns when the queue is stopped or was started again.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if one does not exist; none is removed then.
-    public nonisolated func remove(_ ids: [SessionID]) async throws {
-        try await mailbox.send(.command(.perform(.remove(), .group(.sessions(ids)))))
+    /// - Throws: As ``stop(_:deadline:)``; `CancellationError` if the task is cancelled or the queue shut down, while the stop goes on.
+    @discardableResult
+    public nonisolated func stopAndWait(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws -> StopResult {
+        var events = events.makeAsyncIterator()
+        let before = await status()
+        guard before.mode != .stopped else { return .drained }
+        try await stop(mode, deadline: deadline)
+        var isInterrupted = mode == .interrupt && before.running > 0
+        while true {
+            let status = await status()
+            switch status.mode {
+            case .stopped: return isInterrupted ? .interrupted : .drained
+            case .running: return .restarted
+            case .stopping: isInterrupted = true
+            case .draining: break
+            }
+            guard await events.next() != nil else { throw CancellationError() }
+        }
     }
 
-    /// Removes one session; see ``remove(_:)-([SessionID])``.
-    public nonisolated func remove(_ id: SessionID) async throws {
-        try await remove([id])
+    /// Sets how many sessions may be active at once, durably. Lowering it interrupts nothing: no session starts while more slots are in use.
+    ///
+    /// - Parameters:
+    ///   - limit: At least 1; nil for what the configuration says, or for an account: no limit of its own.
+    ///   - account: The account whose limit it is; nil for that of the queue.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `invalidAccount` or `noSuchAccount`.
+    public nonisolated func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
+        try await mailbox.send(.command(.setSessionLimit(limit, account: account)))
     }
 
-    /// Returns when the queue runs, nothing is running, and nothing can start without a person, or, if `scheduled` is false, nothing can start
-    /// right now. Returns at once on a queue that was shut down, or when the task is cancelled.
+    /// Sets how fast bytes may move, durably, and in force within a second.
+    ///
+    /// - Parameters:
+    ///   - bytesPerSecond: At least 1; nil for no limit.
+    ///   - account: The account whose limit it is; nil for that of the queue.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `invalidAccount` or `noSuchAccount`.
+    public nonisolated func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {
+        try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
+    }
+
+    /// Returns when the queue runs, nothing is running, nothing can start without a person, and nothing is due to be removed at a server; or, if
+    /// `scheduled` is false, when nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
     ///
     /// - Parameter scheduled: Whether to wait for what is due at a time to come, such as the next attempt after a failure.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
@@ -35,7 +71,7 @@ extension TransferQueue {
         while true {
             let status = await status()
             if status.mode != .running { return }
-            if status.isIdle || (!scheduled && status.running == 0 && status.nextDue != nil) { return }
+            if status.isIdle || (!scheduled && status.running == 0 && status.scheduled > 0) { return await discards.waitUntilQuiet() }
             repeat {
                 guard let event = await events.next() else { return }
                 if !event.isProgress { break }

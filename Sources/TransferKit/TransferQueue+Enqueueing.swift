@@ -3,29 +3,34 @@ import SystemPackage
 import TransferCore
 
 extension TransferQueue {
-    /// Adds a session at the end of the queue. It is durable when the call returns.
+    /// Adds a session. It is durable when the call returns.
     ///
-    /// - Returns: A handle of the session.
-    /// - Throws: As ``enqueue(_:)-([SessionRequest])``.
+    /// - Returns: A handle of the session; of the one that exists already if the request's deduplication key says so.
+    /// - Throws: As ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     @discardableResult
-    public nonisolated func enqueue(_ request: SessionRequest) async throws -> TransferSession {
-        let sessions = try await enqueue([request])
+    public nonisolated func enqueue(_ request: SessionRequest, at index: Int? = nil, held: Bool = false) async throws -> TransferSession {
+        let sessions = try await enqueue([request], at: index, held: held)
         guard let session = sessions.first else { throw QueueError(.invalidRequest, "Nothing was enqueued.") }
         return session
     }
 
-    /// Adds any number of sessions at the end of the queue, in this order, in one transaction: all or none. They are durable when the call
-    /// returns.
+    /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
     ///
     /// The local files are looked at, not opened for longer: each must be a readable regular file.
     ///
-    /// - Returns: A handle of each session.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest` or `unreadableItems`; nothing is enqueued then.
+    /// - Parameters:
+    ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
+    ///   - held: Whether they are set aside until they are released.
+    /// - Returns: A handle of each session; of one that exists already for a request whose deduplication key says so.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `indexOutOfRange`, `noSuchSession` or
+    ///   `impossibleOrder` for dependencies; nothing is enqueued then.
     @discardableResult
-    public nonisolated func enqueue(_ requests: [SessionRequest]) async throws -> [TransferSession] {
+    public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
+        -> [TransferSession]
+    {
         let drafts = try await DiskThread.run { () throws(QueueError) in try SessionDrafting.drafts(of: requests) }
-        try await mailbox.send(.command(.enqueue(drafts)))
-        return drafts.map { TransferSession(id: $0.id, queue: self) }
+        let answer = try await mailbox.send(.command(.enqueue(drafts, at: index, isHeld: held)))
+        return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
 }
 

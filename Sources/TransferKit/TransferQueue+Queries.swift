@@ -12,8 +12,8 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await settle()
-        let range = range.clamped(to: 0..<scheduler.order.count)
-        return try await statuses(range.map { (index: $0, key: scheduler.order[$0]) })
+        let range = range.clamped(to: 0..<scheduler.roster.count)
+        return try await statuses(range.map { (index: $0, key: scheduler.roster.order[$0]) })
     }
 
     /// A snapshot of one session.
@@ -21,7 +21,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func session(_ id: SessionID) async throws -> SessionStatus {
         await settle()
-        guard let key = scheduler.keys[id], let index = scheduler.order.index(of: key),
+        guard let key = scheduler.roster.key(of: id), let index = scheduler.roster.index(of: key),
             let status = try await statuses([(index: index, key: key)]).first
         else {
             throw QueueError(.noSuchSession, "There is no session \(id).")
@@ -32,7 +32,7 @@ extension TransferQueue {
     /// The IDs of all sessions, in the order of the queue.
     public func sessionIDs() async -> [SessionID] {
         await settle()
-        return scheduler.order.elements.compactMap { scheduler.entries[$0]?.id }
+        return scheduler.roster.order.compactMap { scheduler.roster[$0]?.id }
     }
 
     /// A handle of a session, for one whose ID was kept.
@@ -40,7 +40,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func handle(_ id: SessionID) async throws -> TransferSession {
         await settle()
-        guard scheduler.keys[id] != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        guard scheduler.roster.key(of: id) != nil else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         return TransferSession(id: id, queue: self)
     }
 
@@ -52,7 +52,7 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()
-        guard let key = scheduler.keys[id] else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+        guard let key = scheduler.roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
         var items = try await store.items(of: key, from: position, limit: limit)
         guard let active = live[key]?.activeFiles else { return items }
         for file in active {
@@ -72,6 +72,11 @@ extension TransferQueue {
         return records.map { record in
             var status = record.status
             status.index = indices[record.key] ?? 0
+            if let view = scheduler.view(record.key), view.isEnding, view.target == status.state {
+                status.state = .running
+                status.phase = .ending
+                return status
+            }
             switch status.state {
             case .waiting: status.why = scheduler.why(record.key, at: now)
             case .running:

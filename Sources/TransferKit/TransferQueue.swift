@@ -29,6 +29,7 @@ public actor TransferQueue {
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     private var ending: Task<Void, Never>?
+    nonisolated let discards: DiscardOutbox
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -52,14 +53,20 @@ public actor TransferQueue {
         self.credentials = credentials
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock)
-        scheduler = Scheduler(transports: Set(byID.keys))
+        let settings = Scheduler.Settings(
+            transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
+            retention: configuration.retention)
         do {
-            let loaded = try await store.loadScheduler()
-            scheduler.load(accounts: loaded.accounts, sessions: loaded.sessions)
+            let loaded = try await store.load(settings)
+            scheduler = loaded.0
+            for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
             await store.close()
             throw error
         }
+        discards = DiscardOutbox(
+            store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
+            randomFraction: configuration.randomFraction, mailbox: mailbox)
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -83,11 +90,12 @@ public actor TransferQueue {
         }
         let now = configuration.clock.moment
         var transaction = Transaction()
-        var answers: [(Mailbox.Envelope, Result<Void, QueueError>)] = []
+        var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
         for envelope in envelopes {
             do {
-                transaction.append(try scheduler.handle(envelope.input, at: now))
-                answers.append((envelope, .success(())))
+                let part = try scheduler.handle(envelope.input, at: now)
+                transaction.append(part)
+                answers.append((envelope, .success(part.answer)))
             } catch {
                 answers.append((envelope, .failure(error)))
             }
@@ -104,11 +112,13 @@ public actor TransferQueue {
         for (envelope, result) in answers { envelope.reply?(result) }
         hub.publish(transaction.events, at: now.date)
         for action in transaction.actions { perform(action) }
+        discards.setEnabled(scheduler.flags.mode != .stopped)
+        if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
     }
 
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
     /// the store takes it.
-    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Void, QueueError>)], _ error: QueueError) {
+    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
         configuration.logger.error("\(error.message)")
         hub.publish([.storageFailed(error)], at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
@@ -124,10 +134,25 @@ public actor TransferQueue {
 
     private func perform(_ action: Transaction.Action) {
         switch action {
-        case .run(let key, let id, let activation, let account):
-            runs[activation] = Task { await run(key, id, activation, account) }
-        case .interrupt(_, let activation):
-            runs[activation]?.cancel()
+        case .run(let key, let id, let number, let account):
+            runs[number] = Task { await run(key, id, number, account) }
+        case .interrupt(_, let number):
+            runs[number]?.cancel()
+        case .forget(let key):
+            histories[key] = nil
+        case .refresh(let key):
+            refresh(key)
+        case .pace:
+            break
+        }
+    }
+
+    /// Hands a running session its changed options.
+    private func refresh(_ key: SessionKey) {
+        guard let run = live[key] else { return }
+        Task { [store] in
+            guard let options = try? await store.sessions([key]).first?.options else { return }
+            run.update(options)
         }
     }
 
@@ -145,15 +170,15 @@ public actor TransferQueue {
         }
     }
 
-    /// The account of a session as it is now: an edit counts from the next attempt on.
-    private func account(of key: SessionKey) -> Account? {
-        scheduler.entries[key].flatMap { scheduler.accounts[$0.account]?.account }
+    /// What a run may use now; nil once its session is gone.
+    private func endpoints(for key: SessionKey, run: UInt64) -> EndpointAvailability? {
+        scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
     // MARK: Runs
 
-    private func run(_ key: SessionKey, _ id: SessionID, _ activation: UInt64, _ account: Account) async {
-        defer { runs[activation] = nil }
+    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64, _ account: Account) async {
+        defer { runs[number] = nil }
         let record: SessionRecord
         do {
             guard let found = try await store.sessions([key]).first else { throw CancellationError() }
@@ -165,15 +190,15 @@ public actor TransferQueue {
                 : .backoff(
                     .seconds(60),
                     TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: "\(error)"))
-            mailbox.post(.report(Report(key: key, run: activation, content: .ended(outcome))))
+            mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
             return
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
-        let run = LiveRun(id: id, activation: activation, base: record.status.statistics, at: configuration.clock.now())
+        let run = LiveRun(id: id, activation: number, base: record.status.statistics, at: configuration.clock.now())
         live[key] = run
         let context = RunContext(
-            key: key, id: id, activation: activation, account: account, currentAccount: { [weak self] in await self?.account(of: key) },
+            key: key, id: id, activation: number, account: account, currentAccount: { [weak self] in await self?.endpoints(for: key, run: number)?.account },
             options: record.options, transports: transports,
             credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
@@ -181,7 +206,7 @@ public actor TransferQueue {
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             hub.publish([.progress(id, statistics)], at: clock.date())
         }
-        histories[key] = remembered.isEmpty || scheduler.entries[key] == nil ? nil : remembered
+        histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered
         if live[key] === run { live[key] = nil }
     }
 
@@ -207,6 +232,7 @@ public actor TransferQueue {
         alarm?.cancel()
         mailbox.close()
         await writer?.value
+        await discards.shutdown()
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()

@@ -44,6 +44,11 @@ public struct Account: Hashable, Sendable, Codable {
             fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false)
     }
 
+    /// Whether nothing is different that a server could have refused.
+    func isSameIdentity(as other: Account) -> Bool {
+        name == other.name && endpoints == other.endpoints
+    }
+
     func validate() throws(QueueError) {
         guard !name.isEmpty, name.utf8.count <= 255, !name.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
             throw QueueError(.invalidAccount, "An account's name has 1 to 255 bytes and no control characters.")

@@ -90,6 +90,8 @@ public struct QueueStatus: Hashable, Sendable {
         case stopped
         /// Sessions start in turn.
         case running
+        /// Nothing starts, and what runs may finish.
+        case draining
         /// Nothing starts, and what runs is being interrupted.
         case stopping
     }
@@ -104,10 +106,24 @@ public struct QueueStatus: Hashable, Sendable {
     public var waiting: Int
     /// How many of those that wait are due at a time to come, and start by themselves.
     public var scheduled: Int
+    /// How many are paused.
+    public var paused: Int
+    /// How many are held.
+    public var held: Int
+    /// How many were cancelled.
+    public var cancelled: Int
+    /// How many completed and are still kept.
+    public var completed: Int
     /// How many failed.
     public var failed: Int
     /// When the first of ``scheduled`` is due; nil if there is none.
     public var nextDue: Date?
     /// Whether nothing runs and nothing can start without a person.
     public var isIdle: Bool
+    /// Which state of the order it is: grows with each insertion, removal and move, over restarts too.
+    public var orderRevision: UInt64
+    /// How many sessions may be active at once.
+    public var sessionLimit: Int
+    /// Bytes per second for all sessions together; nil for no limit.
+    public var rateLimit: Int64?
 }

@@ -24,6 +24,9 @@ final class LiveRun: Sendable {
         state = Locked(State(base: base, bytesAtStart: base.bytesDone))
     }
 
+    /// Takes changed options.
+    func update(_ options: SessionOptions) {}
+
     var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
     /// An attempt begins.

@@ -6,7 +6,7 @@ final class Mailbox: Sendable {
     struct Envelope: Sendable {
         let input: Input
         /// Told once the input's effect is durable, or why it has none.
-        let reply: (@Sendable (Result<Void, QueueError>) -> Void)?
+        let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
     }
 
     private struct State: Sendable {
@@ -30,11 +30,12 @@ final class Mailbox: Sendable {
     }
 
     /// Puts an input in, and returns when its effect is durable.
-    func send(_ input: Input) async throws(QueueError) {
-        let result: Result<Void, QueueError> = await withCheckedContinuation { continuation in
+    @discardableResult
+    func send(_ input: Input) async throws(QueueError) -> Answer {
+        let result: Result<Answer, QueueError> = await withCheckedContinuation { continuation in
             put(Envelope(input: input) { continuation.resume(returning: $0) })
         }
-        try result.get()
+        return try result.get()
     }
 
     private func put(_ envelope: Envelope) {

@@ -12,8 +12,22 @@ package enum Input: Sendable, Codable {
     case command(Command)
     /// What a running session tells.
     case report(Report)
+    /// What came of removing something at a server.
+    case discarded(DiscardResult)
     /// Time went on: something that was due later may be due now.
     case tick
+}
+
+/// What came of an attempt to remove something that a session left at a server.
+package struct DiscardResult: Sendable, Codable {
+    package var key: Int64
+    /// Nil if there is nothing more to do.
+    package var nextAttempt: Date?
+
+    package init(key: Int64, nextAttempt: Date?) {
+        self.key = key
+        self.nextAttempt = nextAttempt
+    }
 }
 
 /// A point in time, on both clocks.

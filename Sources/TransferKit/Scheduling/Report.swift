@@ -20,6 +20,8 @@ package struct Report: Sendable, Codable {
         case file(position: Int64, FileReport)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
+        /// A file goes on at another endpoint than its session used before.
+        case endpointChanged(from: Endpoint?, to: Endpoint)
         /// An attempt at an endpoint moved bytes or finished a file.
         case endpointWorks(Endpoint)
         /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.

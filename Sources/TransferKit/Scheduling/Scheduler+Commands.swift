@@ -5,145 +5,173 @@ extension Scheduler {
     ///
     /// - Throws: When a command makes no sense; nothing is changed then. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: Moment) throws(QueueError) -> Transaction {
+        var transaction = Transaction()
         switch input {
-        case .command(let command): try handle(command, at: now)
-        case .report(let report): handle(report, at: now)
-        case .tick: Transaction()
+        case .command(let command):
+            let savepoint = savepoint()
+            do {
+                try handle(command, at: now, &transaction)
+            } catch {
+                rollBack(to: savepoint)
+                throw error
+            }
+        case .report(let report): handle(report, at: now, &transaction)
+        case .discarded(let result):
+            transaction.writes.append(
+                result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0) } ?? .discarded(result.key))
+        case .tick: break
         }
+        flush(into: &transaction)
+        return transaction
     }
 
-    private mutating func handle(_ command: Command, at now: Moment) throws(QueueError) -> Transaction {
+    private mutating func handle(_ command: Command, at now: Moment, _ transaction: inout Transaction) throws(QueueError) {
         switch command {
-        case .saveAccount(let account): try save(account)
-        case .deleteAccount(let name, _): try deleteAccount(name)
-        case .unblockAccount(let name): try unblockAccount(name)
-        case .enqueue(let drafts, _, _): try enqueue(drafts, at: now)
-        case .perform(.remove, .group(.sessions(let ids))): try remove(ids)
-        case .start: start()
-        case .stop: stop()
-        case .perform, .addItems, .setSessionLimit, .setRateLimit: Transaction()
+        case .saveAccount(let account): try save(account, &transaction)
+        case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
+        case .unblockAccount(let name): unblock(try accountKey(name), &transaction)
+        case .setSessionLimit(let limit, let account): try setSessionLimit(limit, account: account, &transaction)
+        case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
+        case .enqueue(let drafts, let index, let isHeld): try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
+        case .addItems(let reference, let items): try add(items, to: reference, &transaction)
+        case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
+        case .start: start(&transaction)
+        case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)
         }
     }
 
     // MARK: Accounts
 
-    private func accountKey(_ name: String) throws(QueueError) -> AccountKey {
+    func accountKey(_ name: String) throws(QueueError) -> AccountKey {
         guard let key = accountKeys[name] else {
             throw QueueError(.noSuchAccount, "There is no account named \"\(name)\".")
         }
         return key
     }
 
-    private mutating func save(_ account: Account) throws(QueueError) -> Transaction {
+    private mutating func save(_ account: Account, _ transaction: inout Transaction) throws(QueueError) {
         try account.validate()
-        var transaction = Transaction()
-        if let key = accountKeys[account.name], let before = accounts[key] {
-            // An edit answers whatever blocked the account.
-            setAccount(key, AccountEntry(account: account, block: nil, sessions: before.sessions))
-            transaction.writes.append(.saveAccount(key, account))
-            if before.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
-        } else {
-            let key = flags.nextAccount
-            mutateFlags { $0.nextAccount += 1 }
-            setAccount(key, AccountEntry(account: account))
-            transaction.writes.append(.saveAccount(key, account))
+        let before = accountKeys[account.name].flatMap { accounts[$0] }
+        let key = accountKeys[account.name] ?? flags.nextAccount
+        if before == nil { mutateFlags { $0.nextAccount += 1 } }
+        setAccount(key, AccountEntry(account: account))
+        transaction.writes.append(.saveAccount(key, account))
+        // An edit answers whatever blocked the account.
+        if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
+        if before?.account.sessionLimit != account.sessionLimit || before?.account.rateLimit != account.rateLimit {
+            transaction.events.append(.limitsChanged)
+            transaction.actions.append(.pace)
         }
-        return transaction
     }
 
-    private mutating func deleteAccount(_ name: String) throws(QueueError) -> Transaction {
+    private mutating func deleteAccount(_ name: String, cascades: Bool, _ transaction: inout Transaction) throws(QueueError) {
         let key = try accountKey(name)
-        if let count = accounts[key]?.sessions, count > 0 {
-            throw QueueError(
-                .accountInUse,
-                "The account \"\(name)\" can't be removed: \(count) session\(count == 1 ? "" : "s") refer to it. Remove those first.")
+        if let count = roster.sessionsOfAccount[key], count > 0 {
+            guard cascades else {
+                throw QueueError(
+                    .accountInUse,
+                    "The account \"\(name)\" can't be removed: \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
+                )
+            }
+            try remove(roster.order.filter { roster[$0]?.account == key }, isForced: true, &transaction)
         }
         setAccount(key, nil)
-        return Transaction(writes: [.deleteAccount(key)])
+        transaction.writes.append(.deleteAccount(key))
+        transaction.actions.append(.pace)
     }
 
-    private mutating func unblockAccount(_ name: String) throws(QueueError) -> Transaction {
-        let key = try accountKey(name)
-        guard var entry = accounts[key], entry.block != nil else { return Transaction() }
+    private mutating func unblock(_ key: AccountKey, _ transaction: inout Transaction) {
+        guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
         setAccount(key, entry)
-        return Transaction(writes: [.blockAccount(key, nil)], events: [.accountUnblocked(account: name)])
+        transaction.writes.append(.blockAccount(key, nil))
+        transaction.events.append(.accountUnblocked(account: entry.account.name))
     }
 
-    // MARK: Sessions
+    // MARK: Limits
 
-    private mutating func enqueue(_ drafts: [SessionDraft], at now: Moment) throws(QueueError) -> Transaction {
-        for draft in drafts {
-            _ = try accountKey(draft.account)
-            guard keys[draft.id] == nil else {
-                throw QueueError(.invalidRequest, "There is a session \(draft.id) already.")
-            }
+    private mutating func setSessionLimit(_ limit: Int?, account name: String?, _ transaction: inout Transaction) throws(QueueError) {
+        if let name {
+            let key = try accountKey(name)
+            try edit(key, &transaction) { $0.sessionLimit = limit }
+        } else {
+            let limit = limit ?? settings.sessionLimit
+            guard limit >= 1 else { throw QueueError(.invalidRequest, "The queue's limit of sessions is at least 1.") }
+            mutateFlags { $0.sessionLimit = limit }
+            transaction.events.append(.limitsChanged)
         }
-        var transaction = Transaction()
-        for draft in drafts {
-            let account = try accountKey(draft.account)
-            let key = flags.nextSession
-            let rank = flags.nextRank
-            mutateFlags {
-                $0.nextSession += 1
-                $0.nextRank += Self.rankGap
-                $0.isIdleAnnounced = false
-            }
-            insert(key, Entry(id: draft.id, rank: rank, account: account, state: .waiting))
-            transaction.writes.append(.insertSession(key, rank: rank, account: account, draft, createdAt: now.date))
-            transaction.events.append(.added([draft.id], index: order.count - 1))
-        }
-        return transaction
     }
 
-    private mutating func remove(_ ids: [SessionID]) throws(QueueError) -> Transaction {
-        var found: [SessionKey] = []
-        for id in ids {
-            guard let key = keys[id] else { throw QueueError(.noSuchSession, "There is no session \(id).") }
-            found.append(key)
-        }
-        var transaction = Transaction()
-        for key in found {
-            guard let entry = entries[key], let index = take(key) else { continue }
-            if entry.state == .running {
-                mutateFlags {
-                    $0.running.remove(key)
-                    $0.ending.insert(entry.activation)
-                }
-                transaction.actions.append(.interrupt(key, activation: entry.activation))
-                transaction.events.append(.didDeactivate(entry.id))
+    private mutating func setRateLimit(_ limit: Int64?, account name: String?, _ transaction: inout Transaction) throws(QueueError) {
+        if let name {
+            let key = try accountKey(name)
+            try edit(key, &transaction) { $0.rateLimit = limit }
+        } else {
+            guard limit.map({ $0 >= 1 }) ?? true else {
+                throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second.")
             }
-            transaction.writes.append(.deleteSession(key))
-            transaction.events.append(.removed([entry.id], indices: [index]))
+            mutateFlags { $0.rateLimit = limit }
+            transaction.events.append(.limitsChanged)
+            transaction.actions.append(.pace)
         }
-        return transaction
+    }
+
+    /// Changes an account's limits; unlike a saved definition, that answers no question.
+    private mutating func edit(_ key: AccountKey, _ transaction: inout Transaction, _ change: (inout Account) -> Void) throws(QueueError) {
+        guard var entry = accounts[key] else { return }
+        change(&entry.account)
+        try entry.account.validate()
+        setAccount(key, entry)
+        transaction.writes += [.saveAccount(key, entry.account), .blockAccount(key, entry.block)]
+        transaction.events.append(.limitsChanged)
+        transaction.actions.append(.pace)
     }
 
     // MARK: The queue
 
-    private mutating func start() -> Transaction {
-        guard flags.mode != .running else { return Transaction() }
+    private mutating func start(_ transaction: inout Transaction) {
+        guard flags.mode != .running else { return }
         mutateFlags {
             $0.mode = .running
+            $0.drainDeadline = nil
             $0.isIdleAnnounced = false
         }
-        return Transaction(events: [.queueStarted])
+        transaction.events.append(.queueStarted)
     }
 
-    private mutating func stop() -> Transaction {
-        var transaction = Transaction()
-        guard flags.mode == .running else { return transaction }
-        mutateFlags { $0.mode = .stopping }
-        for key in flags.running.sorted() {
-            if let entry = entries[key] { transaction.actions.append(.interrupt(key, activation: entry.activation)) }
+    private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {
+        guard flags.mode != .stopped else { return }
+        switch mode {
+        case .interrupt: interruptAll(&transaction)
+        case .drain:
+            guard flags.mode != .stopping else { return }
+            mutateFlags {
+                $0.mode = .draining
+                $0.drainDeadline = deadline.map { now.uptime + $0 }
+            }
         }
-        finishStoppingIfEmpty(&transaction)
-        return transaction
+        finishStoppingIfQuiet(&transaction)
     }
 
-    package mutating func finishStoppingIfEmpty(_ transaction: inout Transaction) {
-        guard flags.mode == .stopping, slotsInUse == 0 else { return }
-        mutateFlags { $0.mode = .stopped }
+    mutating func interruptAll(_ transaction: inout Transaction) {
+        mutateFlags {
+            $0.mode = .stopping
+            $0.drainDeadline = nil
+        }
+        for key in roster.live.sorted() where roster[key]?.state == .running {
+            windDown(key, &transaction) { entry, _ in
+                entry.state = .waiting
+                entry.lane = .interrupted
+            }
+        }
+    }
+
+    mutating func finishStoppingIfQuiet(_ transaction: inout Transaction) {
+        guard flags.mode == .stopping || flags.mode == .draining, roster.live.isEmpty, flags.ending.isEmpty else { return }
+        mutateFlags {
+            $0.mode = .stopped
+            $0.drainDeadline = nil
+        }
         transaction.events.append(.queueStopped)
     }
 }

@@ -1,104 +1,159 @@
+import Foundation
 import TransferCore
 
 extension Scheduler {
     /// Starts what can start now. Called once after all pending inputs were handled.
     package mutating func schedule(at now: Moment) -> Transaction {
         var transaction = Transaction()
-        guard flags.mode == .running else { return transaction }
-        while slotsInUse < sessionLimit, let key = nextEligible(at: now), let entry = entries[key] {
-            guard let account = accounts[entry.account]?.account else { break }
-            let activation = flags.lastActivation + 1
-            mutateFlags {
-                $0.lastActivation = activation
-                $0.running.insert(key)
-                $0.timed.remove(key)
-                $0.isIdleAnnounced = false
-            }
-            mutate(key) {
-                $0.state = .running
-                $0.activation = activation
-                $0.isInterrupted = false
-                $0.retryAt = nil
-            }
-            transaction.writes.append(.setRunning(key, now.date))
-            transaction.events.append(.didActivate(entry.id))
-            transaction.actions.append(.run(key, entry.id, activation: activation, account))
+        wake(at: now)
+        if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
+            interruptAll(&transaction)
+            finishStoppingIfQuiet(&transaction)
         }
-        if isIdle(at: now), !flags.isIdleAnnounced {
+        if flags.mode == .running {
+            repeat {
+                letGoOfTheUnable(at: now, &transaction)
+                while let key = next(at: now) { activate(key, at: now, &transaction) }
+            } while resumeStopped(at: now)
+        }
+        retire(at: now, &transaction)
+        if !flags.isIdleAnnounced, isIdle(at: now) {
             mutateFlags { $0.isIdleAnnounced = true }
             transaction.events.append(.queueBecameIdle)
         }
+        flush(into: &transaction)
         return transaction
     }
 
-    /// Those that were interrupted go before the others; within each, the order of the queue decides.
-    private func nextEligible(at now: Moment) -> SessionKey? {
-        var first: SessionKey?
-        for key in order.elements {
-            guard let entry = entries[key], isEligible(entry, at: now) else { continue }
-            if entry.isInterrupted { return key }
-            if first == nil { first = key }
-        }
-        return first
-    }
-
-    private func isEligible(_ entry: Entry, at now: Moment) -> Bool {
-        guard entry.state == .waiting, let account = accounts[entry.account], account.block == nil else { return false }
-        if let retryAt = entry.retryAt, retryAt.uptime > now.uptime { return false }
-        return account.account.endpoints.contains { transports.contains($0.transport) }
-    }
-
-    /// Whether nothing runs and nothing can start without a person. What is due at a time to come is not idle.
-    package func isIdle(at now: Moment) -> Bool {
-        guard slotsInUse == 0 else { return false }
-        return !order.elements.contains { key in
-            guard let entry = entries[key] else { return false }
-            return isEligible(entry, at: Moment(uptime: entry.retryAt?.uptime ?? now.uptime, date: now.date))
-        }
-    }
-
-    /// Why a waiting session does not run: its first condition that is not met, or nil if it is about to start.
-    package func why(_ key: SessionKey, at now: Moment) -> WaitReason? {
-        guard let entry = entries[key], entry.state == .waiting else { return nil }
-        guard flags.mode == .running else { return .queueNotRunning }
-        if let account = accounts[entry.account] {
-            if let block = account.block { return .accountBlocked(block.error) }
-            if let missing = account.account.endpoints.first?.transport,
-                !account.account.endpoints.contains(where: { transports.contains($0.transport) })
-            {
-                return .transportMissing(missing)
+    /// Ends waits whose time has come.
+    private mutating func wake(at now: Moment) {
+        while let first = roster.due.first, first.due <= now.uptime.nanoseconds {
+            _ = roster.due.popFirst()
+            let details = roster.details(first.key)
+            if let retryAt = details.retryAt, retryAt.uptime <= now.uptime {
+                mutate(first.key) { entry, details in
+                    entry.conditions.remove(.backoff)
+                    details.retryAt = nil
+                }
+            }
+            if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt <= now.uptime {
+                mutate(first.key) { entry, details in
+                    entry.conditions.remove(.noSpace)
+                    details.spaceCheckAt = nil
+                    details.shortage = nil
+                }
             }
         }
-        if let retryAt = entry.retryAt, retryAt.uptime > now.uptime { return .retry(at: retryAt.date) }
-        if let blocker = flags.running.compactMap({ entries[$0] }).max(by: { $0.rank < $1.rank }) { return .order(behind: blocker.id) }
-        return slotsInUse >= sessionLimit ? .queueLimit : nil
-    }
-
-    /// When the next session is due that waits for nothing but a time to come.
-    package func nextDue(after now: Moment) -> Duration? {
-        flags.timed.lazy.compactMap { entries[$0] }
-            .filter { accounts[$0.account]?.block == nil }
-            .compactMap { $0.retryAt?.uptime }
-            .filter { $0 > now.uptime }
-            .min()
-    }
-
-    /// A snapshot of the queue.
-    package func status(at now: Moment) -> QueueStatus {
-        var status = QueueStatus(
-            mode: flags.mode, sessions: order.count, running: flags.running.count, waiting: 0, scheduled: 0, failed: 0, nextDue: nil,
-            isIdle: isIdle(at: now))
-        for entry in entries.values {
-            switch entry.state {
-            case .waiting:
-                status.waiting += 1
-                guard accounts[entry.account]?.block == nil, let retryAt = entry.retryAt, retryAt.uptime > now.uptime else { continue }
-                status.scheduled += 1
-                status.nextDue = min(status.nextDue ?? retryAt.date, retryAt.date)
-            case .failed: status.failed += 1
-            case .running, .completed, .paused, .held, .cancelled: break
+        while let first = roster.dueDates.first, first.due <= now.date.milliseconds {
+            _ = roster.dueDates.popFirst()
+            guard let notBefore = roster.details(first.key).notBefore, notBefore.milliseconds <= now.date.milliseconds else { continue }
+            mutate(first.key) { entry, details in
+                entry.conditions.remove(.early)
+                details.notBefore = nil
             }
         }
-        return status
+    }
+
+    /// The session that goes next; nil if no slot is free or nothing can start.
+    private func next(at now: Moment) -> SessionKey? {
+        guard slotsInUse < sessionLimit else { return nil }
+        return firstInLine(at: now) { hasSlot($0) }
+    }
+
+    /// The session that goes first of all that can start, as far as slots are concerned those of accounts that the body accepts.
+    private func firstInLine(at now: Moment, where isAcceptable: (AccountKey) -> Bool) -> SessionKey? {
+        var best: Entry?
+        for (account, line) in roster.lines {
+            guard let key = line.first, let entry = roster[key] else { continue }
+            if settings.ordering == .strict, entry.lane != .now { continue }
+            if let present = best, roster.standing(present) < roster.standing(entry) { continue }
+            guard isAcceptable(account), ability(of: account, at: now).isAble else { continue }
+            best = entry
+        }
+        if let best { return best.key }
+        guard settings.ordering == .strict, let key = roster.unfinished.first, let entry = roster[key], entry.isEligible,
+            isAcceptable(entry.account), ability(of: entry.account, at: now).isAble
+        else { return nil }
+        return key
+    }
+
+    private mutating func activate(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+        guard let entry = roster[key] else { return }
+        mutate(key) { entry, details in
+            entry.state = .running
+            entry.lane = .none
+            details.mark = 0
+        }
+        mutateFlags { $0.isIdleAnnounced = false }
+        transaction.writes.append(.beginSession(key, now.date))
+        transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
+        beginRun(key, at: now, &transaction)
+        // Those that were stopped have let another one go first.
+        for stopped in roster.stopped where stopped != key { clearStop(stopped) }
+    }
+
+    /// Begins a run of a session that holds a slot.
+    mutating func beginRun(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+        guard let entry = roster[key], let account = accounts[entry.account]?.account else { return }
+        let run = flags.lastRun + 1
+        mutateFlags {
+            $0.lastRun = run
+            $0.isIdleAnnounced = false
+        }
+        mutate(key) { entry, details in
+            details.run = run
+            entry.conditions.subtract([.connected, .hasNewItems])
+        }
+        if case .able(let endpoint) = ability(of: entry.account, at: now) {
+            mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
+        }
+        transaction.events.append(.willStartRunning(entry.id))
+        transaction.actions.append(.run(key, entry.id, run: run, account))
+    }
+
+    // MARK: Stopped sessions
+
+    private mutating func clearStop(_ key: SessionKey) {
+        mutate(key) { entry, details in
+            entry.conditions.remove(.stopped)
+            details.stoppedUntil = nil
+        }
+    }
+
+    /// Lets stopped sessions go on if nothing else could have their slot for long enough.
+    ///
+    /// - Returns: Whether one may start now.
+    private mutating func resumeStopped(at now: Moment) -> Bool {
+        let due = roster.stopped.filter { roster.details($0).stoppedUntil.map { $0 <= now.uptime } ?? true }
+        guard !due.isEmpty, firstInLine(at: now, where: { _ in true }) == nil else { return false }
+        for key in due { clearStop(key) }
+        return true
+    }
+
+    // MARK: Retention
+
+    /// Removes completed sessions that are not to be kept any longer, the oldest first.
+    private mutating func retire(at now: Moment, _ transaction: inout Transaction) {
+        var retired: Set<SessionKey> = []
+        while let first = roster.ends.first {
+            guard let end = roster.details(first.key).completedAt, end.milliseconds == first.due, !retired.contains(first.key) else {
+                _ = roster.ends.popFirst()
+                continue
+            }
+            let isOver =
+                switch settings.retention {
+                case .keepAll: false
+                case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
+                case .age(let age): end + age <= now.date
+                }
+            guard isOver, retired.count < 10_000 else { break }
+            _ = roster.ends.popFirst()
+            retired.insert(first.key)
+        }
+        guard !retired.isEmpty else { return }
+        var removal = Transaction()
+        // Forced, it throws nothing; dependents were satisfied when the session completed.
+        try? remove(retired.sorted(), isForced: true, &removal)
+        transaction.append(removal)
     }
 }

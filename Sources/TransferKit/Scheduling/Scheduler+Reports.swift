@@ -1,85 +1,185 @@
 import TransferCore
 
 extension Scheduler {
-    package mutating func handle(_ report: Report, at now: Moment) -> Transaction {
-        if case .ended = report.content, flags.ending.contains(report.run) {
-            var transaction = Transaction()
-            mutateFlags { $0.ending.remove(report.run) }
-            finishStoppingIfEmpty(&transaction)
-            return transaction
-        }
-        // What a run tells of a session that was removed meanwhile is void.
-        guard let entry = entries[report.key], entry.state == .running, entry.activation == report.run else { return Transaction() }
+    mutating func handle(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
+        if flags.ending[report.run] != nil { return handleLate(report, &transaction) }
+        guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
+        let key = report.key
         switch report.content {
+        case .connected:
+            guard !entry.conditions.contains(.connected) else { return }
+            mutate(key) { entry, _ in entry.conditions.insert(.connected) }
+            transaction.events.append(.didStartRunning(entry.id))
         case .file(let position, let fileReport):
-            return handle(fileReport, position: position, of: report.key, entry.id)
-        case .connected, .endpointWorks, .endpointFailed, .hostBusy:
-            return Transaction()
+            handle(fileReport, position: position, of: entry, &transaction)
         case .endpoint(let endpoint):
-            return Transaction(writes: [.setEndpoint(report.key, endpoint.location, endpoint.transport)])
-        case .attemptFailed(let error, let delay, _):
-            return Transaction(
-                writes: [.attemptFailed(report.key, error)], events: [.attemptFailed(entry.id, error, retryAt: now.date + delay)])
+            transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
+        case .endpointChanged(let from, let to):
+            transaction.events.append(.endpointChanged(entry.id, from: from?.location, to: to.location))
+        case .endpointWorks(let endpoint):
+            mutateFlags { $0.health.works(endpoint) }
+        case .endpointFailed(let endpoint, _):
+            mutateFlags { $0.health.failed(endpoint, run: report.run, at: now.uptime) }
+        case .hostBusy(let endpoint, let duration):
+            mutateFlags { $0.health.busy(endpoint, for: duration, at: now.uptime) }
+        case .attemptFailed(let error, let delay, let endsRun):
+            transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
+            if endsRun { stopRunningEvents(entry, &transaction) }
+            transaction.events.append(.attemptFailed(entry.id, error, retryAt: now.date + delay))
+            if endsRun {
+                mutate(key) { entry, _ in entry.conditions.remove(.connected) }
+                transaction.events.append(.willStartRunning(entry.id))
+            }
         case .ended(let outcome):
-            return end(report.key, entry, outcome, at: now)
+            end(entry, run: report.run, outcome, at: now, &transaction)
         }
     }
 
-    private func handle(_ report: FileReport, position: Int64, of key: SessionKey, _ id: SessionID) -> Transaction {
-        let write = StoreWrite.file(key, position: position, report)
-        return switch report {
-        case .checkpoint, .size: Transaction(writes: [write])
-        case .completed(let receipt): Transaction(writes: [write], events: [.itemCompleted(id, position: position, receipt)])
-        case .failed(let error): Transaction(writes: [write], events: [.itemFailed(id, position: position, error)])
-        case .restarted(_, let error): Transaction(writes: [write], events: [.itemRestarted(id, position: position, error)])
+    /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
+    private mutating func handleLate(_ report: Report, _ transaction: inout Transaction) {
+        switch report.content {
+        case .file(_, .checkpoint(let checkpoint, let endpoint, _, _)):
+            transaction.writes.append(.discard(checkpoint, endpoint))
+        case .ended:
+            mutateFlags {
+                $0.ending[report.run] = nil
+                $0.health.end(run: report.run)
+            }
+            finishStoppingIfQuiet(&transaction)
+        default: break
         }
     }
 
-    private mutating func end(_ key: SessionKey, _ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Transaction {
-        var transaction = Transaction()
-        mutateFlags { $0.running.remove(key) }
+    private func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
+        transaction.writes.append(.file(entry.key, position: position, report))
+        switch report {
+        case .checkpoint, .size: break
+        case .completed(let receipt): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
+        case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
+        case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
+        }
+    }
+
+    // MARK: The end of a run
+
+    func stopRunningEvents(_ entry: Entry, _ transaction: inout Transaction) {
+        if entry.conditions.contains(.connected) { transaction.events.append(.willStopRunning(entry.id)) }
+        transaction.events.append(.didStopRunning(entry.id))
+    }
+
+    private mutating func end(
+        _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction
+    ) {
+        let key = before.key
+        let wasEnding = before.conditions.contains(.ending)
+        stopRunningEvents(before, &transaction)
+        mutateFlags { $0.health.end(run: run) }
+        mutate(key) { entry, details in
+            details.run = 0
+            entry.conditions.subtract([.ending, .connected, .hasNewItems])
+        }
+        if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, &transaction) }
+
         switch outcome {
-        case .finished(nil, _):
-            mutate(key) { $0.state = .completed }
-            transaction.writes.append(.endSession(key, .completed, nil, now.date))
-            transaction.events.append(.completed(entry.id))
-        case .finished(let failure?, _):
-            mutate(key) { $0.state = .failed }
-            transaction.writes.append(.endSession(key, .failed, failure, now.date))
-            transaction.events.append(.failed(entry.id, failure))
-        case .interrupted:
-            wait(key, isInterrupted: true, &transaction)
-            transaction.events.append(.didDeactivate(entry.id))
-        case .backoff(let delay, let error):
-            let due = Moment(uptime: now.uptime + delay, date: now.date + delay)
-            wait(key, isInterrupted: false, &transaction)
-            mutate(key) { $0.retryAt = due }
-            mutateFlags { $0.timed.insert(key) }
-            transaction.writes.append(.attemptFailed(key, error))
-            transaction.events += [.attemptFailed(entry.id, error, retryAt: due.date), .didDeactivate(entry.id)]
-        case .endpointsUnavailable, .noSpace:
-            wait(key, isInterrupted: true, &transaction)
-        case .accountBlocked(let error, let refused):
-            wait(key, isInterrupted: false, &transaction)
-            transaction.writes.append(.attemptFailed(key, error))
-            transaction.events.append(.didDeactivate(entry.id))
-            // An account that was edited meanwhile is another one than that which was refused.
-            if var account = accounts[entry.account], account.block == nil, account.account == refused {
-                account.block = AccountBlock(error: error)
-                setAccount(entry.account, account)
-                transaction.writes.append(.blockAccount(entry.account, account.block))
-                transaction.events.append(.accountBlocked(account: account.account.name, error))
+        case .finished(let failure, _) where before.state != .cancelled && !before.conditions.contains(.hasNewItems):
+            finish(key, failure, at: now, &transaction)
+            return
+        case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):
+            transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
+            if case .backoff(let delay, _) = outcome, !wasEnding {
+                transaction.events.append(.attemptFailed(before.id, error, retryAt: now.date + delay))
+            }
+        case .finished, .interrupted: break
+        }
+
+        if wasEnding {
+            endAsTold(key, at: now, &transaction)
+        } else if case .finished = outcome {
+            // Items were added while it ran.
+            goOn(key, at: now, &transaction)
+        } else {
+            wait(key, outcome, at: now, &transaction)
+        }
+        finishStoppingIfQuiet(&transaction)
+    }
+
+    /// A run that was told to end has let go: the session is now what it was meant to be.
+    private mutating func endAsTold(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+        guard let entry = roster[key] else { return }
+        if entry.state == .running { return goOn(key, at: now, &transaction) }
+        if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
+        guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
+        finishCancelling(entry, at: now, &transaction)
+        transaction.events.append(.cancelled([entry.id]))
+    }
+
+    /// Another run in the same activation, if the queue and the account still allow it.
+    private mutating func goOn(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+        guard let entry = roster[key] else { return }
+        let isOver = flags.mode == .stopping || flags.mode == .stopped
+        guard !isOver, ability(of: entry.account, at: now).isAble else {
+            return wait(key, .interrupted, at: now, &transaction)
+        }
+        beginRun(key, at: now, &transaction)
+    }
+
+    private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: Moment, _ transaction: inout Transaction) {
+        letGoAll(of: key, &transaction)
+        mutate(key) { entry, details in
+            entry.state = failure == nil ? .completed : .failed
+            Self.forgetMarks(&entry, &details)
+            entry.conditions = []
+            details = EntryDetails(deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil)
+        }
+        guard let entry = roster[key] else { return }
+        transaction.writes.append(.endSession(key, failure, now.date))
+        satisfyDependents(of: entry.id, isCompleted: failure == nil)
+        transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)]
+        transaction.events.append(failure.map { .failed(entry.id, $0) } ?? .completed(entry.id))
+        transaction.actions.append(.forget(key))
+        finishStoppingIfQuiet(&transaction)
+    }
+
+    /// A run ended by itself, and the session is not finished: it gives its slot up.
+    private mutating func wait(_ key: SessionKey, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction) {
+        mutate(key) { entry, details in
+            entry.state = .waiting
+            switch outcome {
+            case .backoff(let delay, _):
+                details.retryAt = now + delay
+                entry.conditions.insert(.backoff)
+            case .noSpace(let error):
+                details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
+                details.shortage = error
+                entry.conditions.insert(.noSpace)
+            case .interrupted: entry.lane = .interrupted
+            case .endpointsUnavailable, .accountBlocked, .finished: break
             }
         }
-        finishStoppingIfEmpty(&transaction)
-        return transaction
+        guard let entry = roster[key] else { return }
+        if entry.lane != .interrupted { letGoAll(of: key, &transaction) }
+        transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id), .changed([entry.id], .waiting)]
     }
 
-    private mutating func wait(_ key: SessionKey, isInterrupted: Bool, _ transaction: inout Transaction) {
-        mutate(key) {
-            $0.state = .waiting
-            $0.isInterrupted = isInterrupted
+    private static let spaceCheckInterval = Duration.seconds(30)
+
+    private mutating func block(_ key: AccountKey, _ error: TransferError, _ refused: Account, _ transaction: inout Transaction) {
+        // An account that was edited meanwhile is another one than that which was refused.
+        guard var account = accounts[key], account.block == nil, account.account.isSameIdentity(as: refused) else { return }
+        account.block = AccountBlock(error: error)
+        setAccount(key, account)
+        transaction.writes.append(.blockAccount(key, account.block))
+        transaction.events.append(.accountBlocked(account: account.account.name, error))
+        if error.failureClass == .credentials {
+            transaction.events.append(.needsCredentials(account: account.account.name, error))
         }
-        transaction.writes.append(.setWaiting(key, isInterrupted: isInterrupted))
+    }
+
+    /// What comes after a session that ended may start.
+    mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
+        for key in roster.dependents[id, default: []].sorted() {
+            guard let dependency = roster.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
+            dropDependency(key)
+        }
     }
 }

@@ -1,3 +1,4 @@
+import Foundation
 package import TransferCore
 
 /// Decides what runs. A pure value: no clock, no input or output, nothing asynchronous; the same inputs give the same decisions.
@@ -5,165 +6,254 @@ package import TransferCore
 /// One writer feeds it (see ``TransferQueue``), stores what it says in one transaction, and only then lets the world know. If the store refuses,
 /// the writer calls ``undo()`` and the inputs never happened.
 package struct Scheduler: Sendable {
-    /// What the scheduler knows of a session; the rest is in the store only.
-    package struct Entry: Sendable, Equatable {
-        package var id: SessionID
-        package var rank: Int64
-        package var account: AccountKey
-        package var state: SessionState
-        /// Set when a stop of the queue or of the process interrupted it: it goes first.
-        package var isInterrupted = false
-        /// When the next attempt is due.
-        package var retryAt: Moment?
-        /// The run that it is in, or was in last.
-        package var activation: UInt64 = 0
+    /// What is the same for the scheduler's whole life.
+    package struct Settings: Sendable, Equatable {
+        package var transports: Set<TransportID>
+        package var ordering: QueueOrdering
+        /// In force until another limit is set.
+        package var sessionLimit: Int
+        package var retention: Retention
+        /// How long a stopped session leaves its slot to others, if there are none.
+        package var restopDelay: Duration
+
+        package init(
+            transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
+            restopDelay: Duration = .seconds(5)
+        ) {
+            self.transports = transports
+            self.ordering = ordering
+            self.sessionLimit = sessionLimit
+            self.retention = retention
+            self.restopDelay = restopDelay
+        }
     }
 
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
-        package var sessions = 0
+
+        package init(account: Account, block: AccountBlock? = nil) {
+            self.account = account
+            self.block = block
+        }
     }
 
     /// The small part of the state, copied whole for undo.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
-        package var lastActivation: UInt64 = 0
+        package var sessionLimit: Int
+        package var rateLimit: Int64?
+        package var orderRevision: UInt64 = 0
+        package var lastRun: UInt64 = 0
+        package var lastMark: Int64 = 0
         package var nextSession: SessionKey = 1
         package var nextAccount: AccountKey = 1
-        package var nextRank: Int64 = 0
-        package var running: Set<SessionKey> = []
-        /// Activations of removed sessions whose runs have yet to end; each still uses its slot.
-        package var ending: Set<UInt64> = []
+        /// Runs of removed sessions that have yet to let go; each still uses its slot.
+        package var ending: [UInt64: AccountKey] = [:]
         package var isIdleAnnounced = false
-        /// Sessions whose next attempt is due at a time.
-        package var timed: Set<SessionKey> = []
+        /// When a drain turns into an interrupt.
+        package var drainDeadline: Duration?
+        package var health = EndpointHealth()
     }
-
-    package var slotsInUse: Int { flags.running.count + flags.ending.count }
 
     /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.
     package static let rankGap: Int64 = 1 << 20
 
-    package let transports: Set<TransportID>
-    package let sessionLimit: Int
-    package private(set) var flags = Flags()
-    package private(set) var order = SessionOrder()
-    package private(set) var entries: [SessionKey: Entry] = [:]
-    package private(set) var keys: [SessionID: SessionKey] = [:]
+    package let settings: Settings
+    package private(set) var flags: Flags
+    /// All sessions, and what follows from them.
+    package internal(set) var roster: Roster
     package private(set) var accounts: [AccountKey: AccountEntry] = [:]
     package private(set) var accountKeys: [String: AccountKey] = [:]
 
     private var flagsBefore: Flags?
     private var journal: [Change] = []
+    /// Sessions whose stored row is behind.
+    private var dirty: [SessionKey] = []
+    private var storedSettings: (UInt64, Int, Int64?) = (0, 0, nil)
 
     /// How to take back one change.
     private enum Change: Sendable {
-        case entry(SessionKey, Entry)
+        case changed(Entry, EntryDetails)
         case inserted(SessionKey)
-        case removed(SessionKey, Entry, at: Int)
+        case removed(Entry, EntryDetails)
+        case renumbered(SessionKey, Int64)
         case account(AccountKey, AccountEntry?)
     }
 
-    package init(transports: Set<TransportID>, sessionLimit: Int = 1) {
-        self.transports = transports
-        self.sessionLimit = sessionLimit
+    /// A point to go back to when a command turns out to make no sense.
+    struct Savepoint {
+        fileprivate let changes: Int
+        fileprivate let dirty: Int
+        fileprivate let flags: Flags
     }
+
+    package init(_ settings: Settings) {
+        self.settings = settings
+        flags = Flags(sessionLimit: settings.sessionLimit)
+        roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
+        storedSettings = (0, settings.sessionLimit, nil)
+    }
+
+    package var orderRevision: UInt64 { flags.orderRevision }
+
+    /// How many sessions may use a slot at once.
+    package var sessionLimit: Int { settings.ordering == .strict ? 1 : flags.sessionLimit }
+
+    package var slotsInUse: Int { roster.slots.total + flags.ending.count }
 
     // MARK: Loading
 
-    /// Takes over what the store holds; sessions come in the order of their ranks.
-    package mutating func load(
-        accounts stored: [(key: AccountKey, account: Account, block: AccountBlock?)], sessions: [(SessionKey, Entry)]
-    ) {
-        for row in stored {
-            setAccount(row.key, AccountEntry(account: row.account, block: row.block))
-            mutateFlags { $0.nextAccount = max($0.nextAccount, row.key + 1) }
+    /// Makes room before a store is loaded.
+    package mutating func reserveCapacity(_ count: Int) {
+        roster.reserveCapacity(count)
+    }
+
+    package mutating func load(sessionLimit: Int?, rateLimit: Int64?, orderRevision: UInt64) {
+        flags.sessionLimit = sessionLimit ?? settings.sessionLimit
+        flags.rateLimit = rateLimit
+        flags.orderRevision = orderRevision
+        storedSettings = (orderRevision, flags.sessionLimit, rateLimit)
+    }
+
+    package mutating func load(_ key: AccountKey, _ entry: AccountEntry) {
+        accounts[key] = entry
+        accountKeys[entry.account.name] = key
+        flags.nextAccount = max(flags.nextAccount, key + 1)
+    }
+
+    /// Takes over a session from the store; in any order. What ran when the last owner ended goes first.
+    package mutating func load(_ row: ScheduleRow) {
+        var row = row
+        if row.entry.state == .running {
+            row.entry.state = .waiting
+            row.entry.lane = .interrupted
+            dirty.append(row.entry.key)
         }
-        for (key, entry) in sessions {
-            insert(key, entry)
-            mutateFlags {
-                $0.nextSession = max($0.nextSession, key + 1)
-                $0.nextRank = max($0.nextRank, entry.rank + Self.rankGap)
-            }
+        if row.details.notBefore != nil { row.entry.conditions.insert(.early) }
+        if row.details.dependency != nil { row.entry.conditions.insert(.dependent) }
+        if row.details.displacedBy != nil { row.entry.conditions.insert(.displaced) }
+        flags.nextSession = max(flags.nextSession, row.entry.key + 1)
+        flags.lastMark = max(flags.lastMark, row.details.mark)
+        roster.load(row.entry, row.details)
+    }
+
+    /// Ends the loading. Sessions whose preemptor is gone are let go, and what they come after is dropped if it is gone.
+    ///
+    /// - Returns: What the store has to be told of what became of its sessions.
+    package mutating func finishLoading() -> [StoreWrite] {
+        for key in roster.finishLoading() { dirty.append(key) }
+        var nobodyListens = Transaction()
+        for owner in roster.owners.keys.sorted() where roster[owner] == nil { letGoAll(of: owner, &nobodyListens) }
+        for (id, keys) in roster.dependents where roster.key(of: id) == nil {
+            for key in keys { dropDependency(key) }
         }
+        var transaction = Transaction()
+        flush(into: &transaction)
         commit()
+        return transaction.writes
     }
 
     // MARK: Changes, each with its way back
 
     /// The inputs since the last commit are durable.
     package mutating func commit() {
-        journal.removeAll(keepingCapacity: true)
+        journal.removeAll(keepingCapacity: journal.count < 4_096)
         flagsBefore = nil
     }
 
     /// The inputs since the last commit never happened.
     package mutating func undo() {
-        while let change = journal.popLast() {
+        revert(to: 0)
+        dirty.removeAll()
+        if let flagsBefore { flags = flagsBefore }
+        flagsBefore = nil
+        storedSettings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
+    }
+
+    func savepoint() -> Savepoint {
+        Savepoint(changes: journal.count, dirty: dirty.count, flags: flags)
+    }
+
+    mutating func rollBack(to savepoint: Savepoint) {
+        revert(to: savepoint.changes)
+        dirty.removeLast(dirty.count - savepoint.dirty)
+        flags = savepoint.flags
+    }
+
+    private mutating func revert(to count: Int) {
+        while journal.count > count, let change = journal.popLast() {
             switch change {
-            case .entry(let key, let entry):
-                entries[key] = entry
-            case .inserted(let key):
-                if let entry = entries.removeValue(forKey: key) {
-                    keys[entry.id] = nil
-                    accounts[entry.account]?.sessions -= 1
-                }
-                if let index = order.index(of: key) { order.remove(at: index) }
-            case .removed(let key, let entry, let index):
-                entries[key] = entry
-                keys[entry.id] = key
-                accounts[entry.account]?.sessions += 1
-                order.insert(key, at: index)
+            case .changed(let entry, let details): roster.change(entry, details)
+            case .inserted(let key): roster.remove(key)
+            case .removed(let entry, let details): roster.insert(entry, details)
+            case .renumbered(let key, let rank): roster.renumber(key, rank)
             case .account(let key, let before):
                 if let name = accounts[key]?.account.name { accountKeys[name] = nil }
                 accounts[key] = before
                 if let name = before?.account.name { accountKeys[name] = key }
             }
         }
-        if let flagsBefore { flags = flagsBefore }
-        flagsBefore = nil
     }
 
-    package mutating func mutateFlags(_ change: (inout Flags) -> Void) {
+    mutating func mutateFlags(_ change: (inout Flags) -> Void) {
         if flagsBefore == nil { flagsBefore = flags }
         change(&flags)
     }
 
-    package mutating func mutate(_ key: SessionKey, _ change: (inout Entry) -> Void) {
-        guard let before = entries[key] else { return }
-        var entry = before
-        change(&entry)
-        guard entry != before else { return }
-        journal.append(.entry(key, before))
-        entries[key] = entry
+    /// Changes what is known of a session; an unknown key is ignored.
+    mutating func mutate(_ key: SessionKey, _ change: (inout Entry, inout EntryDetails) -> Void) {
+        guard let before = roster[key] else { return }
+        let detailsBefore = roster.details(key)
+        var (entry, details) = (before, detailsBefore)
+        change(&entry, &details)
+        guard entry != before || details != detailsBefore else { return }
+        journal.append(.changed(before, detailsBefore))
+        dirty.append(key)
+        roster.change(entry, details)
     }
 
-    package mutating func insert(_ key: SessionKey, _ entry: Entry) {
-        journal.append(.inserted(key))
-        entries[key] = entry
-        keys[entry.id] = key
-        accounts[entry.account]?.sessions += 1
-        order.append(key)
+    mutating func insert(_ entry: Entry, _ details: EntryDetails) {
+        journal.append(.inserted(entry.key))
+        roster.insert(entry, details)
     }
 
-    /// Takes a session out; returns the index that it had.
-    package mutating func take(_ key: SessionKey) -> Int? {
-        guard let entry = entries.removeValue(forKey: key), let index = order.index(of: key) else { return nil }
-        journal.append(.removed(key, entry, at: index))
-        if entry.retryAt != nil { mutateFlags { $0.timed.remove(key) } }
-        keys[entry.id] = nil
-        accounts[entry.account]?.sessions -= 1
-        order.remove(at: index)
-        return index
+    /// Takes a session out.
+    mutating func take(_ key: SessionKey) {
+        guard let entry = roster[key] else { return }
+        journal.append(.removed(entry, roster.details(key)))
+        roster.remove(key)
+    }
+
+    /// Gives a session another rank, between the same neighbours.
+    mutating func renumber(_ key: SessionKey, _ rank: Int64) {
+        guard let entry = roster[key] else { return }
+        journal.append(.renumbered(key, entry.rank))
+        dirty.append(key)
+        roster.renumber(key, rank)
     }
 
     /// Adds, replaces or, with nil, removes an account.
-    package mutating func setAccount(_ key: AccountKey, _ entry: AccountEntry?) {
+    mutating func setAccount(_ key: AccountKey, _ entry: AccountEntry?) {
         let before = accounts[key]
         journal.append(.account(key, before))
         if let name = before?.account.name { accountKeys[name] = nil }
         accounts[key] = entry
         if let name = entry?.account.name { accountKeys[name] = key }
+    }
+
+    /// Adds what has to be stored for what changed since the last call.
+    mutating func flush(into transaction: inout Transaction) {
+        var seen: Set<SessionKey> = []
+        for key in dirty where dirty.count == 1 || seen.insert(key).inserted {
+            guard let entry = roster[key] else { continue }
+            transaction.writes.append(.schedule(ScheduleRow(entry: entry, details: roster.details(key)).durable))
+        }
+        dirty.removeAll(keepingCapacity: dirty.count < 4_096)
+        let settings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
+        if settings != storedSettings {
+            storedSettings = settings
+            transaction.writes.append(.settings(orderRevision: settings.0, sessionLimit: settings.1, rateLimit: settings.2))
+        }
     }
 }

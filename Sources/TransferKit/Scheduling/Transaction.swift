@@ -1,9 +1,12 @@
+import TransferCore
+
 /// What follows from one or more inputs, in the order in which it has to happen: first all writes in one transaction of the store, then the
-/// events, then the actions.
+/// answer and the events, then the actions.
 package struct Transaction: Sendable {
     package var writes: [StoreWrite] = []
     package var events: [QueueEvent.Kind] = []
     package var actions: [Action] = []
+    package var answer = Answer()
 
     package init(writes: [StoreWrite] = [], events: [QueueEvent.Kind] = [], actions: [Action] = []) {
         self.writes = writes
@@ -13,10 +16,19 @@ package struct Transaction: Sendable {
 
     /// Something to do outside the scheduler.
     package enum Action: Sendable, Equatable {
-        case run(SessionKey, SessionID, activation: UInt64, Account)
-        case interrupt(SessionKey, activation: UInt64)
+        /// Begin a run, with a number that no other run of the process has.
+        case run(SessionKey, SessionID, run: UInt64, Account)
+        /// Tell a run to end.
+        case interrupt(SessionKey, run: UInt64)
+        /// What earlier runs remember of a session's failures no longer counts.
+        case forget(SessionKey)
+        /// A session's options changed.
+        case refresh(SessionKey)
+        /// Rate limits of the queue or of accounts changed.
+        case pace
     }
 
+    /// Adds what follows from another input; the answer is left alone.
     package mutating func append(_ other: Transaction) {
         writes += other.writes
         events += other.events

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 1
+    static let version: Int32 = 2
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -15,6 +15,10 @@ enum Migrations {
             try db.execute(sql: schema1)
             try db.execute(sql: "PRAGMA application_id = \(applicationID)")
             try db.execute(sql: "PRAGMA user_version = 1")
+        }
+        migrator.registerMigration("2") { db in
+            try db.execute(sql: sessions2)
+            try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)
     }
@@ -76,5 +80,80 @@ enum Migrations {
             PRIMARY KEY (session, position, endpoint),
             FOREIGN KEY (session, position) REFERENCES file(session, position) ON DELETE CASCADE
         ) STRICT, WITHOUT ROWID;
+        """
+
+    /// What the scheduler needs of each session is in narrow rows of its own, which alone are read at opening.
+    private static let sessions2 = """
+        CREATE TABLE schedule (
+            session INTEGER PRIMARY KEY REFERENCES session(key) ON DELETE CASCADE,
+            id BLOB NOT NULL,                   -- the UUID's 16 bytes
+            rank INTEGER NOT NULL,              -- the order of the queue
+            account INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            lane INTEGER NOT NULL,              -- 0 now, 1 next, 2 let go, 3 interrupted, 4 by rank
+            mark INTEGER NOT NULL,              -- in lanes 0 and 1 the highest goes first
+            keeps_partial INTEGER NOT NULL,
+            displaced_by INTEGER,               -- the session that was run in its place
+            not_before INTEGER,                 -- milliseconds since 1970, as all times
+            after_id BLOB,                      -- the session that it comes after, until that has ended
+            after_any INTEGER,
+            deduplication_key TEXT,
+            completed_at INTEGER
+        ) STRICT;
+        INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, completed_at)
+            SELECT key, id, rank, account, state, CASE WHEN interrupted THEN 3 ELSE 4 END, 0, 0,
+                CASE WHEN state = 'completed' THEN ended_at END FROM session ORDER BY key;
+
+        CREATE TABLE session2 (
+            key INTEGER PRIMARY KEY,
+            account INTEGER NOT NULL REFERENCES account(key),
+            name TEXT NOT NULL,
+            direction TEXT NOT NULL,
+            context BLOB,
+            options TEXT,                       -- SessionOptions as JSON; NULL for the defaults
+            endpoint TEXT,
+            transport TEXT,
+            files INTEGER NOT NULL,
+            files_done INTEGER NOT NULL DEFAULT 0,
+            files_failed INTEGER NOT NULL DEFAULT 0,
+            bytes_total INTEGER NOT NULL,
+            bytes_done INTEGER NOT NULL DEFAULT 0,  -- of completed files
+            attempts INTEGER NOT NULL DEFAULT 0,
+            error TEXT,                         -- TransferError as JSON
+            created_at INTEGER NOT NULL,
+            started_at INTEGER,
+            ended_at INTEGER
+        ) STRICT;
+        INSERT INTO session2 SELECT key, account, name, direction, context, options, endpoint, transport, files, files_done, files_failed,
+            bytes_total, bytes_done, attempts, error, created_at, started_at, ended_at FROM session ORDER BY key;
+        CREATE TABLE session_tag (
+            tag TEXT NOT NULL,
+            session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
+            PRIMARY KEY (tag, session)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX session_tag_session ON session_tag(session);
+        INSERT OR IGNORE INTO session_tag SELECT value, session.key FROM session, json_each(session.tags);
+        DROP TABLE session;
+        ALTER TABLE session2 RENAME TO session;
+
+        CREATE TABLE setting (
+            name TEXT PRIMARY KEY,
+            value INTEGER
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE discard (                  -- what is left at servers and is to be removed there
+            key INTEGER PRIMARY KEY,
+            endpoint TEXT NOT NULL,             -- Endpoint as JSON
+            data BLOB NOT NULL,                 -- the transport's own
+            confirmed INTEGER NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            next_attempt_at INTEGER NOT NULL,
+            give_up_at INTEGER NOT NULL
+        ) STRICT;
+        CREATE TABLE quarantine (               -- what could not be read, as it was
+            key INTEGER PRIMARY KEY,
+            found_at INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            content TEXT NOT NULL               -- the row as JSON, BLOBs in hexadecimal digits
+        ) STRICT;
         """
 }

@@ -11,6 +11,28 @@ extension QueueStore {
         }
     }
 
+    static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
+        let count = try Int.fetchOne(db, sql: "SELECT ifnull(max(position) + 1, 0) FROM file WHERE session = ?", arguments: [key]) ?? 0
+        for (offset, file) in items.enumerated() {
+            try execute(
+                db, "INSERT INTO file(session, position, source, destination, state, size) VALUES (?, ?, ?, ?, ?, ?)",
+                [key, count + offset, file.source, file.destination, ItemState.pending.rawValue, file.size])
+        }
+        try execute(
+            db, "UPDATE session SET files = files + ?, bytes_total = bytes_total + ? WHERE key = ?",
+            [items.count, items.reduce(0) { $0 + $1.size }, key])
+    }
+
+    static func resetFiles(of key: SessionKey, isWhole: Bool, in db: Database) throws {
+        if isWhole {
+            try discardCheckpoints(of: key, in: db)
+            try execute(
+                db, "UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1 WHERE session = ?", [key])
+        } else {
+            try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
+        }
+    }
+
     static func apply(_ report: FileReport, to session: SessionKey, position: Int64, in db: Database) throws {
         switch report {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):

@@ -28,42 +28,11 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    private func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+    func read<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
         do {
             return try await pool.read(body)
         } catch let error as CancellationError {
             throw error
-        } catch {
-            throw Self.storageError(error, folder: folder)
-        }
-    }
-
-    /// All accounts, and what the scheduler needs of all sessions, in order. Whatever ran when the last owner ended is marked as interrupted.
-    package func loadScheduler() async throws -> (
-        accounts: [(key: AccountKey, account: Account, block: AccountBlock?)], sessions: [(SessionKey, Scheduler.Entry)]
-    ) {
-        try await recoverInterrupted()
-        return try await read { db in
-            var accounts: [(key: AccountKey, account: Account, block: AccountBlock?)] = []
-            for row in try Row.fetchAll(db, sql: "SELECT key, definition, block FROM account ORDER BY key") {
-                accounts.append(
-                    (row[0], try StoreCoding.decode(from: row[1] as String), try StoreCoding.decodeIfPresent(from: row[2] as String?)))
-            }
-            var sessions: [(SessionKey, Scheduler.Entry)] = []
-            let rows = try Row.fetchCursor(db, sql: "SELECT key, id, rank, account, state, interrupted FROM session ORDER BY rank, key")
-            while let row = try rows.next() {
-                guard let id = SessionID(data: row[1]), let state = SessionState(rawValue: row[4]) else {
-                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(row[0] as Int64) has no valid ID or state")
-                }
-                sessions.append((row[0], Scheduler.Entry(id: id, rank: row[2], account: row[3], state: state, isInterrupted: row[5])))
-            }
-            return (accounts, sessions)
-        }
-    }
-
-    private func recoverInterrupted() async throws {
-        do {
-            try await pool.write { try $0.execute(sql: "UPDATE session SET state = 'waiting', interrupted = 1 WHERE state = 'running'") }
         } catch {
             throw Self.storageError(error, folder: folder)
         }
@@ -75,13 +44,15 @@ extension QueueStore {
             var records: [SessionRecord] = []
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT session.*, account.name AS account_name,
+                    SELECT session.*, schedule.id, schedule.state, account.name AS account_name,
+                        (SELECT json_group_array(tag) FROM session_tag WHERE session_tag.session = session.key) AS tags,
                         (SELECT sum(most) FROM (SELECT max(confirmed) AS most FROM checkpoint
                             WHERE checkpoint.session = session.key GROUP BY position)) AS bytes_confirmed,
                         CASE WHEN files_failed > 0 THEN
                             (SELECT source FROM file WHERE file.session = session.key AND file.state = 'failed' ORDER BY position LIMIT 1)
                         END AS failed_source
-                    FROM session JOIN account ON account.key = session.account WHERE session.key = ?
+                    FROM session JOIN schedule ON schedule.session = session.key JOIN account ON account.key = session.account
+                    WHERE session.key = ?
                     """)
             for key in keys {
                 if let row = try Row.fetchOne(statement, arguments: [key]) { records.append(try Self.sessionRecord(row)) }
@@ -111,7 +82,7 @@ extension QueueStore {
             failedItem: (row["failed_source"] as Data?).map { FilePath(bytes: $0) },
             createdAt: StoreCoding.date(row["created_at"]), startedAt: (row["started_at"] as Int64?).map(StoreCoding.date),
             endedAt: (row["ended_at"] as Int64?).map(StoreCoding.date))
-        return SessionRecord(key: row["key"], status: status, options: try StoreCoding.decode(from: row["options"] as String))
+        return SessionRecord(key: row["key"], status: status, options: try StoreCoding.decodeIfPresent(from: row["options"] as String?) ?? SessionOptions())
     }
 
     /// Items of a session in order, from a position on.

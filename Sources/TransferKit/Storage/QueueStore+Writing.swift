@@ -31,49 +31,116 @@ extension QueueStore {
             try execute(db, "DELETE FROM account WHERE key = ?", [key])
         case .blockAccount(let key, let block):
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
-        case .insertSession(let key, let rank, let account, let draft, let createdAt):
-            try insert(draft, key: key, rank: rank, account: account, createdAt: createdAt, into: db)
+        case .settings(let orderRevision, let sessionLimit, let rateLimit):
+            let values = [("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", Int64(sessionLimit)), ("rateLimit", rateLimit)]
+            for (name, value) in values {
+                try execute(db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
+            }
+        case .insertSession(let row, let draft, let createdAt):
+            try insert(row, draft, createdAt: createdAt, into: db)
+        case .schedule(let row):
+            try schedule(row, in: db)
+        case .updateSession(let key, let update):
+            try self.update(key, update, in: db)
+        case .addItems(let key, let items):
+            try addItems(items, to: key, in: db)
+        case .resetSession(let key, let isWhole):
+            try reset(key, isWhole: isWhole, in: db)
         case .deleteSession(let key):
+            try discardCheckpoints(of: key, in: db)
             try execute(db, "DELETE FROM session WHERE key = ?", [key])
-        case .setRunning(let key, let date):
+        case .quarantine(let key, let reason):
+            try quarantine(key, reason, in: db)
+        case .beginSession(let key, let date):
             try execute(
-                db,
-                """
-                UPDATE session SET state = ?, interrupted = 0, attempts = attempts + 1, started_at = ifnull(started_at, ?) WHERE key = ?
-                """, [SessionState.running.rawValue, StoreCoding.encode(date), key])
-        case .setWaiting(let key, let isInterrupted):
-            try execute(
-                db, "UPDATE session SET state = ?, interrupted = ? WHERE key = ?", [SessionState.waiting.rawValue, isInterrupted, key])
+                db, "UPDATE session SET attempts = attempts + 1, started_at = ifnull(started_at, ?) WHERE key = ?",
+                [StoreCoding.encode(date), key])
         case .setEndpoint(let key, let address, let transport):
             try execute(db, "UPDATE session SET endpoint = ?, transport = ? WHERE key = ?", [address, transport.rawValue, key])
-        case .attemptFailed(let key, let error):
+        case .attemptFailed(let key, let error, let isRepeated):
             try execute(
-                db, "UPDATE session SET error = ?, attempts = attempts + (state = 'running') WHERE key = ?",
-                [try StoreCoding.encode(error), key])
-        case .endSession(let key, let state, let error, let date):
+                db, "UPDATE session SET error = ?, attempts = attempts + ? WHERE key = ?",
+                [try StoreCoding.encode(error), isRepeated ? 1 : 0, key])
+        case .endSession(let key, let error, let date):
             try execute(
-                db, "UPDATE session SET state = ?, error = ?, ended_at = ? WHERE key = ?",
-                [state.rawValue, try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
+                db, "UPDATE session SET error = ?, ended_at = ? WHERE key = ?",
+                [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, in: db)
+        case .discardPartial(let key):
+            try discardCheckpoints(of: key, in: db)
+        case .discard(let checkpoint, let endpoint):
+            try discard(checkpoint, at: try StoreCoding.encode(endpoint), in: db)
+        case .discarded(let key):
+            try execute(db, "DELETE FROM discard WHERE key = ?", [key])
+        case .discardFailed(let key, let nextAttempt):
+            try execute(
+                db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ? WHERE key = ?", [StoreCoding.encode(nextAttempt), key])
         }
     }
 
-    private static func insert(
-        _ draft: SessionDraft, key: SessionKey, rank: Int64, account: AccountKey, createdAt: Date, into db: Database
-    ) throws {
+    private static func insert(_ row: ScheduleRow, _ draft: SessionDraft, createdAt: Date, into db: Database) throws {
+        let key = row.entry.key
         try execute(
             db,
             """
-            INSERT INTO session(key, id, rank, account, state, name, direction, tags, context, options, files, bytes_total, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO session(key, account, name, direction, context, options, files, bytes_total, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             [
-                key, draft.id.data, rank, account, SessionState.waiting.rawValue, draft.name, draft.direction.rawValue,
-                try StoreCoding.encode(draft.tags), draft.context, try StoreCoding.encode(draft.options), draft.items.count,
+                key, row.entry.account, draft.name, draft.direction.rawValue, draft.context,
+                draft.options == SessionOptions() ? nil : try StoreCoding.encode(draft.options), draft.items.count,
                 draft.items.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
             ])
+        try schedule(row, in: db)
+        try setTags(draft.tags, of: key, in: db)
         try insertItems(draft.items, of: key, in: db)
+    }
+
+    private static func schedule(_ row: ScheduleRow, in db: Database) throws {
+        let (entry, details) = (row.entry, row.details)
+        try execute(
+            db,
+            """
+            INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
+                deduplication_key, completed_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
+                keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
+                after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+            """,
+            [
+                entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
+                entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
+                details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
+                details.completedAt.map(StoreCoding.encode),
+            ])
+    }
+
+    private static func setTags(_ tags: [String], of key: SessionKey, in db: Database) throws {
+        for tag in tags { try execute(db, "INSERT OR IGNORE INTO session_tag(tag, session) VALUES (?, ?)", [tag, key]) }
+    }
+
+    private static func update(_ key: SessionKey, _ update: SessionUpdate, in db: Database) throws {
+        if let tags = update.tags {
+            try execute(db, "DELETE FROM session_tag WHERE session = ?", [key])
+            try setTags(tags, of: key, in: db)
+        }
+        if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context, key]) }
+        guard update.rateLimit != nil || update.retry != nil else { return }
+        let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
+        var options = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
+        if let rateLimit = update.rateLimit { options.rateLimit = rateLimit > 0 ? rateLimit : nil }
+        if let retry = update.retry { options.retry = retry }
+        try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
+    }
+
+    private static func reset(_ key: SessionKey, isWhole: Bool, in db: Database) throws {
+        try resetFiles(of: key, isWhole: isWhole, in: db)
+        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0 WHERE key = ?", [key])
+        if isWhole {
+            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL WHERE key = ?", [key])
+        }
     }
 
     static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {

@@ -1,0 +1,143 @@
+import Foundation
+import Logging
+import TransferCore
+
+/// Removes at servers what cancelled and removed sessions left there: outside the slots, one after the other, over restarts.
+///
+/// Works while the queue is not stopped. What a server will not remove is left to expire there.
+final class DiscardOutbox: Sendable {
+    private struct State: Sendable {
+        var isEnabled = false
+        var isClosed = false
+        /// Whether something may be due.
+        var isDirty = true
+        var worker: Task<Void, Never>?
+        var alarm: Task<Void, Never>?
+        var waiters: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private static let page = 16
+    private static let firstDelay = Duration.seconds(10)
+    private static let longestDelay = Duration.seconds(3_600)
+
+    private let store: QueueStore
+    private let transports: [TransportID: any Transport]
+    private let credentials: any CredentialProvider
+    private let clock: EngineClock
+    private let logger: Logger
+    private let randomFraction: @Sendable () -> Double
+    private let mailbox: Mailbox
+    private let state = Locked(State())
+
+    init(
+        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock, logger: Logger,
+        randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
+    ) {
+        self.store = store
+        self.transports = transports
+        self.credentials = credentials
+        self.clock = clock
+        self.logger = logger
+        self.randomFraction = randomFraction
+        self.mailbox = mailbox
+    }
+
+    func setEnabled(_ isEnabled: Bool) {
+        state.withLock { $0.isEnabled = isEnabled }
+        begin()
+    }
+
+    /// Something may have been put in.
+    func look() {
+        state.withLock { $0.isDirty = true }
+        begin()
+    }
+
+    /// Returns once nothing is due.
+    func waitUntilQuiet() async {
+        await withCheckedContinuation { continuation in
+            let isQuiet = state.withLock { state in
+                if state.worker == nil { return true }
+                state.waiters.append(continuation)
+                return false
+            }
+            if isQuiet { continuation.resume() }
+        }
+    }
+
+    /// Ends what is going on; the rest stays in the store.
+    func shutdown() async {
+        let worker = state.withLock { state in
+            state.isClosed = true
+            state.alarm?.cancel()
+            state.worker?.cancel()
+            return state.worker
+        }
+        await worker?.value
+    }
+
+    private func begin() {
+        state.withLock { state in
+            guard state.isEnabled, state.isDirty, !state.isClosed, state.worker == nil else { return }
+            state.isDirty = false
+            state.worker = Task { await self.work() }
+        }
+    }
+
+    private func work() async {
+        var next: Date?
+        repeat {
+            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page) else { break }
+            next = found.next
+            for item in found.due where !Task.isCancelled { await discard(item) }
+            if found.due.isEmpty { break }
+        } while !Task.isCancelled
+        end(next)
+    }
+
+    private func end(_ next: Date?) {
+        let (waiters, again) = state.withLock { state in
+            state.worker = nil
+            state.alarm?.cancel()
+            if let next, !state.isClosed {
+                let delay = Duration.seconds(max(1, next.timeIntervalSince(clock.date())))
+                state.alarm = Task { [clock, weak self] in
+                    if (try? await clock.sleep(delay)) != nil { self?.look() }
+                }
+            }
+            defer { state.waiters = [] }
+            return (state.waiters, state.isDirty)
+        }
+        for waiter in waiters { waiter.resume() }
+        if again { begin() }
+    }
+
+    private func discard(_ item: PendingDiscard) async {
+        guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
+            // Another process may have the transport; without the capability nobody can do it.
+            return await settle(item, transports[item.endpoint.transport] == nil ? delay(item) : nil)
+        }
+        do {
+            try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
+            await settle(item, nil)
+        } catch let error as TransferError where error.failureClass == .unsupported {
+            await settle(item, nil)
+        } catch is CancellationError {
+        } catch {
+            logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
+            await settle(item, item.giveUpAt <= clock.date() ? nil : delay(item))
+        }
+    }
+
+    private func delay(_ item: PendingDiscard) -> Duration {
+        RetryPolicy(base: Self.firstDelay, maximumDelay: Self.longestDelay)
+            .delay(afterFailures: item.attempts + 1, retryAfter: .seconds(1), fraction: randomFraction())
+    }
+
+    /// - Parameter delay: Until the next attempt; nil if there is nothing more to do.
+    private func settle(_ item: PendingDiscard, _ delay: Duration?) async {
+        let result = DiscardResult(key: item.key, nextAttempt: delay.map { clock.date() + $0 })
+        // A store that refuses it has said so; the server is asked again later, which does no harm.
+        _ = try? await mailbox.send(.discarded(result))
+    }
+}

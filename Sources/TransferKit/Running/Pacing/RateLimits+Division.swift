@@ -1,0 +1,46 @@
+extension RateLimits {
+    /// More rounds than nested limits need in practice; what is left then waits for the next division.
+    private static let rounds = 8
+    private static let negligible = 1e-9
+
+    /// Deals out each bucket's pool to the lanes that draw from it, in equal parts, but to none more than it wants.
+    ///
+    /// A lane gets a byte only where all its buckets have one. Round by round, each bucket offers an equal part of what it has left to each lane
+    /// that still takes, and a lane takes the least that it is offered; a lane drops out once it has enough or one of its buckets is empty.
+    /// What it left goes to the others in the next round (max-min fairness). The result is in the lanes' `given` and the buckets' `pool`.
+    mutating func divide(wants: (SessionLane) -> Double, pools: (RateBucket) -> Double) {
+        for lane in lanes.indices {
+            lanes[lane].want = wants(lanes[lane])
+            lanes[lane].given = 0
+            for bucket in lanes[lane].path { buckets[bucket].pool = pools(buckets[bucket]) }
+        }
+        for _ in 0..<Self.rounds {
+            guard offer() else { return }
+            for lane in lanes.indices where lanes[lane].isTaking {
+                let part = lanes[lane].path.reduce(lanes[lane].want) { min($0, buckets[$1].level) }
+                lanes[lane].want -= part
+                lanes[lane].given += part
+                for bucket in lanes[lane].path { buckets[bucket].pool = max(0, buckets[bucket].pool - part) }
+            }
+        }
+    }
+
+    /// Finds out who takes part in the next round and what each bucket offers; false if nobody does.
+    private mutating func offer() -> Bool {
+        var isAnyTaking = false
+        for lane in lanes.indices {
+            for bucket in lanes[lane].path { buckets[bucket].takers = 0 }
+        }
+        for lane in lanes.indices {
+            lanes[lane].isTaking =
+                lanes[lane].want > Self.negligible && lanes[lane].path.allSatisfy { buckets[$0].pool > Self.negligible }
+            guard lanes[lane].isTaking else { continue }
+            isAnyTaking = true
+            for bucket in lanes[lane].path { buckets[bucket].takers += 1 }
+        }
+        for lane in lanes.indices where lanes[lane].isTaking {
+            for bucket in lanes[lane].path { buckets[bucket].level = buckets[bucket].pool / Double(buckets[bucket].takers) }
+        }
+        return isAnyTaking
+    }
+}

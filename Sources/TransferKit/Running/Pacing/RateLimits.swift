@@ -1,0 +1,156 @@
+import TransferCore
+
+/// The limits in force and the sessions that compete for them; the value behind the lock of ``Pacer``.
+///
+/// Each limit is a token bucket. Each session that asked lately has a lane with a small reserve of its own, and whatever flows into the buckets
+/// is dealt out to the lanes in equal parts, until their reserves are full. A file takes from its session's reserve, and beyond it what is
+/// left to nobody. So a session that asks often can't take what another, that sleeps until it may ask again, is waiting for.
+struct RateLimits: Sendable {
+    enum Scope {
+        case queue
+        case account(AccountKey)
+        case session(SessionKey)
+    }
+
+    /// How long an answer may be given from a reserve without looking at the buckets.
+    private static let freshness = 0.005
+    /// A byte that is missing less than this is there; sums of fractions are not exact.
+    private static let tolerance = 1e-6
+
+    var buckets: [RateBucket] = []
+    var lanes: [SessionLane] = []
+    private var scopes: [Scope] = []
+    private var queue: Int?
+    private var accounts: [AccountKey: Int] = [:]
+    private var sessions: [SessionKey: Int] = [:]
+    private var dealtAt = 0.0
+    private var areSharesKnown = false
+
+    func apply(to session: SessionKey, of account: AccountKey) -> Bool {
+        !scopes.isEmpty && (queue != nil || accounts[account] != nil || sessions[session] != nil)
+    }
+
+    mutating func set(_ rate: Double?, for scope: Scope, at now: Double) {
+        let known = self[scope]
+        guard rate != known.map({ buckets[$0].rate }) else { return }
+        // Lanes are short-lived: they form anew, with other paths and shares, as files ask.
+        while !lanes.isEmpty { removeLane(at: lanes.count - 1) }
+        if let known, let rate {
+            buckets[known].change(to: rate, at: max(now, dealtAt))
+        } else if let known {
+            // The last one moves into the gap.
+            self[scopes[scopes.count - 1]] = known
+            self[scope] = nil
+            buckets.swapAt(known, buckets.count - 1)
+            buckets.removeLast()
+            scopes.swapAt(known, scopes.count - 1)
+            scopes.removeLast()
+        } else if let rate {
+            self[scope] = buckets.count
+            buckets.append(RateBucket(rate: rate, at: max(now, dealtAt)))
+            scopes.append(scope)
+        }
+    }
+
+    mutating func dismiss(_ session: SessionKey) {
+        for index in lanes.indices.reversed() where lanes[index].session == session { removeLane(at: index) }
+    }
+
+    mutating func allowance(upTo limit: Int, session: SessionKey, account: AccountKey, at time: Double) -> Allowance {
+        // The time was read before the lock was taken, so another thread may have been later and faster.
+        let now = max(time, dealtAt)
+        if now < dealtAt + Self.freshness, let index = lane(of: session, account), lanes[index].promised >= Double(limit) {
+            lanes[index].arrive(at: now)
+            lanes[index].promised -= Double(limit)
+            return Allowance(bytes: limit)
+        }
+        removeLanes(expiredAt: now)
+        guard let index = lane(of: session, account) ?? addLane(of: session, account) else { return Allowance(bytes: limit) }
+        lanes[index].arrive(at: now)
+        deal(at: now)
+        let free = lanes[index].path.reduce(Double.infinity) { min($0, buckets[$1].free) }
+        let available = lanes[index].promised + free + Self.tolerance
+        guard available >= lanes[index].minimum(of: limit) else {
+            return Allowance(bytes: 0, retryAfter: .seconds(lanes[index].wait(for: limit, having: available, at: now)))
+        }
+        let bytes = min(Double(limit), available.rounded(.down))
+        let ofFree = max(0, bytes - lanes[index].promised)
+        for bucket in lanes[index].path { buckets[bucket].free = max(0, buckets[bucket].free - ofFree) }
+        lanes[index].promised = max(0, lanes[index].promised - bytes)
+        return Allowance(bytes: Int(bytes))
+    }
+
+    private mutating func deal(at now: Double) {
+        if !areSharesKnown {
+            areSharesKnown = true
+            divide(wants: { _ in .infinity }, pools: { $0.rate })
+            for lane in lanes.indices { lanes[lane].share = lanes[lane].given }
+        }
+        countPromises()
+        for lane in lanes.indices {
+            for bucket in lanes[lane].path { buckets[bucket].refill(at: now) }
+        }
+        dealtAt = now
+        divide(wants: { max(0, $0.target - $0.promised) }, pools: { $0.free })
+        for lane in lanes.indices {
+            lanes[lane].promised += lanes[lane].given
+            for bucket in lanes[lane].path { buckets[bucket].free = buckets[bucket].pool }
+        }
+    }
+
+    private mutating func countPromises() {
+        for lane in lanes.indices {
+            for bucket in lanes[lane].path {
+                buckets[bucket].promised = 0
+                buckets[bucket].lanes = 0
+            }
+        }
+        for lane in lanes.indices {
+            for bucket in lanes[lane].path {
+                buckets[bucket].promised += lanes[lane].promised
+                buckets[bucket].lanes += 1
+            }
+        }
+    }
+
+    private func lane(of session: SessionKey, _ account: AccountKey) -> Int? {
+        lanes.firstIndex { $0.session == session && $0.account == account }
+    }
+
+    private mutating func addLane(of session: SessionKey, _ account: AccountKey) -> Int? {
+        let path = [queue, accounts[account], sessions[session]].compactMap(\.self)
+        // The last limit was lifted a moment ago.
+        guard !path.isEmpty else { return nil }
+        lanes.append(SessionLane(session: session, account: account, path: path))
+        areSharesKnown = false
+        return lanes.count - 1
+    }
+
+    private mutating func removeLanes(expiredAt now: Double) {
+        for index in lanes.indices.reversed() where lanes[index].expiry < now { removeLane(at: index) }
+    }
+
+    /// Removes a lane; what it was promised is free again.
+    private mutating func removeLane(at index: Int) {
+        let lane = lanes.remove(at: index)
+        for bucket in lane.path { buckets[bucket].free += lane.promised }
+        areSharesKnown = false
+    }
+
+    private subscript(scope: Scope) -> Int? {
+        get {
+            switch scope {
+            case .queue: queue
+            case .account(let key): accounts[key]
+            case .session(let key): sessions[key]
+            }
+        }
+        set {
+            switch scope {
+            case .queue: queue = newValue
+            case .account(let key): accounts[key] = newValue
+            case .session(let key): sessions[key] = newValue
+            }
+        }
+    }
+}

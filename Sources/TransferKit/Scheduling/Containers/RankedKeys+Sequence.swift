@@ -1,0 +1,45 @@
+extension RankedKeys: Sequence {
+    /// Some neighbours in order; found in logarithmic time, each next one in constant time.
+    package struct Keys: Sequence, IteratorProtocol, Sendable {
+        private let chunks: ContiguousArray<Chunk>
+        private var chunk: Int
+        private var offset: Int
+
+        /// How many are left.
+        package private(set) var underestimatedCount: Int
+
+        fileprivate init(_ keys: RankedKeys, _ range: Range<Int>) {
+            precondition(range.lowerBound >= 0 && range.upperBound <= keys.count, "The range is out of bounds.")
+            chunks = keys.chunks
+            (chunk, offset) = range.isEmpty ? (0, 0) : keys.counts.part(holding: range.lowerBound)
+            underestimatedCount = range.count
+        }
+
+        package mutating func next() -> SessionKey? {
+            guard underestimatedCount > 0 else { return nil }
+            underestimatedCount -= 1
+            if offset == chunks[chunk].count { (chunk, offset) = (chunk + 1, 0) }
+            defer { offset += 1 }
+            return chunks[chunk][offset]
+        }
+    }
+
+    /// All sessions in order.
+    package func makeIterator() -> Keys {
+        keys(in: 0..<count)
+    }
+
+    package var underestimatedCount: Int { count }
+
+    /// The sessions at these indices, which must be in range, in order.
+    package func keys(in range: Range<Int>) -> Keys {
+        Keys(self, range)
+    }
+}
+
+extension RankedKeys: Equatable {
+    /// Whether both have the same sessions in the same order, however they came to.
+    package static func == (left: Self, right: Self) -> Bool {
+        left.count == right.count && left.elementsEqual(right)
+    }
+}

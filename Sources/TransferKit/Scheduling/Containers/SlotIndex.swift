@@ -1,0 +1,125 @@
+/// Finds elements of an array by something that identifies them, for 5⅓ to 8 bytes an element.
+///
+/// Open addressing with linear probing: a place holds the number of a slot in the array, not the identity itself, so every call is handed the
+/// array and says how to get at an element's identity. Removal shifts what follows back instead of leaving a tombstone, so that any number
+/// of removals leaves searches as short as they were. The hash is the standard library's, keyed anew in each process: whoever
+/// chooses identities can't choose collisions.
+package struct SlotIndex<Element, Identity: Hashable>: Sendable {
+    private static var vacant: UInt32 { .max }
+
+    /// Each holds a slot in the bits of the mask, and in those above it bits of the hash: most elements that are not the wanted one are told
+    /// apart without a look at them, which would be a cache miss each.
+    private var places: ContiguousArray<UInt32> = []
+    private var slotMask: UInt32 = 0
+
+    package init() {}
+
+    /// The slot of an element; nil if there is none of that identity.
+    package func slot(of wanted: Identity, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> Int? {
+        guard !places.isEmpty else { return nil }
+        return search(for: wanted, hash(of: wanted), in: elements, by: identity).slot
+    }
+
+    /// Makes room for that many elements.
+    package mutating func reserveCapacity(_ count: Int, for elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
+        guard !hasRoom(for: count) else { return }
+        // Two thirds full, so that the first few elements beyond those that were announced don't make it grow again.
+        rebuild(places: count + count / 2 + 1, elements, by: identity)
+    }
+
+    /// Takes in the array's last element, whose identity must be new.
+    package mutating func insertLast(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
+        let slot = elements.count - 1
+        if !hasRoom(for: elements.count) {
+            rebuild(places: max(8, places.count + places.count / 2), elements.dropLast(), by: identity)
+        }
+        let inserted = identity(elements[slot])
+        let hash = hash(of: inserted)
+        let found = search(for: inserted, hash, in: elements, by: identity)
+        precondition(found.slot == nil, "The identity is taken.")
+        places[found.place] = entry(slot, hash)
+    }
+
+    /// Forgets a slot, whose element must still be in the array.
+    package mutating func remove(slot: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
+        var gap = place(of: slot, hash(of: identity(elements[slot])))
+        var place = following(gap)
+        while places[place] != Self.vacant {
+            let home = home(hash(of: identity(elements[Int(places[place] & slotMask)])))
+            // Whatever a search would reach through the gap goes into it.
+            if distance(from: home, to: place) >= distance(from: gap, to: place) {
+                places[gap] = places[place]
+                gap = place
+            }
+            place = following(place)
+        }
+        places[gap] = Self.vacant
+    }
+
+    /// Lets an element, still at its former slot in the array, be found at another slot.
+    package mutating func move(slot: Int, to other: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
+        let hash = hash(of: identity(elements[slot]))
+        places[place(of: slot, hash)] = entry(other, hash)
+    }
+
+    private func hasRoom(for count: Int) -> Bool { 4 * count <= 3 * places.count }
+
+    private mutating func rebuild(places count: Int, _ elements: some Sequence<Element>, by identity: (Element) -> Identity) {
+        precondition(count <= Int(UInt32.max / 2), "There are too many elements for slot numbers of 32 bits.")
+        places = []  // Before the new ones are allocated: they need not both fit.
+        places = ContiguousArray(repeating: Self.vacant, count: count)
+        slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
+        for (slot, element) in elements.enumerated() {
+            let hash = hash(of: identity(element))
+            var place = home(hash)
+            while places[place] != Self.vacant { place = following(place) }
+            places[place] = entry(slot, hash)
+        }
+    }
+
+    /// Where an identity is, or the vacant place that it would get.
+    private func search(
+        for wanted: Identity, _ hash: UInt64, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
+    ) -> (place: Int, slot: Int?) {
+        let tag = entry(0, hash)
+        var place = home(hash)
+        while places[place] != Self.vacant {
+            let slot = Int(places[place] & slotMask)
+            if places[place] & ~slotMask == tag, identity(elements[slot]) == wanted { return (place, slot) }
+            place = following(place)
+        }
+        return (place, nil)
+    }
+
+    private func place(of slot: Int, _ hash: UInt64) -> Int {
+        let wanted = entry(slot, hash)
+        var place = home(hash)
+        while places[place] != wanted {
+            precondition(places[place] != Self.vacant, "The element is not in the index.")
+            place = following(place)
+        }
+        return place
+    }
+
+    /// What a place holds; never that of a vacant one, because there are more places than slots.
+    private func entry(_ slot: Int, _ hash: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: hash) & ~slotMask | UInt32(slot)
+    }
+
+    private func hash(of identity: Identity) -> UInt64 {
+        UInt64(bitPattern: Int64(identity.hashValue))
+    }
+
+    /// Where a search begins. A multiplication brings the hash into range (Lemire, 2019), so the number of places need not be a power of two.
+    private func home(_ hash: UInt64) -> Int {
+        Int(UInt64(places.count).multipliedFullWidth(by: hash).high)
+    }
+
+    private func following(_ place: Int) -> Int {
+        place + 1 == places.count ? 0 : place + 1
+    }
+
+    private func distance(from start: Int, to end: Int) -> Int {
+        end >= start ? end - start : end - start + places.count
+    }
+}

@@ -1,0 +1,106 @@
+import Foundation
+import TransferCore
+
+/// Which endpoints may be asked at present: a circuit breaker for each, and the hosts that asked to be left alone. Belongs to the process.
+package struct EndpointHealth: Sendable, Equatable {
+    /// Failures in a row after which an endpoint is left alone.
+    static let failureLimit = 5
+    static let firstPause = Duration.seconds(30)
+    static let longestPause = Duration.seconds(600)
+
+    /// One address of one transport.
+    struct Key: Hashable, Sendable {
+        let transport: TransportID
+        let address: String
+
+        init(_ endpoint: Endpoint) {
+            transport = endpoint.transport
+            address = endpoint.address
+        }
+    }
+
+    struct Breaker: Sendable, Equatable {
+        var failures = 0
+        /// Nil while it is closed.
+        var openUntil: Duration?
+        var pause = EndpointHealth.firstPause
+        /// The run that tries whether the endpoint works again.
+        var probe: UInt64?
+    }
+
+    /// Whether an endpoint may be asked.
+    enum Availability: Equatable {
+        case available
+        /// Nil if it depends on the probe of another run.
+        case unavailable(until: Duration?)
+    }
+
+    private var breakers: [Key: Breaker] = [:]
+    private var busyHosts: [String: Duration] = [:]
+
+    /// An attempt failed before any byte moved.
+    ///
+    /// - Returns: Until when the endpoint is left alone because of it; nil if it is not.
+    @discardableResult
+    mutating func failed(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Duration? {
+        var breaker = breakers[Key(endpoint)] ?? Breaker()
+        if let openUntil = breaker.openUntil {
+            // A run that began before the endpoint was given up says nothing new.
+            guard openUntil <= uptime else { return nil }
+            breaker.pause = min(breaker.pause * 2, Self.longestPause)
+        } else {
+            breaker.failures += 1
+            guard breaker.failures >= Self.failureLimit else {
+                breakers[Key(endpoint)] = breaker
+                return nil
+            }
+        }
+        let until = uptime + breaker.pause
+        breaker.openUntil = until
+        breaker.probe = nil
+        breakers[Key(endpoint)] = breaker
+        return until
+    }
+
+    /// An attempt moved bytes.
+    mutating func works(_ endpoint: Endpoint) {
+        breakers[Key(endpoint)] = nil
+    }
+
+    /// The server wants its host to be left alone.
+    mutating func busy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
+        guard let host = Self.host(endpoint) else { return }
+        let until = uptime + min(duration, RetryPolicy.longestRetryAfter)
+        busyHosts = busyHosts.filter { $0.value > uptime }
+        busyHosts[host] = max(busyHosts[host] ?? .zero, until)
+    }
+
+    /// A run begins that may ask this endpoint; if it was given up, this run tries whether it works again.
+    mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
+        guard let openUntil = breakers[Key(endpoint)]?.openUntil, openUntil <= uptime else { return }
+        breakers[Key(endpoint)]?.probe = run
+    }
+
+    /// A run is over.
+    mutating func end(run: UInt64) {
+        for (key, breaker) in breakers where breaker.probe == run { breakers[key]?.probe = nil }
+    }
+
+    /// - Parameter run: The run that asks; nil for one that is yet to begin.
+    func availability(of endpoint: Endpoint, run: UInt64?, at uptime: Duration) -> Availability {
+        var until: Duration?
+        if !busyHosts.isEmpty, let host = Self.host(endpoint), let busy = busyHosts[host], busy > uptime { until = busy }
+        if let breaker = breakers[Key(endpoint)], let openUntil = breaker.openUntil {
+            if openUntil > uptime {
+                until = max(until ?? .zero, openUntil)
+            } else if let probe = breaker.probe, probe != run, until == nil {
+                return .unavailable(until: nil)
+            }
+        }
+        return until.map { .unavailable(until: $0) } ?? .available
+    }
+
+    private static func host(_ endpoint: Endpoint) -> String? {
+        URLComponents(string: endpoint.address)?.host
+    }
+}

@@ -1,0 +1,287 @@
+import Foundation
+
+/// All sessions, in order, with everything that follows from them and is asked for often. Every change keeps all of it right at once.
+package struct Roster: Sendable {
+    /// How many slots are in use.
+    package struct Slots: Sendable, Equatable {
+        package var total = 0
+        /// Those that are free once a run has let go.
+        var freed = 0
+        /// Those that paused sessions keep.
+        var paused = 0
+
+        fileprivate mutating func add(_ entry: Entry, _ sign: Int) {
+            guard entry.holdsSlot else { return }
+            total += sign
+            if entry.freesSlot { freed += sign }
+            if entry.state == .paused, !entry.conditions.contains(.ending) { paused += sign }
+        }
+    }
+
+    /// The sessions of an account that wait for nothing of their own.
+    package struct Line: Sendable, Equatable {
+        /// Those that go before the order of the queue, in the order in which they go.
+        var marked: [SessionKey] = []
+        var inOrder = RankedKeys()
+
+        var isEmpty: Bool { marked.isEmpty && inOrder.isEmpty }
+        var first: SessionKey? { marked.first ?? inOrder.first }
+    }
+
+    /// Whatever decides who of several goes first.
+    struct Standing: Comparable {
+        var lane: Entry.Lane
+        var mark: Int64
+        var rank: Int64
+
+        static func < (left: Standing, right: Standing) -> Bool {
+            if left.lane != right.lane { return left.lane < right.lane }
+            if left.lane <= .next, left.mark != right.mark { return left.mark > right.mark }
+            return left.rank < right.rank
+        }
+    }
+
+    private let isStrict: Bool
+    private let keepsEnds: Bool
+    private var table = SessionTable<Entry>()
+    private var detailed: [SessionKey: EntryDetails] = [:]
+    package private(set) var order = RankedKeys()
+    package private(set) var lines: [AccountKey: Line] = [:]
+    package private(set) var slots = Slots()
+    private(set) var accountSlots: [AccountKey: Slots] = [:]
+    private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
+    private(set) var timedOfAccount: [AccountKey: Int] = [:]
+    private(set) var counts: [SessionState: Int] = [:]
+    /// Sessions with a run that has not let go.
+    package private(set) var live: Set<SessionKey> = []
+    private(set) var paused: Set<SessionKey> = []
+    private(set) var claimants: Set<SessionKey> = []
+    private(set) var interrupted: Set<SessionKey> = []
+    private(set) var stopped: Set<SessionKey> = []
+    private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
+    private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
+    private(set) var deduplicated: [String: SessionKey] = [:]
+    /// In a strict queue: all that are neither completed, failed nor cancelled.
+    private(set) var unfinished = RankedKeys()
+    /// In nanoseconds of uptime.
+    var due = DueTimes()
+    /// In milliseconds since 1970.
+    var dueDates = DueTimes()
+    /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
+    var ends = DueTimes()
+    private var loaded: [(rank: Int64, key: SessionKey)] = []
+
+    init(isStrict: Bool, keepsEnds: Bool) {
+        self.isStrict = isStrict
+        self.keepsEnds = keepsEnds
+    }
+
+    package var count: Int { order.count }
+
+    package subscript(key: SessionKey) -> Entry? { table[key] }
+
+    package func details(_ key: SessionKey) -> EntryDetails { detailed[key] ?? .none }
+
+    package func key(of id: SessionID) -> SessionKey? { table.key(of: id) }
+
+    package func index(of key: SessionKey) -> Int? {
+        guard table[key] != nil else { return nil }
+        return order.index(of: key, rank: ranks())
+    }
+
+    func standing(_ entry: Entry) -> Standing {
+        Standing(lane: entry.lane, mark: details(entry.key).mark, rank: entry.rank)
+    }
+
+    /// Ranks by key, as the ordered containers want to know them. Holds on to the table: must be gone before the next change.
+    private func ranks() -> (SessionKey) -> Int64 {
+        { [table] in table[$0]?.rank ?? 0 }
+    }
+
+    // MARK: Changes
+
+    mutating func insert(_ entry: Entry, _ details: EntryDetails) {
+        table.insert(entry)
+        if details != .none { detailed[entry.key] = details }
+        putInOrder(entry.key)
+        admit(entry, details)
+    }
+
+    mutating func remove(_ key: SessionKey) {
+        guard let entry = table[key] else { return }
+        withdraw(entry, details(key))
+        takeOutOfOrder(key)
+        detailed[key] = nil
+        table.remove(key)
+    }
+
+    mutating func change(_ entry: Entry, _ details: EntryDetails) {
+        let key = entry.key
+        guard let before = table[key] else { return }
+        withdraw(before, self.details(key))
+        let isMoved = before.rank != entry.rank
+        if isMoved { takeOutOfOrder(key) }
+        table.update(entry)
+        detailed[key] = details == .none ? nil : details
+        if isMoved { putInOrder(key) }
+        admit(entry, details)
+    }
+
+    /// Gives a session another rank, between the same neighbours.
+    mutating func renumber(_ key: SessionKey, _ rank: Int64) {
+        guard var entry = table[key] else { return }
+        entry.rank = rank
+        table.update(entry)
+    }
+
+    private mutating func putInOrder(_ key: SessionKey) {
+        let ranks = ranks()
+        order.insert(key, rank: ranks)
+    }
+
+    private mutating func takeOutOfOrder(_ key: SessionKey) {
+        let ranks = ranks()
+        _ = order.remove(key, rank: ranks)
+    }
+
+    // MARK: What follows
+
+    private mutating func admit(_ entry: Entry, _ details: EntryDetails) {
+        count(entry, details, 1)
+        let key = entry.key
+        if details.run != 0 { live.insert(key) }
+        if entry.state == .paused { paused.insert(key) }
+        if entry.isClaimant { claimants.insert(key) }
+        if entry.state == .waiting, entry.lane == .interrupted { interrupted.insert(key) }
+        if entry.conditions.contains(.stopped) { stopped.insert(key) }
+        if let owner = details.displacedBy { owners[owner, default: []].insert(key) }
+        if let dependency = details.dependency { dependents[dependency.session, default: []].insert(key) }
+        if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
+        if let retryAt = details.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
+        if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
+        if let stoppedUntil = details.stoppedUntil { due.insert(due: stoppedUntil.nanoseconds, key: key) }
+        if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
+        if keepsEnds, let completedAt = details.completedAt { ends.insert(due: completedAt.milliseconds, key: key) }
+        if isStrict, !entry.state.isEnded {
+            let ranks = ranks()
+            unfinished.insert(key, rank: ranks)
+        }
+        if entry.isEligible { enter(entry) }
+    }
+
+    private mutating func withdraw(_ entry: Entry, _ details: EntryDetails) {
+        count(entry, details, -1)
+        let key = entry.key
+        if details.run != 0 { live.remove(key) }
+        if entry.state == .paused { paused.remove(key) }
+        if entry.isClaimant { claimants.remove(key) }
+        if entry.state == .waiting, entry.lane == .interrupted { interrupted.remove(key) }
+        if entry.conditions.contains(.stopped) { stopped.remove(key) }
+        if let owner = details.displacedBy {
+            owners[owner]?.remove(key)
+            if owners[owner]?.isEmpty == true { owners[owner] = nil }
+        }
+        if let dependency = details.dependency {
+            dependents[dependency.session]?.remove(key)
+            if dependents[dependency.session]?.isEmpty == true { dependents[dependency.session] = nil }
+        }
+        if let word = details.deduplicationKey, entry.state != .completed, deduplicated[word] == key { deduplicated[word] = nil }
+        if isStrict, !entry.state.isEnded {
+            let ranks = ranks()
+            _ = unfinished.remove(key, rank: ranks)
+        }
+        if entry.isEligible { leave(entry) }
+    }
+
+    private mutating func count(_ entry: Entry, _ details: EntryDetails, _ sign: Int) {
+        slots.add(entry, sign)
+        if entry.holdsSlot { accountSlots[entry.account, default: Slots()].add(entry, sign) }
+        sessionsOfAccount[entry.account, default: 0] += sign
+        counts[entry.shownState, default: 0] += sign
+        if entry.isTimed { timedOfAccount[entry.account, default: 0] += sign }
+    }
+
+    private mutating func enter(_ entry: Entry) {
+        guard entry.lane != .none else {
+            let ranks = ranks()
+            lines[entry.account, default: Line()].inOrder.insert(entry.key, rank: ranks)
+            return
+        }
+        let standing = standing(entry)
+        let marked = lines[entry.account]?.marked ?? []
+        var (low, high) = (0, marked.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if let other = table[marked[middle]], self.standing(other) < standing { low = middle + 1 } else { high = middle }
+        }
+        lines[entry.account, default: Line()].marked.insert(entry.key, at: low)
+    }
+
+    private mutating func leave(_ entry: Entry) {
+        if entry.lane != .none {
+            lines[entry.account]?.marked.removeAll { $0 == entry.key }
+        } else {
+            let ranks = ranks()
+            _ = lines[entry.account]?.inOrder.remove(entry.key, rank: ranks)
+        }
+        if lines[entry.account]?.isEmpty == true { lines[entry.account] = nil }
+    }
+
+    // MARK: Loading
+
+    mutating func reserveCapacity(_ count: Int) {
+        table.reserveCapacity(count)
+        loaded.reserveCapacity(count)
+    }
+
+    mutating func load(_ entry: Entry, _ details: EntryDetails) {
+        table.insert(entry)
+        if details != .none { detailed[entry.key] = details }
+        loaded.append((entry.rank, entry.key))
+    }
+
+    /// Puts all that was loaded in order. Returns the sessions whose rank was another's already, and had to change.
+    mutating func finishLoading() -> [SessionKey] {
+        var renumbered: [SessionKey] = []
+        let rows = loaded
+        loaded = []
+        let isSorted = zip(rows, rows.dropFirst()).allSatisfy { $0.0 < $0.1 }
+        var last = Int64.min
+        for (rank, key) in isSorted ? rows : rows.sorted(by: { $0.0 < $1.0 }) {
+            guard var entry = table[key] else { continue }
+            if rank <= last {
+                entry.rank = last + 1
+                table.update(entry)
+                renumbered.append(key)
+            }
+            last = entry.rank
+            order.append(key)
+            if entry.isEligible, entry.lane == .none, !isStrict {
+                // As `admit`, for what nearly all sessions are, and without searching for the end.
+                count(entry, .none, 1)
+                lines[entry.account, default: Line()].inOrder.append(key)
+                if let word = detailed[key]?.deduplicationKey { deduplicated[word] = key }
+            } else {
+                admit(entry, self.details(key))
+            }
+        }
+        return renumbered
+    }
+}
+
+extension Duration {
+    /// Whole nanoseconds.
+    var nanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+    }
+
+    init(nanoseconds: Int64) {
+        self = .nanoseconds(nanoseconds)
+    }
+}
+
+extension Date {
+    /// Milliseconds since 1970, as the store keeps times.
+    var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
+}

@@ -1,0 +1,64 @@
+import Foundation
+package import TransferCore
+
+/// Which of an account's endpoints a run may use at present.
+package struct EndpointAvailability: Sendable, Equatable {
+    /// The account as it is now.
+    package var account: Account
+    /// Of its endpoints, those that this process has a transport for, in order of preference.
+    package var registered: [Endpoint]
+    /// Of these, those that may be asked now.
+    package var available: [Endpoint]
+}
+
+extension Scheduler {
+    /// Whether sessions of an account can start, slots aside.
+    enum Ability: Equatable {
+        case able(Endpoint)
+        case blocked(TransferError)
+        case transportMissing(TransportID)
+        /// Nil if it depends on the probe of another run.
+        case unavailable(until: Duration?)
+
+        var isAble: Bool {
+            if case .able = self { true } else { false }
+        }
+    }
+
+    func ability(of key: AccountKey, at now: Moment) -> Ability {
+        guard let account = accounts[key] else { return .unavailable(until: nil) }
+        if let block = account.block { return .blocked(block.error) }
+        var first: TransportID?
+        var until: Duration?
+        var isRegistered = false
+        for endpoint in account.account.endpoints {
+            first = first ?? endpoint.transport
+            guard settings.transports.contains(endpoint.transport) else { continue }
+            isRegistered = true
+            switch flags.health.availability(of: endpoint, run: nil, at: now.uptime) {
+            case .available: return .able(endpoint)
+            case .unavailable(let time): until = [until, time].compactMap { $0 }.min()
+            }
+        }
+        if !isRegistered, let first { return .transportMissing(first) }
+        return .unavailable(until: until)
+    }
+
+    /// What a run may use now; nil once its session is gone.
+    package func endpoints(for key: SessionKey, run: UInt64, at now: Moment) -> EndpointAvailability? {
+        guard let entry = roster[key], let account = accounts[entry.account]?.account else { return nil }
+        let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
+        return EndpointAvailability(
+            account: account, registered: registered,
+            available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available })
+    }
+
+    func slotsInUse(of account: AccountKey) -> Int {
+        (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
+    }
+
+    /// Whether another session of the account may use a slot of it.
+    func hasSlot(_ account: AccountKey) -> Bool {
+        accounts[account]?.account.sessionLimit.map { slotsInUse(of: account) < $0 } ?? true
+    }
+}

@@ -1,0 +1,100 @@
+import TransferCore
+
+extension Scheduler {
+    mutating func enqueue(
+        _ drafts: [SessionDraft], at index: Int?, isHeld: Bool, _ now: Moment, _ transaction: inout Transaction
+    ) throws(QueueError) {
+        let index = index ?? roster.count
+        guard (0...roster.count).contains(index) else {
+            throw QueueError(
+                .indexOutOfRange, "There is no index \(index) to put a session at; the queue has \(roster.count) of them.")
+        }
+        let added = try withoutDuplicates(drafts, &transaction)
+        guard !added.isEmpty else { return }
+        let ranks = makeRoom(for: added.count, at: index)
+        let firstKey = flags.nextSession
+        mutateFlags {
+            $0.nextSession += SessionKey(added.count)
+            $0.isIdleAnnounced = false
+        }
+        changeOrder(&transaction, .added(added.map(\.id), index: index))
+        for (offset, draft) in added.enumerated() {
+            let key = firstKey + SessionKey(offset)
+            var entry = Entry(
+                id: draft.id, key: key, rank: ranks[offset], account: try accountKey(draft.account), state: isHeld ? .held : .waiting)
+            var details = EntryDetails()
+            details.deduplicationKey = draft.deduplicationKey
+            if let notBefore = draft.notBefore, notBefore > now.date {
+                details.notBefore = notBefore
+                entry.conditions.insert(.early)
+            }
+            insert(entry, details)
+            transaction.writes.append(
+                .insertSession(ScheduleRow(entry: entry, details: details).durable, draft, createdAt: now.date))
+        }
+        for draft in added {
+            guard let dependency = draft.dependency, let key = roster.key(of: draft.id) else { continue }
+            try depend(key, on: dependency)
+        }
+        if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0]) }
+    }
+
+    /// Answers drafts whose deduplication key is that of a session which is not completed with that session.
+    private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
+        var added: [SessionDraft] = []
+        var words: [String: SessionID] = [:]
+        var ids: Set<SessionID> = []
+        for draft in drafts {
+            _ = try accountKey(draft.account)
+            if let word = draft.deduplicationKey {
+                if let id = words[word] ?? roster.deduplicated[word].flatMap({ roster[$0]?.id }) {
+                    transaction.answer.sessions.append(id)
+                    continue
+                }
+                words[word] = draft.id
+            }
+            guard roster.key(of: draft.id) == nil, ids.insert(draft.id).inserted else {
+                throw QueueError(.invalidRequest, "There is a session \(draft.id) already.")
+            }
+            added.append(draft)
+            transaction.answer.sessions.append(draft.id)
+        }
+        return added
+    }
+
+    private mutating func depend(_ key: SessionKey, on dependency: SessionDependency) throws(QueueError) {
+        guard let other = roster.key(of: dependency.session), let target = roster[other], let entry = roster[key] else {
+            throw QueueError(.noSuchSession, "There is no session \(dependency.session) to come after.")
+        }
+        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) { return }
+        if settings.ordering == .strict, target.rank > entry.rank {
+            throw QueueError(
+                .impossibleOrder,
+                "In a strict queue a session can't come after one behind it: \(entry.id) after \(dependency.session).")
+        }
+        var next: SessionKey? = other
+        while let current = next {
+            guard current != key else {
+                throw QueueError(.impossibleOrder, "Sessions would wait for each other: \(entry.id) and \(dependency.session).")
+            }
+            next = roster.details(current).dependency.flatMap { roster.key(of: $0.session) }
+        }
+        mutate(key) { entry, details in
+            details.dependency = dependency
+            entry.conditions.insert(.dependent)
+        }
+    }
+
+    mutating func add(_ items: [ItemDraft], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
+        let key = try resolve(reference)
+        guard let entry = roster[key] else { return }
+        guard !entry.state.isEnded else { throw invalidTransition(entry, "addItems") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items are given to add to the session \(entry.id).") }
+        mutate(key) { entry, details in
+            if details.run != 0 { entry.conditions.insert(.hasNewItems) }
+        }
+        transaction.writes.append(.addItems(key, items))
+        transaction.events.append(.updated(entry.id))
+        transaction.answer.sessions = [entry.id]
+    }
+}

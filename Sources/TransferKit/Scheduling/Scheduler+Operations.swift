@@ -1,0 +1,253 @@
+import TransferCore
+
+extension Scheduler {
+    mutating func perform(
+        _ operation: Operation, on target: SessionTarget, at now: Moment, _ transaction: inout Transaction
+    ) throws(QueueError) {
+        let keys: [SessionKey]
+        let isGroup: Bool
+        switch target {
+        case .one(let reference): (keys, isGroup) = ([try resolve(reference)], false)
+        case .group(let group): (keys, isGroup) = (try resolve(group), true)
+        }
+        switch operation {
+        case .move(let destination): return try move(keys, to: destination, &transaction)
+        case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
+        case .quarantine(let reason):
+            try remove(keys, isForced: true, &transaction)
+            transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
+            transaction.writes += keys.map { .quarantine($0, reason) }
+            return transaction.events.append(.quarantined(reason))
+        default: break
+        }
+        mutateFlags { $0.lastMark += 1 }
+        var told = Changed()
+        for key in keys {
+            guard let entry = roster[key] else { continue }
+            do {
+                guard try apply(operation, to: entry, at: now, &told, &transaction) else { continue }
+                transaction.answer.sessions.append(entry.id)
+            } catch {
+                if !isGroup { throw error }
+            }
+        }
+        told.append(to: &transaction)
+    }
+
+    /// What an operation changed at once, to be told together.
+    struct Changed {
+        var sessions: [(state: SessionState, ids: [SessionID])] = []
+
+        mutating func add(_ id: SessionID, _ state: SessionState) {
+            if let index = sessions.firstIndex(where: { $0.state == state }) {
+                sessions[index].ids.append(id)
+            } else {
+                sessions.append((state, [id]))
+            }
+        }
+
+        func append(to transaction: inout Transaction) {
+            for (state, ids) in sessions { transaction.events.append(state == .cancelled ? .cancelled(ids) : .changed(ids, state)) }
+        }
+    }
+
+    func invalidTransition(_ entry: Entry, _ operation: String) -> QueueError {
+        QueueError(
+            .invalidTransition, "The session \(entry.id) is \(entry.state.rawValue); \(operation) makes no sense for it.")
+    }
+
+    /// - Returns: Whether anything changed.
+    private mutating func apply(
+        _ operation: Operation, to entry: Entry, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+    ) throws(QueueError) -> Bool {
+        let refusal = invalidTransition(entry, operation.name)
+        let key = entry.key
+        switch (operation, entry.state) {
+        case (.run(let again), _):
+            return try run(entry, again: again, at: now, &told, &transaction)
+        case (.runNext, .waiting):
+            mark(key, .next)
+        case (.pause, .running):
+            windDown(key, &transaction) { entry, _ in entry.state = .paused }
+        case (.pause, .waiting):
+            transaction.answer.held.append(entry.id)
+            leave(key, to: .held, &told, &transaction)
+        case (.resume, .paused):
+            try resume(entry, at: now, &told, &transaction)
+        case (.hold, .waiting), (.hold, .running), (.hold, .paused):
+            leave(key, to: .held, &told, &transaction)
+        case (.release, .held):
+            windDown(key, &transaction) { entry, _ in entry.state = .waiting }
+            tell(key, &told)
+        case (.stop, .waiting), (.stop, .running), (.stop, .paused):
+            letGoAll(of: key, &transaction)
+            let until = now.uptime + settings.restopDelay
+            windDown(key, &transaction) { entry, details in
+                entry.state = .waiting
+                entry.lane = .none
+                entry.conditions.insert(.stopped)
+                details.stoppedUntil = until
+            }
+            tell(key, &told)
+        case (.cancel(let keepsPartial), .waiting), (.cancel(let keepsPartial), .running), (.cancel(let keepsPartial), .paused),
+            (.cancel(let keepsPartial), .held), (.cancel(let keepsPartial), .failed):
+            cancel(key, keepsPartial: keepsPartial, at: now, &told, &transaction)
+        case (.retry, .failed), (.retry, .cancelled):
+            try restart(entry, isWhole: false, &transaction)
+            tell(key, &told)
+        case (.update(let update), let state) where !state.isEnded:
+            transaction.writes.append(.updateSession(key, update))
+            transaction.events.append(.updated(entry.id))
+            transaction.actions.append(.refresh(key))
+        default:
+            throw refusal
+        }
+        return true
+    }
+
+    private mutating func mark(_ key: SessionKey, _ lane: Entry.Lane) {
+        let mark = flags.lastMark
+        mutate(key) { entry, details in
+            entry.lane = lane
+            details.mark = mark
+        }
+    }
+
+    /// What became of a session at once; of one whose run has yet to let go, the end of that run tells.
+    private func tell(_ key: SessionKey, _ told: inout Changed) {
+        guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }
+        told.add(entry.id, entry.state)
+    }
+
+    /// Changes a session, and tells its run to end if it has one that does not know yet; a slot that is given up at once is told of.
+    mutating func windDown(
+        _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
+    ) {
+        guard let before = roster[key] else { return }
+        let run = roster.details(key).run
+        mutate(key) { entry, details in
+            change(&entry, &details)
+            if run != 0 { entry.conditions.insert(.ending) }
+        }
+        if run != 0, !before.conditions.contains(.ending) { transaction.actions.append(.interrupt(key, run: run)) }
+        if before.holdsSlot, roster[key]?.holdsSlot == false {
+            transaction.events += [.willDeactivate(before.id), .didDeactivate(before.id)]
+        }
+    }
+
+    /// Takes a session out of all lines and lists.
+    private mutating func leave(
+        _ key: SessionKey, to state: SessionState, _ told: inout Changed, _ transaction: inout Transaction
+    ) {
+        letGoAll(of: key, &transaction)
+        windDown(key, &transaction) { entry, details in
+            entry.state = state
+            Self.forgetMarks(&entry, &details)
+        }
+        tell(key, &told)
+    }
+
+    static func forgetMarks(_ entry: inout Entry, _ details: inout EntryDetails) {
+        entry.lane = .none
+        entry.conditions.subtract([.stopped, .displaced])
+        details.mark = 0
+        details.displacedBy = nil
+        details.stoppedUntil = nil
+    }
+
+    private mutating func cancel(
+        _ key: SessionKey, keepsPartial: Bool, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+    ) {
+        letGoAll(of: key, &transaction)
+        windDown(key, &transaction) { entry, details in
+            entry.state = .cancelled
+            Self.forgetMarks(&entry, &details)
+            entry.conditions.subtract([.backoff, .early, .dependent, .noSpace])
+            details = EntryDetails(run: details.run, deduplicationKey: details.deduplicationKey)
+            if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
+        }
+        guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }
+        finishCancelling(entry, at: now, &transaction)
+        told.add(entry.id, .cancelled)
+    }
+
+    mutating func finishCancelling(_ entry: Entry, at now: Moment, _ transaction: inout Transaction) {
+        transaction.writes.append(.endSession(entry.key, nil, now.date))
+        if !entry.conditions.contains(.keepsPartial) { transaction.writes.append(.discardPartial(entry.key)) }
+        satisfyDependents(of: entry.id, isCompleted: false)
+    }
+
+    /// Makes a session that ended wait again.
+    ///
+    /// - Parameter isWhole: Whether what arrived is sent again, too.
+    private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
+        if let word = roster.details(entry.key).deduplicationKey, let other = roster.deduplicated[word], other != entry.key,
+            let id = roster[other]?.id
+        {
+            throw QueueError(
+                .duplicate, "The session \(entry.id) can't run again: session \(id) has the same deduplication key and is not completed.")
+        }
+        mutate(entry.key) { entry, details in
+            entry.state = .waiting
+            entry.conditions.remove(.keepsPartial)
+            details.completedAt = nil
+        }
+        transaction.writes.append(.resetSession(entry.key, isWhole: isWhole))
+        transaction.actions.append(.forget(entry.key))
+    }
+
+    // MARK: Now
+
+    private mutating func run(
+        _ before: Entry, again: Bool, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+    ) throws(QueueError) -> Bool {
+        let key = before.key
+        switch before.state {
+        case .running: return false
+        case .paused:
+            try resume(before, at: now, &told, &transaction)
+            return true
+        case .completed:
+            guard again else {
+                throw QueueError(.alreadyCompleted, "The session \(before.id) is completed. Ask for it to run again if that is meant.")
+            }
+            try restart(before, isWhole: true, &transaction)
+        case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
+        case .waiting, .held: break
+        }
+        let mark = flags.lastMark
+        mutate(key) { entry, details in
+            entry.state = .waiting
+            Self.forgetMarks(&entry, &details)
+            entry.lane = .now
+            details.mark = mark
+            entry.conditions.subtract([.backoff, .early, .dependent])
+            details.retryAt = nil
+            details.notBefore = nil
+            details.dependency = nil
+        }
+        if before.state != .waiting { tell(key, &told) }
+        displace(for: key, at: now, &transaction)
+        return true
+    }
+
+    private mutating func resume(
+        _ entry: Entry, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+    ) throws(QueueError) {
+        let key = entry.key
+        let mark = flags.lastMark
+        let goesOn = flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
+            && !entry.conditions.contains(.displaced)
+        if goesOn {
+            mutate(key) { entry, _ in entry.state = .running }
+            if !entry.conditions.contains(.ending) { beginRun(key, at: now, &transaction) }
+        } else {
+            windDown(key, &transaction) { entry, details in
+                entry.state = .waiting
+                entry.lane = .now
+                details.mark = mark
+            }
+            tell(key, &told)
+        }
+    }
+}

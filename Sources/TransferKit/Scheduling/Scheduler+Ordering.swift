@@ -1,0 +1,229 @@
+import TransferCore
+
+extension Scheduler {
+    // MARK: Naming sessions
+
+    func resolve(_ reference: SessionReference) throws(QueueError) -> SessionKey {
+        switch reference {
+        case .id(let id):
+            guard let key = roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
+            return key
+        case .index(let index, let expected):
+            if let expected, expected != flags.orderRevision {
+                throw QueueError(
+                    .staleOrder,
+                    "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again.")
+            }
+            guard (0..<roster.count).contains(index) else {
+                throw QueueError(.indexOutOfRange, "There is no session at index \(index); the queue has \(roster.count).")
+            }
+            return roster.order[index]
+        }
+    }
+
+    /// The sessions of a group, in the order of the queue.
+    func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionKey] {
+        switch group {
+        case .all:
+            return Array(roster.order)
+        case .account(let name):
+            let key = try accountKey(name)
+            return roster.order.filter { roster[$0]?.account == key }
+        case .failed:
+            return roster.order.filter { roster[$0]?.shownState == .failed }
+        case .tag(let tag):
+            // Tags are known to the store alone; whoever hands commands over looks them up first.
+            throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not looked up.")
+        case .sessions(let ids):
+            var keys: Set<SessionKey> = []
+            for id in ids { keys.insert(try resolve(.id(id))) }
+            return keys.sorted { (roster[$0]?.rank ?? 0) < (roster[$1]?.rank ?? 0) }
+        }
+    }
+
+    // MARK: Order
+
+    /// Tells of one change of the order.
+    mutating func changeOrder(_ transaction: inout Transaction, _ event: QueueEvent.Kind) {
+        mutateFlags { $0.orderRevision += 1 }
+        let revision = flags.orderRevision
+        transaction.events += [.willChangeQueue(orderRevision: revision), event, .didChangeQueue(orderRevision: revision)]
+    }
+
+    private func rank(at index: Int) -> Int64? {
+        guard (0..<roster.count).contains(index) else { return nil }
+        return roster[roster.order[index]]?.rank
+    }
+
+    /// Ranks for new neighbours in front of the session at an index, or at the end. Neighbours get other ranks if there is no room.
+    mutating func makeRoom(for count: Int, at index: Int) -> [Int64] {
+        if let ranks = Self.ranks(count, after: rank(at: index - 1), before: rank(at: index), minimumStep: 1) { return ranks }
+        var reach = 32
+        while true {
+            let low = max(0, index - reach)
+            let high = min(roster.count, index + reach)
+            if let ranks = Self.ranks(high - low + count, after: rank(at: low - 1), before: rank(at: high), minimumStep: 1 << 10) {
+                let keys = Array(roster.order.keys(in: low..<high))
+                for (offset, key) in keys.enumerated() {
+                    renumber(key, ranks[low + offset < index ? offset : offset + count])
+                }
+                return Array(ranks[(index - low)..<(index - low + count)])
+            }
+            reach *= 2
+        }
+    }
+
+    /// So many ranks between two others, evenly; nil if they would be closer to each other than a step. With an open end there is always room.
+    private static func ranks(_ count: Int, after low: Int64?, before high: Int64?, minimumStep: Int64) -> [Int64]? {
+        let step: Int64
+        let start: Int64
+        switch (low, high) {
+        case (let low?, let high?):
+            step = min((high - low) / Int64(count + 1), rankGap)
+            start = low
+            guard step >= minimumStep else { return nil }
+        case (let low?, nil): (start, step) = (low, rankGap)
+        case (nil, let high?): (start, step) = (high - rankGap * Int64(count + 1), rankGap)
+        case (nil, nil): (start, step) = (0, rankGap)
+        }
+        return (1...Int64(max(1, count))).map { start + step * $0 }
+    }
+
+    /// Something was put at this rank: what was interrupted and is behind it no longer goes first.
+    mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil) {
+        for key in roster.interrupted where key != moved {
+            guard let other = roster[key], other.rank > rank else { continue }
+            mutate(key) { entry, _ in entry.lane = .none }
+        }
+    }
+
+    // MARK: Moving
+
+    mutating func move(_ keys: [SessionKey], to destination: MoveDestination, _ transaction: inout Transaction) throws(QueueError) {
+        guard !keys.isEmpty else { return }
+        var previous = try anchor(for: destination, moving: keys)
+        for key in keys {
+            if previous == key { continue }
+            if try move(key, behind: previous, &transaction), let id = roster[key]?.id { transaction.answer.sessions.append(id) }
+            previous = key
+        }
+        guard settings.ordering == .strict else { return }
+        for key in keys { try checkDependencies(of: key) }
+    }
+
+    /// The session behind which the first of the moved ones goes; nil for the front.
+    private func anchor(for destination: MoveDestination, moving keys: [SessionKey]) throws(QueueError) -> SessionKey? {
+        let moved = Set(keys)
+        switch destination {
+        case .front: return nil
+        case .end: return last(before: roster.count, leavingOut: moved)
+        case .index(let index):
+            guard (0...(roster.count - keys.count)).contains(index) else {
+                throw QueueError(
+                    .indexOutOfRange, "There is no index \(index) to move to; the queue has \(roster.count) sessions.")
+            }
+            return others(moved, count: index)
+        case .before(let id):
+            let key = try resolve(.id(id))
+            guard let index = roster.index(of: key) else { return nil }
+            return last(before: index, leavingOut: moved)
+        case .after(let id):
+            let key = try resolve(.id(id))
+            guard moved.contains(key), let index = roster.index(of: key) else { return key }
+            return last(before: index, leavingOut: moved)
+        }
+    }
+
+    /// The last session before an index that is not among the moved ones.
+    private func last(before index: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
+        var index = index - 1
+        while index >= 0 {
+            let key = roster.order[index]
+            if !moved.contains(key) { return key }
+            index -= 1
+        }
+        return nil
+    }
+
+    /// The session that is at `count - 1` once the moved ones are taken out.
+    private func others(_ moved: Set<SessionKey>, count: Int) -> SessionKey? {
+        guard count > 0 else { return nil }
+        // As many of the moved ones as are in front are skipped over.
+        var index = count - 1
+        var skipped = 0
+        let indices = moved.compactMap { roster.index(of: $0) }.sorted()
+        for movedIndex in indices where movedIndex <= index + skipped { skipped += 1 }
+        index += skipped
+        return roster.order[index]
+    }
+
+    /// - Returns: Whether anything changed.
+    private mutating func move(
+        _ key: SessionKey, behind previous: SessionKey?, _ transaction: inout Transaction
+    ) throws(QueueError) -> Bool {
+        guard let entry = roster[key], let from = roster.index(of: key) else { return false }
+        var gap = 0
+        if let previous, let index = roster.index(of: previous) { gap = index + 1 }
+        guard gap != from, gap != from + 1 else { return false }
+        let rank = makeRoom(for: 1, at: gap)[0]
+        mutate(key) { entry, _ in entry.rank = rank }
+        let to = gap > from ? gap - 1 : gap
+        changeOrder(&transaction, .moved(entry.id, from: from, to: to))
+        putBeforeInterrupted(rank: rank, except: key)
+        return true
+    }
+
+    /// In a strict queue, what a session comes after is before it.
+    private func checkDependencies(of key: SessionKey) throws(QueueError) {
+        guard let entry = roster[key] else { return }
+        var pairs = roster.dependents[entry.id, default: []].map { (earlier: key, later: $0) }
+        if let other = roster.details(key).dependency.flatMap({ roster.key(of: $0.session) }) { pairs.append((other, key)) }
+        for pair in pairs {
+            guard let earlier = roster[pair.earlier], let later = roster[pair.later], earlier.rank > later.rank else { continue }
+            throw QueueError(
+                .impossibleOrder, "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
+        }
+    }
+
+    // MARK: Removing
+
+    mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
+        guard !keys.isEmpty else { return }
+        let removed = Set(keys)
+        for key in keys {
+            guard let id = roster[key]?.id else { continue }
+            let waiting = roster.dependents[id, default: []].subtracting(removed)
+            guard isForced || waiting.isEmpty else {
+                throw QueueError(
+                    .hasDependents,
+                    "The session \(id) can't be removed: \(waiting.count == 1 ? "1 session waits" : "\(waiting.count) sessions wait") for it to end.")
+            }
+            for other in waiting.sorted() { dropDependency(other) }
+        }
+        let places = keys.compactMap { key in roster.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
+        let ids = places.compactMap { roster[$0.key]?.id }
+        for place in places {
+            guard let entry = roster[place.key] else { continue }
+            let run = roster.details(place.key).run
+            if run != 0 {
+                mutateFlags { $0.ending[run] = entry.account }
+                if !entry.conditions.contains(.ending) { transaction.actions.append(.interrupt(place.key, run: run)) }
+                stopRunningEvents(entry, &transaction)
+            }
+            if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
+            letGoAll(of: place.key, &transaction)
+            transaction.writes.append(.deleteSession(place.key))
+            transaction.actions.append(.forget(place.key))
+        }
+        for place in places { take(place.key) }
+        changeOrder(&transaction, .removed(ids, indices: places.map(\.index)))
+        transaction.answer.sessions = ids
+    }
+
+    mutating func dropDependency(_ key: SessionKey) {
+        mutate(key) { entry, details in
+            details.dependency = nil
+            entry.conditions.remove(.dependent)
+        }
+    }
+}

@@ -1,0 +1,163 @@
+import Foundation
+import TransferCore
+
+extension Scheduler {
+    /// A session as it is seen from outside.
+    package struct View: Sendable, Equatable {
+        package var id: SessionID
+        package var key: SessionKey
+        package var account: String
+        /// While a run has yet to let go, it still runs.
+        package var state: SessionState
+        package var isEnding: Bool
+        /// What it is once its run has let go, and what is stored.
+        package var target: SessionState
+        package var holdsSlot: Bool
+        /// The run that has not let go.
+        package var run: UInt64?
+    }
+
+    /// All sessions in order: for tests, as it takes time in proportion.
+    package var sessions: [View] { roster.order.compactMap { view($0) } }
+
+    package func view(_ key: SessionKey) -> View? {
+        guard let entry = roster[key] else { return nil }
+        let run = roster.details(key).run
+        return View(
+            id: entry.id, key: key, account: accounts[entry.account]?.account.name ?? "", state: entry.shownState,
+            isEnding: entry.conditions.contains(.ending), target: entry.state, holdsSlot: entry.holdsSlot, run: run == 0 ? nil : run)
+    }
+
+    // MARK: Idleness and time
+
+    /// Whether nothing runs and nothing can start without a person. What is due at a time to come is not idle.
+    package func isIdle(at now: Moment) -> Bool {
+        guard flags.mode == .running, roster.live.isEmpty, flags.ending.isEmpty else { return false }
+        // Paused sessions that keep all slots need a person.
+        guard roster.slots.total < sessionLimit else { return true }
+        if settings.ordering == .strict {
+            guard let key = roster.unfinished.first, let entry = roster[key] else { return true }
+            if let claimant = roster.claimants.first.flatMap({ roster[$0] }), comes(claimant.account, at: now) { return false }
+            return !((entry.isEligible || entry.isTimed) && comes(entry.account, at: now))
+        }
+        for account in Set(roster.lines.keys).union(roster.timedOfAccount.keys) {
+            guard roster.lines[account] != nil || (roster.timedOfAccount[account] ?? 0) > 0 else { continue }
+            if hasSlot(account), comes(account, at: now) { return false }
+        }
+        return true
+    }
+
+    /// Whether an account can be used now or by and by, without a person.
+    private func comes(_ account: AccountKey, at now: Moment) -> Bool {
+        switch ability(of: account, at: now) {
+        case .able, .unavailable: true
+        case .blocked, .transportMissing: false
+        }
+    }
+
+    /// When there is something to do although nothing else happens, as uptime.
+    package func nextDue(after now: Moment) -> Duration? {
+        var due: [Duration] = []
+        if let first = roster.due.first { due.append(.nanoseconds(first.due)) }
+        if let first = roster.dueDates.first {
+            // Time of day may jump: look again after a while.
+            let wait = Duration.milliseconds(first.due - now.date.milliseconds)
+            due.append(now.uptime + min(wait, Self.longestSleep))
+        }
+        if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
+        if case .age(let age) = settings.retention, let first = roster.ends.first {
+            let wait = Duration.milliseconds(first.due - now.date.milliseconds) + age
+            due.append(now.uptime + min(wait, Self.longestSleep))
+        }
+        if flags.mode == .running {
+            for account in roster.lines.keys {
+                if case .unavailable(let until?) = ability(of: account, at: now) { due.append(until) }
+            }
+        }
+        return due.min().map { max($0, now.uptime) }
+    }
+
+    private static let longestSleep = Duration.seconds(60)
+
+    // MARK: Why
+
+    /// Why a waiting session does not run: its first condition that is not met, or nil if it is about to start.
+    package func why(_ key: SessionKey, at now: Moment) -> WaitReason? {
+        guard let entry = roster[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
+        guard flags.mode == .running else { return .queueNotRunning }
+        return ownReason(entry, at: now) ?? orderReason(entry, at: now) ?? slotReason(entry)
+    }
+
+    private func ownReason(_ entry: Entry, at now: Moment) -> WaitReason? {
+        let details = roster.details(entry.key)
+        if entry.conditions.contains(.stopped) { return .stoppedByApp }
+        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ roster[$0] }) { return .displaced(by: owner.id) }
+        if entry.conditions.contains(.backoff), let retryAt = details.retryAt { return .retry(at: retryAt.date) }
+        if entry.conditions.contains(.early), let notBefore = details.notBefore { return .notBefore(notBefore) }
+        if entry.conditions.contains(.dependent), let dependency = details.dependency {
+            let state = roster.key(of: dependency.session).flatMap { roster[$0] }?.shownState ?? .waiting
+            return .after(dependency.session, state)
+        }
+        switch ability(of: entry.account, at: now) {
+        case .able: break
+        case .blocked(let error): return .accountBlocked(error)
+        case .transportMissing(let transport): return .transportMissing(transport)
+        case .unavailable(let until): return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime))
+        }
+        if entry.conditions.contains(.noSpace), let shortage = details.shortage { return .noSpace(shortage) }
+        return nil
+    }
+
+    /// The session directly before it, of those that could start if they had a slot.
+    private func orderReason(_ entry: Entry, at now: Moment) -> WaitReason? {
+        if settings.ordering == .strict, entry.lane != .now {
+            guard let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key else { return nil }
+            return .strictOrder(behind: first.id)
+        }
+        let standing = roster.standing(entry)
+        var before: Entry?
+        for (account, line) in roster.lines where ability(of: account, at: now).isAble {
+            guard let other = roster.last(of: line, before: standing, leavingOut: entry.key) else { continue }
+            if settings.ordering == .strict, other.lane != .now { continue }
+            if before.map({ roster.standing($0) < roster.standing(other) }) ?? true { before = other }
+        }
+        return before.map { .order(behind: $0.id) }
+    }
+
+    private func slotReason(_ entry: Entry) -> WaitReason? {
+        let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.conditions.contains(.ending) }
+        if !hasSlot(entry.account) {
+            let keeper = paused.filter { $0.account == entry.account }.min { $0.rank < $1.rank }
+            return keeper.map { .slotHeld(by: $0.id) } ?? .accountLimit
+        }
+        guard slotsInUse >= sessionLimit else { return nil }
+        return paused.min { $0.rank < $1.rank }.map { .slotHeld(by: $0.id) } ?? .queueLimit
+    }
+
+    // MARK: Status
+
+    /// A snapshot of the queue.
+    package func status(at now: Moment) -> QueueStatus {
+        let counts = roster.counts
+        let timed = roster.timedOfAccount.reduce(0) { sum, account in
+            sum + (accounts[account.key]?.block == nil ? account.value : 0)
+        }
+        return QueueStatus(
+            mode: flags.mode, sessions: roster.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0, scheduled: timed,
+            paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
+            failed: counts[.failed] ?? 0, nextDue: timed > 0 ? nextDue(after: now).map { now.date + ($0 - now.uptime) } : nil,
+            isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit)
+    }
+}
+
+extension Roster {
+    /// The last session of a line that goes before a standing.
+    func last(of line: Line, before standing: Standing, leavingOut key: SessionKey) -> Entry? {
+        let isInOrder = standing.lane == .none
+        if isInOrder {
+            let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }
+            if index > 0 { return self[line.inOrder[index - 1]] }
+        }
+        return line.marked.reversed().lazy.compactMap { self[$0] }.first { $0.key != key && self.standing($0) < standing }
+    }
+}

@@ -1,0 +1,67 @@
+package import Foundation
+import GRDB
+package import TransferCore
+
+/// Something at a server that is to be removed there.
+package struct PendingDiscard: Sendable {
+    package var key: Int64
+    package var endpoint: Endpoint
+    package var checkpoint: Checkpoint
+    package var attempts: Int
+    package var giveUpAt: Date
+}
+
+extension QueueStore {
+    /// After this a server is left to expire what is there by itself.
+    private static let discardLifetime = 7.0 * 24 * 3_600
+
+    /// Moves what a session left at its servers into the outbox. The lives of those files end with it: a later attempt begins a new one, whose
+    /// remote name a late discard can't hit.
+    static func discardCheckpoints(of key: SessionKey, in db: Database) throws {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT position, endpoint, data, confirmed FROM checkpoint WHERE session = ?"), arguments: [key])
+        guard !rows.isEmpty else { return }
+        let definition = try String.fetchOne(
+            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
+        let account: Account? = try StoreCoding.decodeIfPresent(from: definition)
+        for row in rows {
+            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
+            guard let endpoint = account?.endpoints.first(where: { $0.address == row[1] as String }) else { continue }
+            try discard(Checkpoint(data: row[2], confirmed: row[3]), at: try StoreCoding.encode(endpoint), in: db)
+        }
+        try execute(
+            db,
+            """
+            UPDATE file SET generation = generation + 1
+            WHERE session = ? AND position IN (SELECT position FROM checkpoint WHERE checkpoint.session = file.session)
+            """, [key])
+        try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
+    }
+
+    static func discard(_ checkpoint: Checkpoint, at endpoint: String, in db: Database) throws {
+        let now = Date()
+        try execute(
+            db, "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES (?, ?, ?, 0, ?)",
+            [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(now.addingTimeInterval(Self.discardLifetime))])
+    }
+
+    /// The next of what is due, and when more will be.
+    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], next: Date?) {
+        try await read { db in
+            let now = StoreCoding.encode(date)
+            let due = try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ?
+                    ORDER BY next_attempt_at, key LIMIT ?
+                    """, arguments: [now, limit]
+            ).map { row in
+                PendingDiscard(
+                    key: row[0], endpoint: try StoreCoding.decode(from: row[1] as String), checkpoint: Checkpoint(data: row[2], confirmed: row[3]),
+                    attempts: row[4], giveUpAt: StoreCoding.date(row[5]))
+            }
+            let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ?", arguments: [now])
+            return (due, next.map(StoreCoding.date))
+        }
+    }
+}

@@ -1,0 +1,238 @@
+/// What can be done to sessions. Each call is durable when it returns, and none waits for the network.
+///
+/// A call that names one session throws ``QueueError`` with the code `noSuchSession`, `indexOutOfRange`, `staleOrder`, or, if it makes no sense
+/// in the session's state, `invalidTransition`, and then nothing is changed. A call that names a group applies to those that it makes sense for,
+/// and returns them; large groups are worked off in transactions of 10,000.
+extension TransferQueue {
+    /// Runs a session now, whatever the order, a hold, a start time, a dependency or a backoff says, but never with a blocked account, an endpoint
+    /// that is left alone, or a missing transport: then it is next. If no slot is free, one other session is interrupted, and comes back when this
+    /// one is done. On a paused session: as ``resume(_:)-(SessionReference)``. On a running one: nothing. On a stopped queue: it is next, and the
+    /// queue is not started.
+    ///
+    /// - Parameter again: Whether a completed session is to be transferred anew; otherwise that throws `alreadyCompleted`.
+    /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
+    public nonisolated func run(_ session: SessionReference, again: Bool = false) async throws {
+        try await perform(.run(again: again), session)
+    }
+
+    /// Lets a session be the next that starts; nothing is interrupted.
+    public nonisolated func runNext(_ session: SessionReference) async throws {
+        try await perform(.runNext, session)
+    }
+
+    /// Interrupts a running session at its next safe point, with its slot kept. A waiting session is held instead.
+    ///
+    /// - Returns: The state that the session gets: paused or held.
+    @discardableResult
+    public nonisolated func pause(_ session: SessionReference) async throws -> SessionState {
+        try await perform(.pause, session).held.isEmpty ? .paused : .held
+    }
+
+    /// Lets a paused session go on with the slot that it kept.
+    public nonisolated func resume(_ session: SessionReference) async throws {
+        try await perform(.resume, session)
+    }
+
+    /// Sets a session aside: it keeps its index, gives its slot up, and never starts until ``release(_:)-(SessionReference)``.
+    public nonisolated func hold(_ session: SessionReference) async throws {
+        try await perform(.hold, session)
+    }
+
+    /// Lets a held session wait for its turn again.
+    public nonisolated func release(_ session: SessionReference) async throws {
+        try await perform(.release, session)
+    }
+
+    /// Takes a session's slot for another one: it goes on by itself once another one was activated, or after 5 s if there is none.
+    public nonisolated func stop(_ session: SessionReference) async throws {
+        try await perform(.stop, session)
+    }
+
+    /// Ends a session; it is kept at its index and never runs again by itself.
+    ///
+    /// - Parameter keepsPartial: Whether incomplete content at the server is left there; otherwise it is removed as soon as that can be done.
+    public nonisolated func cancel(_ session: SessionReference, keepsPartial: Bool = false) async throws {
+        try await perform(.cancel(keepsPartial: keepsPartial), session)
+    }
+
+    /// Lets a failed or cancelled session wait at its index again, for those items that are not done.
+    ///
+    /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
+    public nonisolated func retry(_ session: SessionReference) async throws {
+        try await perform(.retry, session)
+    }
+
+    /// Changes the order; nothing is interrupted.
+    ///
+    /// - Throws: ``QueueError`` with the code `indexOutOfRange` rather than clamp, or, in a strict queue, `impossibleOrder`.
+    public nonisolated func move(_ session: SessionReference, to destination: MoveDestination) async throws {
+        try await perform(.move(destination), session)
+    }
+
+    /// Changes what the update names of a session that is not finished.
+    public nonisolated func update(_ session: SessionReference, _ update: SessionUpdate) async throws {
+        try await perform(.update(update), session)
+    }
+
+    /// Removes a session in any state. One that runs is interrupted. The session, what is known of its files, and its checkpoints are gone when
+    /// the call returns; local sources and complete remote files are never touched, and incomplete remote content is removed later.
+    ///
+    /// - Parameter isForced: Whether sessions that come after this one may lose that condition; otherwise they are a reason to refuse.
+    /// - Throws: ``QueueError``, also with the code `hasDependents`.
+    public nonisolated func remove(_ session: SessionReference, isForced: Bool = false) async throws {
+        try await perform(.remove(isForced: isForced), session)
+    }
+
+    // MARK: Groups
+
+    /// As ``run(_:again:)``, for each of a group, in the order of the queue.
+    @discardableResult
+    public nonisolated func run(_ group: SessionGroup, again: Bool = false) async throws -> [SessionID] {
+        try await perform(.run(again: again), group)
+    }
+
+    /// As ``runNext(_:)-(SessionReference)``, for each of a group; they keep their order.
+    @discardableResult
+    public nonisolated func runNext(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.runNext, group)
+    }
+
+    /// As ``pause(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func pause(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.pause, group)
+    }
+
+    /// As ``resume(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func resume(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.resume, group)
+    }
+
+    /// As ``hold(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func hold(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.hold, group)
+    }
+
+    /// As ``release(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func release(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.release, group)
+    }
+
+    /// As ``stop(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func stop(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.stop, group)
+    }
+
+    /// As ``cancel(_:keepsPartial:)``, for each of a group.
+    @discardableResult
+    public nonisolated func cancel(_ group: SessionGroup, keepsPartial: Bool = false) async throws -> [SessionID] {
+        try await perform(.cancel(keepsPartial: keepsPartial), group)
+    }
+
+    /// As ``retry(_:)-(SessionReference)``, for each of a group.
+    @discardableResult
+    public nonisolated func retry(_ group: SessionGroup) async throws -> [SessionID] {
+        try await perform(.retry, group)
+    }
+
+    /// Lets all failed sessions wait at their indices again.
+    @discardableResult
+    public nonisolated func retryAllFailed() async throws -> [SessionID] {
+        try await retry(.failed)
+    }
+
+    /// As ``move(_:to:)-(SessionReference,_)``: the group goes to one place, in its order, without anything between.
+    @discardableResult
+    public nonisolated func move(_ group: SessionGroup, to destination: MoveDestination) async throws -> [SessionID] {
+        try await perform(.move(destination), group)
+    }
+
+    /// As ``update(_:_:)-(SessionReference,_)``, for each of a group.
+    @discardableResult
+    public nonisolated func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
+        try await perform(.update(update), group)
+    }
+
+    /// As ``remove(_:isForced:)``: all or none of up to 10,000.
+    @discardableResult
+    public nonisolated func remove(_ group: SessionGroup, isForced: Bool = false) async throws -> [SessionID] {
+        try await perform(.remove(isForced: isForced), group)
+    }
+
+    // MARK: By identity
+
+    /// As ``run(_:again:)``.
+    public nonisolated func run(_ id: SessionID, again: Bool = false) async throws { try await run(.id(id), again: again) }
+    /// As ``runNext(_:)-(SessionReference)``.
+    public nonisolated func runNext(_ id: SessionID) async throws { try await runNext(.id(id)) }
+    /// As ``pause(_:)-(SessionReference)``.
+    @discardableResult
+    public nonisolated func pause(_ id: SessionID) async throws -> SessionState { try await pause(.id(id)) }
+    /// As ``resume(_:)-(SessionReference)``.
+    public nonisolated func resume(_ id: SessionID) async throws { try await resume(.id(id)) }
+    /// As ``hold(_:)-(SessionReference)``.
+    public nonisolated func hold(_ id: SessionID) async throws { try await hold(.id(id)) }
+    /// As ``release(_:)-(SessionReference)``.
+    public nonisolated func release(_ id: SessionID) async throws { try await release(.id(id)) }
+    /// As ``stop(_:)-(SessionReference)``.
+    public nonisolated func stop(_ id: SessionID) async throws { try await stop(.id(id)) }
+    /// As ``cancel(_:keepsPartial:)``.
+    public nonisolated func cancel(_ id: SessionID, keepsPartial: Bool = false) async throws {
+        try await cancel(.id(id), keepsPartial: keepsPartial)
+    }
+    /// As ``retry(_:)-(SessionReference)``.
+    public nonisolated func retry(_ id: SessionID) async throws { try await retry(.id(id)) }
+    /// As ``move(_:to:)-(SessionReference,_)``.
+    public nonisolated func move(_ id: SessionID, to destination: MoveDestination) async throws { try await move(.id(id), to: destination) }
+    /// As ``update(_:_:)-(SessionReference,_)``.
+    public nonisolated func update(_ id: SessionID, _ update: SessionUpdate) async throws { try await self.update(.id(id), update) }
+    /// As ``remove(_:isForced:)``.
+    public nonisolated func remove(_ id: SessionID, isForced: Bool = false) async throws { try await remove(.id(id), isForced: isForced) }
+    /// Removes these sessions, or none if one does not exist; as ``remove(_:isForced:)``.
+    public nonisolated func remove(_ ids: [SessionID], isForced: Bool = false) async throws {
+        try await remove(.sessions(ids), isForced: isForced)
+    }
+
+    // MARK: Sending
+
+    /// How many sessions a transaction changes at most.
+    private static let groupSize = 10_000
+
+    @discardableResult
+    private nonisolated func perform(_ operation: Operation, _ session: SessionReference) async throws -> Answer {
+        try await mailbox.send(.command(.perform(operation, .one(session))))
+    }
+
+    private nonisolated func perform(_ operation: Operation, _ group: SessionGroup) async throws -> [SessionID] {
+        let ids: [SessionID]
+        switch group {
+        case .sessions(let named) where named.count <= Self.groupSize: ids = named
+        case .sessions(let named): ids = named
+        case .tag(let tag):
+            await settle()
+            ids = try await store.sessions(tagged: tag)
+        case .all, .account, .failed: ids = try await members(of: group)
+        }
+        guard ids.count > Self.groupSize else {
+            return try await mailbox.send(.command(.perform(operation, .group(.sessions(ids))))).sessions
+        }
+        var changed: [SessionID] = []
+        var operation = operation
+        for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
+            let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
+            changed += try await mailbox.send(.command(.perform(operation, .group(.sessions(part))))).sessions
+            // The next ones go behind these.
+            if case .move = operation, let last = part.last { operation = .move(.after(last)) }
+        }
+        return changed
+    }
+
+    private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {
+        await settle()
+        return try scheduler.resolve(group).compactMap { scheduler.roster[$0]?.id }
+    }
+}

@@ -1,0 +1,115 @@
+import Testing
+import TransferKit
+
+@Suite struct RankedKeysTests {
+    @Test(arguments: [0, 1, 2, 767, 768, 769, 1_023, 1_024, 1_025, 5_000], 0..<2)
+    func randomOperations(size: Int, seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var model = RankedKeysModel()
+        for _ in 0..<size { model.append() }
+        try model.check("size \(size), appended")
+        for step in 0..<3_000 {
+            try model.randomChange(using: &random, favoursInsertion: (step / 500).isMultiple(of: 2))
+            try model.spotCheck(using: &random, "size \(size), seed \(seed), step \(step)")
+            if step.isMultiple(of: 500) { try model.check("size \(size), seed \(seed), step \(step)") }
+        }
+        try model.check("size \(size), seed \(seed), at the end")
+    }
+
+    @Test func alwaysAtTheFront() throws {
+        var model = RankedKeysModel()
+        for _ in 0..<5_000 { try #require(model.insert(at: 0) == 0) }
+        try model.check("inserted")
+        for _ in 0..<4_999 { try model.remove(at: 0) }
+        try model.check("removed")
+    }
+
+    @Test func alwaysAtTheSamePlace() throws {
+        var model = RankedKeysModel()
+        for _ in 0..<2_000 { model.append() }
+        for _ in 0..<5_000 { try #require(model.insert(at: 1_000) == 1_000) }
+        try model.check("inserted")
+        for _ in 0..<5_000 { try model.remove(at: 1_000) }
+        try model.check("removed")
+    }
+
+    @Test func alternateEnds() throws {
+        var model = RankedKeysModel()
+        for number in 0..<5_000 {
+            let index = number.isMultiple(of: 2) ? 0 : model.order.count
+            try #require(model.insert(at: index) == index)
+        }
+        try model.check("inserted")
+        for number in 0..<5_000 { try model.remove(at: number.isMultiple(of: 2) ? 0 : model.order.count - 1) }
+        try model.check("removed")
+        #expect(model.keys.isEmpty && model.keys.first == nil)
+    }
+
+    @Test func aroundAChunksEnd() throws {
+        var model = RankedKeysModel()
+        for _ in 0..<768 { model.append() }
+        for _ in 0..<50 {
+            model.append()
+            model.append()
+            try model.remove(at: 769)
+            try model.remove(at: 767)
+            model.append()
+            try model.remove(at: 0)
+            try model.check("around the end")
+        }
+    }
+
+    @Test(arguments: 0..<3)
+    func deleteAllAndFillAgain(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var model = RankedKeysModel()
+        for _ in 0..<2 {
+            for _ in 0..<4_000 { _ = model.insert(at: Int.random(in: 0...model.order.count, using: &random)) }
+            try model.check("filled")
+            while !model.order.isEmpty { try model.remove(at: Int.random(in: model.order.indices, using: &random)) }
+            try model.check("emptied")
+        }
+    }
+
+    @Test func equalByContent() {
+        let keys: [SessionKey] = Array(1...3_000)
+        var straight = RankedKeys()
+        for key in keys { straight.append(key) }
+        var crooked = RankedKeys()
+        for key in keys.reversed() { crooked.insert(key) { $0 } }
+        #expect(crooked == straight)
+        #expect(crooked.remove(at: 1_500) == 1_501)
+        #expect(crooked != straight)
+        #expect(crooked.insert(1_501) { $0 } == 1_500)
+        #expect(crooked == straight)
+        var others = straight
+        others.remove(at: 10)
+        others.append(3_001)
+        #expect(others != straight)
+    }
+
+    @Test func copiesAreIndependent() {
+        var keys = RankedKeys()
+        for key in 1...2_000 as ClosedRange<SessionKey> { keys.append(key) }
+        let copy = keys
+        let slice = keys.keys(in: 500..<1_500)
+        for _ in 0..<1_000 { keys.remove(at: 300) }
+        keys.insert(0) { $0 }
+        #expect(copy.elementsEqual(1...2_000))
+        #expect(slice.elementsEqual(501...1_500))
+    }
+
+    @Test func asksForFewRanks() {
+        var keys = RankedKeys()
+        for key in 1...100_000 as ClosedRange<SessionKey> { keys.append(key * 2) }
+        var asked = 0
+        let rank = { (key: SessionKey) in
+            asked += 1
+            return key
+        }
+        #expect(keys.index(of: 77_778, rank: rank) == 38_888)
+        #expect(keys.insert(100_001, rank: rank) == 50_000)
+        #expect(keys.remove(100_001, rank: rank) == 50_000)
+        #expect(asked <= 3 * 20, "Each takes some log2(100,000) of them.")
+    }
+}

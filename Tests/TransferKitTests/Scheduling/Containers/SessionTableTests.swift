@@ -1,0 +1,123 @@
+import Foundation
+import Testing
+import TransferKit
+
+@Suite struct SessionTableTests {
+    struct Element: SessionTableElement {
+        var key: SessionKey
+        var id = SessionID()
+        var value = 0
+    }
+
+    @Test(arguments: [3, 60, 5_000], 0..<4)
+    func randomOperations(size: Int, seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var table = SessionTable<Element>()
+        var reference: [SessionKey: Element] = [:]
+        var keys: [SessionKey] = []
+        var removed: [Element] = []
+        var lastKey: SessionKey = 0
+        for step in 0..<(4 * size + 2_000) {
+            let context: Comment = "size \(size), seed \(seed), step \(step)"
+            switch Int.random(in: 0..<(keys.count < size ? 8 : 4), using: &random) {
+            case 0:
+                let key = keys.randomElement(using: &random) ?? 1
+                let position = keys.firstIndex(of: key)
+                let element = table.remove(key)
+                try #require(element == reference.removeValue(forKey: key), context)
+                if let position { keys.remove(at: position) }
+                if let element { removed.append(element) }
+            case 1:
+                guard let key = keys.randomElement(using: &random), var element = reference[key] else { continue }
+                element.value = step
+                reference[key] = element
+                table.update(element)
+            case 2:
+                guard let element = removed.popLast() else { continue }
+                table.insert(element)
+                reference[element.key] = element
+                keys.append(element.key)
+            case 3:
+                if removed.count > 10 { removed.removeFirst() }
+            default:
+                lastKey += SessionKey.random(in: 1...1_000_000_000, using: &random)
+                let element = Element(key: lastKey, value: step)
+                table.insert(element)
+                reference[lastKey] = element
+                keys.append(lastKey)
+            }
+            try #require(table.count == reference.count, context)
+            if step.isMultiple(of: 500) { try check(table, reference, absent: removed, context) }
+        }
+        try check(table, reference, absent: removed, "size \(size), seed \(seed), at the end")
+    }
+
+    @Test(arguments: [0, 1, 2, 3, 7, 8, 1_000])
+    func deleteAllAndFillAgain(size: Int) throws {
+        var table = SessionTable<Element>()
+        if size.isMultiple(of: 2) { table.reserveCapacity(size) }
+        let elements = (0..<size).map { Element(key: SessionKey($0) + 1) }
+        for round in 0..<3 {
+            for element in elements { table.insert(element) }
+            try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "round \(round)")
+            for element in round == 0 ? elements : elements.reversed() { try #require(table.remove(element.key) == element) }
+            try check(table, [:], absent: elements, "round \(round)")
+        }
+    }
+
+    @Test func reservingWhileInUse() throws {
+        var table = SessionTable<Element>()
+        let elements = (0..<100).map { Element(key: SessionKey($0) * 10) }
+        for (number, element) in elements.enumerated() {
+            table.insert(element)
+            table.reserveCapacity(number * 3)
+        }
+        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "grown by reserving")
+    }
+
+    @Test func equalByContent() {
+        let elements = (1...1_500).map { Element(key: SessionKey($0)) }
+        var straight = SessionTable<Element>()
+        for element in elements { straight.insert(element) }
+        var crooked = SessionTable<Element>()
+        crooked.reserveCapacity(10_000)
+        for element in elements.reversed() { crooked.insert(element) }
+        for element in elements.prefix(700) { crooked.remove(element.key) }
+        #expect(crooked != straight)
+        for element in elements.prefix(700) { crooked.insert(element) }
+        #expect(crooked == straight)
+        crooked.update(Element(key: 5, id: elements[4].id, value: 1))
+        #expect(crooked != straight)
+        crooked.remove(5)
+        crooked.insert(Element(key: 5))
+        #expect(crooked != straight, "another ID")
+    }
+
+    @Test func copiesAreIndependent() throws {
+        var table = SessionTable<Element>()
+        let elements = (1...50).map { Element(key: SessionKey($0)) }
+        for element in elements { table.insert(element) }
+        let copy = table
+        for element in elements.prefix(40) { table.remove(element.key) }
+        try check(copy, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the copy")
+    }
+
+    private func check(
+        _ table: SessionTable<Element>, _ reference: [SessionKey: Element], absent: [Element], _ context: Comment
+    ) throws {
+        try #require(Dictionary(table.map { ($0.key, $0) }) { _, _ in throw Doubled() } == reference, context)
+        try #require(table.count == reference.count, context)
+        for element in reference.values {
+            try #require(table[element.key] == element, context)
+            try #require(table.key(of: element.id) == element.key, context)
+            try #require(table.contains(element.id), context)
+        }
+        for element in absent {
+            try #require(table[element.key] == nil, context)
+            try #require(table.key(of: element.id) == nil, context)
+            try #require(!table.contains(element.id), context)
+        }
+    }
+
+    private struct Doubled: Error {}
+}

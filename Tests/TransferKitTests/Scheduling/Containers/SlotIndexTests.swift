@@ -1,0 +1,51 @@
+import Testing
+import TransferKit
+
+@Suite struct SlotIndexTests {
+    /// An identity of which many share a hash, so that searches run into each other and around the end.
+    struct Crowded: Hashable {
+        var number: Int
+
+        func hash(into hasher: inout Hasher) {
+            hasher.combine(number % 7)
+        }
+    }
+
+    @Test(arguments: 0..<20)
+    func collisionsAndRemovals(seed: UInt64) throws {
+        var random = SplitMix64(seed: seed)
+        var index = SlotIndex<Crowded, Crowded>()
+        var elements: ContiguousArray<Crowded> = []
+        var unused = Array(0..<100)
+        for step in 0..<1_000 {
+            // Grows first, shrinks then, and so on.
+            let grows = Int.random(in: 0..<4, using: &random) != 0
+            if (step / 100).isMultiple(of: 2) == grows, !unused.isEmpty {
+                elements.append(Crowded(number: unused.remove(at: Int.random(in: unused.indices, using: &random))))
+                index.insertLast(of: elements) { $0 }
+            } else if let slot = elements.indices.randomElement(using: &random) {
+                index.remove(slot: slot, of: elements) { $0 }
+                let last = elements.count - 1
+                if slot != last { index.move(slot: last, to: slot, of: elements) { $0 } }
+                unused.append(elements[slot].number)
+                elements.swapAt(slot, last)
+                elements.removeLast()
+            }
+            for (slot, element) in elements.enumerated() {
+                try #require(index.slot(of: element, in: elements) { $0 } == slot, "seed \(seed), step \(step)")
+            }
+            for number in unused {
+                try #require(index.slot(of: Crowded(number: number), in: elements) { $0 } == nil, "seed \(seed), step \(step)")
+            }
+        }
+    }
+
+    @Test func anEmptyOneFindsNothing() {
+        var index = SlotIndex<Int, Int>()
+        #expect(index.slot(of: 1, in: []) { $0 } == nil)
+        index.reserveCapacity(0, for: []) { $0 }
+        #expect(index.slot(of: 1, in: []) { $0 } == nil)
+        index.reserveCapacity(1, for: []) { $0 }
+        #expect(index.slot(of: 1, in: []) { $0 } == nil)
+    }
+}
