@@ -30,8 +30,8 @@ struct ReferenceHealth {
     }
 
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
-    mutating func begin(_ run: UInt64, at endpoint: Endpoint) {
-        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), breakers[index].openUntil != nil else { return }
+    mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: Moment) {
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime else { return }
         breakers[index].probe = run
     }
 
@@ -43,25 +43,26 @@ struct ReferenceHealth {
         breakers.removeAll { $0.isOf(endpoint) }
     }
 
-    mutating func failed(_ endpoint: Endpoint, run: UInt64, at now: Moment) {
+    mutating func failed(_ endpoint: Endpoint, at now: Moment) {
         if !breakers.contains(where: { $0.isOf(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
         }
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }) else { return }
-        breakers[index].failures += 1
-        if breakers[index].openUntil == nil {
-            guard breakers[index].failures >= 5 else { return }
-            breakers[index].openFor = Self.firstOpen
-        } else {
-            guard breakers[index].probe == run else { return }
+        if let until = breakers[index].openUntil {
+            // A run that began before says nothing new.
+            guard until <= now.uptime else { return }
             breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen)
             breakers[index].probe = nil
+        } else {
+            breakers[index].failures += 1
+            guard breakers[index].failures >= 5 else { return }
+            breakers[index].openFor = Self.firstOpen
         }
         breakers[index].openUntil = now.uptime + breakers[index].openFor
     }
 
     mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: Moment) {
-        busyUntil[host(endpoint)] = now.uptime + min(duration, Self.longestBusy)
+        busyUntil[host(endpoint)] = max(busyUntil[host(endpoint)] ?? .zero, now.uptime + min(duration, Self.longestBusy))
     }
 
     private func host(_ endpoint: Endpoint) -> String {

@@ -57,7 +57,9 @@ extension ReferenceQueue {
             }
             identities[draft.id] = same?.id ?? draft.id
             answer.sessions.append(same?.id ?? draft.id)
-            if same == nil { added.append(ReferenceSession(draft, account: account, isHeld: isHeld)) }
+            guard same == nil else { continue }
+            sessionNumbers += 1
+            added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
         }
         for number in added.indices {
             guard var dependency = added[number].dependency else { continue }
@@ -76,7 +78,7 @@ extension ReferenceQueue {
     }
 
     func isSatisfied(_ dependency: SessionDependency, by other: ReferenceSession) -> Bool {
-        other.state == .completed || (dependency.acceptsAnyEnd && other.state.isEnded)
+        other.state == .completed || (dependency.acceptsAnyEnd && other.state.isEnded && !other.isEnding)
     }
 
     private func requireNoCycle() throws(QueueError) {
@@ -108,7 +110,7 @@ extension ReferenceQueue {
     private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
         let index = try requireIndex(of: resolve(reference))
         guard !sessions[index].state.isEnded else { throw QueueError(.invalidTransition, "") }
-        sessions[index].items += Int64(items.count)
+        sessions[index].hasNewItems = sessions[index].run != nil
         return Answer(sessions: [sessions[index].id])
     }
 

@@ -49,7 +49,8 @@ extension ReferenceQueue {
         case .account(let name):
             let number = accounts[try requireAccount(name)].number
             return sessions.filter { $0.account == number }.map(\.id)
-        case .tag(let tag): return sessions.filter { $0.tags.contains(tag) }.map(\.id)
+        // Looked up in the store by whoever hands the command over.
+        case .tag: throw QueueError(.invalidRequest, "")
         case .failed: return sessions.filter { $0.state == .failed }.map(\.id)
         case .sessions(let ids):
             for id in ids { _ = try requireIndex(of: id) }
@@ -74,7 +75,7 @@ extension ReferenceQueue {
         case (.stop, .waiting), (.stop, .running), (.stop, .paused): stop(index)
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled): try retry(index)
-        case (.update(let update), _) where !state.isEnded: sessions[index].tags = update.tags ?? sessions[index].tags
+        case (.update, _) where !state.isEnded: break
         default: throw QueueError(.invalidTransition, "")
         }
         return Answer(sessions: [id])
@@ -101,7 +102,6 @@ extension ReferenceQueue {
     }
 
     private mutating func markNext(_ index: Int) {
-        guard sessions[index].lane != .now else { return }
         sessions[index].lane = .next
         sessions[index].mark = marks
     }
@@ -139,8 +139,8 @@ extension ReferenceQueue {
     }
 
     private mutating func cancel(_ index: Int) {
-        end(index, as: .cancelled)
         tellToEnd(index)
+        end(index, as: .cancelled)
     }
 
     private mutating func retry(_ index: Int) throws(QueueError) {
@@ -167,7 +167,7 @@ extension ReferenceQueue {
         guard allClaims - 1 < queueLimit, accountClaims - 1 < limit(ofAccount: session.account) else { return }
         let candidates = isAccountShort ? ofAccount : sessions
         let running = candidates.last { $0.state == .running && !$0.isEnding }
-        let paused = candidates.last { $0.state == .paused && $0.holdsSlot && !$0.isEnding }
+        let paused = candidates.last { $0.state == .paused && $0.holdsSlot && !$0.freesSlot }
         guard let victim = (running ?? paused).flatMap({ self.index(of: $0.id) }) else { return }
         sessions[victim].displacedBy = session.id
         if sessions[victim].state == .running {
@@ -178,7 +178,7 @@ extension ReferenceQueue {
 
     /// The slots that are taken or spoken for.
     private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
-        sessions.count { $0.holdsSlot && !$0.isEnding }
+        sessions.count { $0.holdsSlot && !$0.freesSlot }
             + sessions.count { $0.id != one.id && $0.lane == .now && isStartableButForSlots($0) }
     }
 

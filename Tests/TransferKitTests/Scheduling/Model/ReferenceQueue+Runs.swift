@@ -36,6 +36,7 @@ extension ReferenceQueue {
 
     /// Those that were stopped go on after a while, if nothing else does.
     private mutating func forgetStops() -> Bool {
+        guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
             guard let stoppedAt = sessions[index].stoppedAt, stoppedAt + settings.restopDelay <= now.uptime else { return false }
             return !sessions.contains { $0.id != sessions[index].id && isStartableButForSlots($0) }
@@ -48,10 +49,11 @@ extension ReferenceQueue {
         runNumbers += 1
         sessions[index].run = runNumbers
         sessions[index].isToldToEnd = false
+        sessions[index].hasNewItems = false
         runs[sessions[index].id, default: []].append(runNumbers)
         started.append(sessions[index].id)
         if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
-            health.begin(runNumbers, at: endpoint)
+            health.begin(runNumbers, at: endpoint, now)
         }
     }
 
@@ -76,30 +78,40 @@ extension ReferenceQueue {
         guard let index = index(of: id), sessions[index].run == run else { return }
         switch content {
         case .endpointWorks(let endpoint): health.works(endpoint)
-        case .endpointFailed(let endpoint, _): health.failed(endpoint, run: run, at: now)
+        case .endpointFailed(let endpoint, _): health.failed(endpoint, at: now)
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
             ended(index, outcome)
-        case .connected, .file, .endpoint, .attemptFailed: break
+        case .connected, .file, .endpoint, .endpointChanged, .attemptFailed: break
         }
     }
 
     private mutating func ended(_ index: Int, _ outcome: RunOutcome) {
         let wasToldToEnd = sessions[index].isToldToEnd
+        let hasNewItems = sessions[index].hasNewItems
         sessions[index].run = nil
         sessions[index].isToldToEnd = false
-        switch outcome {
-        case .finished(let failure, let itemsSeen) where itemsSeen >= sessions[index].items:
-            if sessions[index].state != .cancelled { end(index, as: failure == nil ? .completed : .failed) }
-        case .finished: if sessions[index].state == .running { beginRun(index) }
-        default:
-            if !wasToldToEnd {
-                giveUpSlot(index, outcome)
-            } else if sessions[index].state == .running {
-                // Paused and resumed before the old run had let go.
-                beginRun(index)
-            }
+        sessions[index].hasNewItems = false
+        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account) }
+        if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
+            return end(index, as: failure == nil ? .completed : .failed)
+        }
+        if case .finished = outcome, !wasToldToEnd { return goOn(index) }
+        if !wasToldToEnd { return giveUpSlot(index, outcome) }
+        if sessions[index].state == .running { return goOn(index) }
+        satisfyDependents(of: sessions[index])
+    }
+
+    /// Another run in the same activation, if the queue and the account still allow it.
+    private mutating func goOn(_ index: Int) {
+        if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
+    }
+
+    private mutating func block(_ refused: Account, ifOf number: Int) {
+        for index in accounts.indices where accounts[index].number == number {
+            let present = accounts[index].account
+            if present.name == refused.name, present.endpoints == refused.endpoints { accounts[index].isBlocked = true }
         }
     }
 
@@ -111,9 +123,7 @@ extension ReferenceQueue {
             sessions[index].lane = .interrupted
             return
         case .backoff(let delay, _): sessions[index].retryAt = now + delay
-        case .endpointsUnavailable: break
-        case .accountBlocked(_, let definition):
-            for account in accounts.indices where accounts[account].account == definition { accounts[account].isBlocked = true }
+        case .endpointsUnavailable, .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }
         letGo(ownedBy: sessions[index].id)
@@ -121,15 +131,19 @@ extension ReferenceQueue {
 
     mutating func end(_ index: Int, as state: SessionState) {
         sessions[index].state = state
+        sessions[index].retryAt = nil
+        sessions[index].spaceAt = nil
         sessions[index].displacedBy = nil
         sessions[index].stoppedAt = nil
         sessions[index].endedAt = now.date
         sessions[index].clearLane()
         letGo(ownedBy: sessions[index].id)
+        satisfyDependents(of: sessions[index])
+    }
+
+    mutating func satisfyDependents(of session: ReferenceSession) {
         for other in sessions.indices {
-            if let dependency = sessions[other].dependency, dependency.session == sessions[index].id,
-                isSatisfied(dependency, by: sessions[index])
-            {
+            if let dependency = sessions[other].dependency, dependency.session == session.id, isSatisfied(dependency, by: session) {
                 sessions[other].dependency = nil
             }
         }

@@ -30,6 +30,7 @@ struct ReferenceQueue {
     var orderRevision: UInt64 = 0
     var marks = 0
     var accountNumbers = 0
+    var sessionNumbers = 0
     var runNumbers: UInt64 = 0
     /// All runs of each session since the process began, the last one at the end.
     var runs: [SessionID: [UInt64]] = [:]
@@ -84,20 +85,25 @@ struct ReferenceQueue {
         queue.limit = limit
         queue.accounts = accounts
         queue.accountNumbers = accountNumbers
+        queue.sessionNumbers = sessionNumbers
         queue.orderRevision = orderRevision
         queue.marks = marks
         queue.sessions = sessions.map { session in
             var session = session
             session.run = nil
             session.isToldToEnd = false
+            session.hasNewItems = false
             session.stoppedAt = nil
             session.spaceAt = nil
+            session.retryAt = nil
             if session.state == .running {
                 session.state = .waiting
                 session.lane = .interrupted
             }
             return session
         }
+        // A cancelled session whose run had not let go has ended now.
+        for session in queue.sessions { queue.satisfyDependents(of: session) }
         return queue
     }
 }

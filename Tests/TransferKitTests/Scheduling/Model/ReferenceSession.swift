@@ -19,9 +19,11 @@ struct ReferenceSession {
     let id: SessionID
     /// The number of the account's row: an account deleted and saved again is another one.
     let account: Int
-    var tags: [String]
+    /// Counts the sessions ever added.
+    let number: Int
     var deduplicationKey: String?
-    var items: Int64
+    /// Whether items were added since its run began.
+    var hasNewItems = false
     /// What it is, or will be once its run has let go.
     var state: SessionState
     /// The number of the run that has not ended yet.
@@ -38,12 +40,11 @@ struct ReferenceSession {
     var dependency: SessionDependency?
     var endedAt: Date?
 
-    init(_ draft: SessionDraft, account: Int, isHeld: Bool) {
+    init(_ draft: SessionDraft, account: Int, number: Int, isHeld: Bool) {
+        self.number = number
         id = draft.id
         self.account = account
-        tags = draft.tags
         deduplicationKey = draft.deduplicationKey
-        items = Int64(draft.items.count)
         state = isHeld ? .held : .waiting
         notBefore = draft.notBefore
         dependency = draft.dependency
@@ -57,7 +58,10 @@ struct ReferenceSession {
     var holdsSlot: Bool { run != nil || (state == .paused && displacedBy == nil) }
 
     /// Whether, in a strict queue, those behind it wait for it.
-    var isUnfinished: Bool { !state.isEnded || isEnding }
+    var isUnfinished: Bool { !state.isEnded }
+
+    /// Whether its slot is free once its run has let go.
+    var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
 
     /// Takes all marks away that say when it goes on.
     mutating func clearLane() {

@@ -63,15 +63,15 @@ struct StepGenerator {
         case 2...4: return .endpointFailed(endpoint, .broken)
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
         case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), endsRun: chance(2))
-        default: return .ended(outcome(account, items: session?.items ?? 1, isEnding: session?.isEnding ?? true))
+        default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
         }
     }
 
-    private mutating func outcome(_ account: Account, items: Int64, isEnding: Bool) -> RunOutcome {
+    private mutating func outcome(_ account: Account, isEnding: Bool) -> RunOutcome {
         if isEnding, !chance(4) { return .interrupted }
         switch number(0...11) {
-        case 0...4: return .finished(failure: nil, itemsSeen: chance(5) ? items - 1 : items)
-        case 5...6: return .finished(failure: .broken, itemsSeen: items)
+        case 0...4: return .finished(failure: nil, itemsSeen: 1)
+        case 5...6: return .finished(failure: .broken, itemsSeen: 1)
         case 7: return .backoff(.seconds(number(1...40)), .broken)
         case 8: return .endpointsUnavailable(.broken)
         case 9:
@@ -96,7 +96,6 @@ struct StepGenerator {
         drafted += 1
         var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: chance(60) ? "nobody" : accountName(), name: "test")
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
-        draft.tags = chance(3) ? ["red"] : []
         if chance(4) { draft.deduplicationKey = "k\(number(0...3))" }
         if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if chance(4) {
@@ -140,8 +139,7 @@ struct StepGenerator {
         switch number(0...19) {
         case 0: return .group(.all)
         case 1: return .group(.account(accountName()))
-        case 2: return .group(.tag("red"))
-        case 3: return .group(.failed)
+        case 2...3: return .group(.failed)
         case 4...5: return .group(.sessions(ids.filter { _ in chance(3) }))
         case 6: return .one(.id(SessionID(named: "nobody")))
         case 7...10:
