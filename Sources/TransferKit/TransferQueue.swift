@@ -30,6 +30,7 @@ public actor TransferQueue {
     private var isCommitting = false
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
+    nonisolated let pacer: Pacer
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -64,9 +65,11 @@ public actor TransferQueue {
             await store.close()
             throw error
         }
+        pacer = Pacer(clock: configuration.clock)
         discards = DiscardOutbox(
             store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
+        pace()
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -143,16 +146,23 @@ public actor TransferQueue {
         case .refresh(let key):
             refresh(key)
         case .pace:
-            break
+            pace()
         }
+    }
+
+    /// Hands the pacer the limits of the queue and of its accounts.
+    private func pace() {
+        pacer.setQueueRate(scheduler.flags.rateLimit)
+        for (key, entry) in scheduler.accounts { pacer.setRate(entry.account.rateLimit, account: key) }
     }
 
     /// Hands a running session its changed options.
     private func refresh(_ key: SessionKey) {
         guard let run = live[key] else { return }
-        Task { [store] in
+        Task { [store, pacer] in
             guard let options = try? await store.sessions([key]).first?.options else { return }
             run.update(options)
+            pacer.setRate(options.rateLimit, session: key)
         }
     }
 
@@ -202,12 +212,15 @@ public actor TransferQueue {
             options: record.options, transports: transports,
             credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
+        pacer.setRate(record.options.rateLimit, session: key)
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             hub.publish([.progress(id, statistics)], at: clock.date())
         }
         histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered
-        if live[key] === run { live[key] = nil }
+        guard live[key] === run else { return }
+        live[key] = nil
+        pacer.forget(session: key)
     }
 
     // MARK: The end

@@ -24,8 +24,9 @@ import TransportTesting
         }
         #expect(
             story == [
-                "added", "queueStarted", "started", "itemCompleted", "itemCompleted", "completed", "queueBecameIdle", "removed",
-                "queueStopped",
+                "willChangeQueue", "added", "didChangeQueue", "queueStarted", "willActivate", "didActivate", "willStartRunning",
+                "itemCompleted", "itemCompleted", "didStopRunning", "willDeactivate", "didDeactivate", "completed", "queueBecameIdle",
+                "willChangeQueue", "removed", "didChangeQueue", "queueStopped",
             ])
     }
 

@@ -5,7 +5,7 @@ import TransferKit
 extension Scheduler {
     /// A scheduler with a transport "memory" and the accounts "a" and "b".
     static func fixture() throws -> Scheduler {
-        var scheduler = Scheduler(transports: ["memory"])
+        var scheduler = Scheduler(.memory)
         for name in ["a", "b"] { _ = try scheduler.perform(.saveAccount(.memory(name))) }
         return scheduler
     }
@@ -18,14 +18,14 @@ extension Scheduler {
         return transaction
     }
 
-    mutating func report(_ content: Report.Content, of key: SessionKey, at now: Moment = .start) -> Transaction {
-        var transaction = handle(Report(key: key, run: entries[key]?.activation ?? 0, content: content), at: now)
+    mutating func report(_ content: Report.Content, of key: SessionKey, at now: Moment = .start) throws -> Transaction {
+        var transaction = try handle(.report(Report(key: key, run: view(key)?.run ?? 0, content: content)), at: now)
         transaction.append(schedule(at: now))
         commit()
         return transaction
     }
 
-    var runningIDs: [SessionID] { flags.running.compactMap { entries[$0]?.id } }
+    var runningIDs: [SessionID] { sessions.filter { $0.state == .running }.map(\.id) }
 }
 
 extension Account {
@@ -38,6 +38,17 @@ extension SessionDraft {
     static func draft(_ account: String = "a", id: SessionID = SessionID()) -> SessionDraft {
         SessionDraft(
             id: id, account: account, name: "test", items: [ItemDraft(source: Data("/f".utf8), destination: Data("f".utf8), size: 1)])
+    }
+}
+
+extension Scheduler.Settings {
+    static let memory = Scheduler.Settings(transports: ["memory"])
+}
+
+extension StoreWrite {
+    /// A session of account 1, as a scheduler has it stored.
+    static func session(_ key: SessionKey, rank: Int64, _ draft: SessionDraft, _ state: SessionState = .waiting) -> StoreWrite {
+        .insertSession(ScheduleRow(entry: Entry(id: draft.id, key: key, rank: rank, account: 1, state: state)), draft, createdAt: .now)
     }
 }
 

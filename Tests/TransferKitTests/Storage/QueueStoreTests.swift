@@ -55,7 +55,7 @@ import TransferKit
                     identity))
         }
         try await store.commit([
-            .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now), checkpoint("one", 60),
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), checkpoint("one", 60),
             checkpoint("two", 50),
         ])
         #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == 60)
@@ -72,16 +72,15 @@ import TransferKit
 
     @Test func aTransactionIsAllOrNothing() async throws {
         let store = try await open()
-        let draft = SessionDraft.draft()
         try await store.commit([.saveAccount(1, .memory("a"))])
         let error = try await #require(throws: QueueError.self) {
             try await store.commit([
-                .insertSession(1, rank: 0, account: 1, draft, createdAt: .now),
-                .insertSession(2, rank: 1, account: 1, draft, createdAt: .now),
+                .session(1, rank: 0, .draft()),
+                .session(1, rank: 1, .draft()),
             ])
         }
         #expect(error.code == .storageUnavailable)
-        #expect(try await store.loadScheduler().sessions.isEmpty)
+        #expect(try await store.load(.memory).0.sessions.isEmpty)
         await store.close()
     }
 
@@ -89,20 +88,20 @@ import TransferKit
         var store = try await open()
         let drafts = (0..<3).map { _ in SessionDraft.draft() }
         try await store.commit([
-            .saveAccount(1, .memory("a")), .insertSession(1, rank: 30, account: 1, drafts[0], createdAt: .now),
-            .insertSession(2, rank: 10, account: 1, drafts[1], createdAt: .now),
-            .insertSession(3, rank: 20, account: 1, drafts[2], createdAt: .now), .setRunning(2, .now),
-            .endSession(3, .failed, .broken, .now),
+            .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0]),
+            .session(2, rank: 10, drafts[1], .running),
+            .session(3, rank: 20, drafts[2], .failed), .beginSession(2, .now), .endSession(3, .broken, .now),
             .blockAccount(1, AccountBlock(error: .broken)),
         ])
         await store.close()
         store = try await open()
-        let loaded = try await store.loadScheduler()
-        #expect(loaded.accounts.map(\.account) == [.memory("a")])
-        #expect(loaded.accounts.first?.block?.error == .broken)
-        #expect(loaded.sessions.map(\.1.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
-        #expect(loaded.sessions.map(\.1.state) == [.waiting, .failed, .waiting])
-        #expect(loaded.sessions.map(\.1.isInterrupted) == [true, false, false], "what ran when the owner ended goes first")
+        let loaded = try await store.load(.memory).0
+        #expect(loaded.accounts.values.map(\.account) == [.memory("a")])
+        #expect(loaded.accounts[1]?.block?.error == .broken)
+        #expect(loaded.sessions.map(\.id) == [drafts[1].id, drafts[2].id, drafts[0].id])
+        #expect(loaded.sessions.map(\.state) == [.waiting, .failed, .waiting])
+        #expect(loaded.sessions.compactMap { loaded.roster[$0.key]?.lane } == [.interrupted, .none, .none], "what ran goes first")
+        #expect(try await store.sessions([2]).first?.status.state == .waiting, "and that is stored")
         await store.close()
     }
 
@@ -110,7 +109,7 @@ import TransferKit
         let store = try await open()
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
         try await store.commit([
-            .saveAccount(1, .memory("a")), .insertSession(1, rank: 0, account: 1, .draft(), createdAt: .now),
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()),
             .file(
                 1, position: 0,
                 .checkpoint(
@@ -195,14 +194,13 @@ import TransferKit
             let store = try await QueueStore.open(.folder(FilePath(path)), clock: .system)
             try await store.commit([
                 .saveAccount(1, Account("a", endpoints: [Endpoint(transport: "memory", address: "memory://a/")])),
-                .insertSession(1, rank: 0, account: 1, SessionDraft(id: SessionID(), account: "a", name: "kept"), createdAt: .now),
-                .setRunning(1, .now),
+                .session(1, rank: 0, SessionDraft(id: SessionID(), account: "a", name: "kept"), .running),
             ])
             kill(getpid(), SIGKILL)
         }
         let store = try await open()
-        let loaded = try await store.loadScheduler()
-        #expect(loaded.sessions.map(\.1.isInterrupted) == [true])
+        let loaded = try await store.load(.memory).0
+        #expect(loaded.sessions.compactMap { loaded.roster[$0.key]?.lane } == [.interrupted])
         await store.close()
     }
 }
