@@ -84,7 +84,6 @@ extension Scheduler {
             let until = now.uptime + settings.restopDelay
             windDown(key, &transaction) { entry, details in
                 entry.state = .waiting
-                entry.lane = .none
                 entry.conditions.insert(.stopped)
                 details.stoppedUntil = until
             }
