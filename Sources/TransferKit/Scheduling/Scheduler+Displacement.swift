@@ -30,7 +30,8 @@ extension Scheduler {
         }
         guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
         let running = roster.live.compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
-        let paused = roster.paused.compactMap { roster[$0] }.filter(\.holdsSlot)
+        // One that was displaced before its run let go has nothing more to give.
+        let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
             if let lowest = candidates.max(by: { $0.rank < $1.rank }) { return lowest.key }
