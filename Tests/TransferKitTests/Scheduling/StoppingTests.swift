@@ -120,7 +120,8 @@ import TransferKit
         #expect(queue.line == "A=waiting B=running")
         try queue.restart()
         try queue.tell(.start)
-        #expect(queue.line == "A=waiting B=running")
+        // Both were interrupted by now.
+        #expect(queue.line == "A=running B=waiting")
     }
 
     @Test func unlessSomethingWasPutBeforeIt() throws {

@@ -6,9 +6,6 @@ enum Invariants {
     static func broken(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String? {
         let ids = after.sessions.map(\.id)
         guard Set(ids).count == ids.count else { return "a session is doubled" }
-        if outcome.code != nil, before.sessions.map(\.target) != after.sessions.map(\.target), before.mode == "stopped" {
-            return "a refused call changed something"
-        }
         let old = Dictionary(uniqueKeysWithValues: before.sessions.map { ($0.id, $0) })
         for id in outcome.started {
             guard let session = old[id] else { continue }

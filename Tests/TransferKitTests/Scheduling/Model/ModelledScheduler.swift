@@ -33,6 +33,7 @@ struct ModelledScheduler {
     private mutating func decide(_ event: ModelEvent, at now: Moment) -> (Outcome, Transaction) {
         var outcome = Outcome()
         var transaction = Transaction()
+        let before = scheduler
         do throws(QueueError) {
             if let input = input(event) {
                 transaction = try scheduler.handle(input, at: now)
@@ -40,6 +41,8 @@ struct ModelledScheduler {
             outcome.answer = transaction.answer
         } catch {
             outcome.code = error.code
+            let (left, right) = (copy(before).observation(at: now), observation(at: now))
+            precondition(left == right, "A refused call changed something: \(event)")
         }
         transaction.append(scheduler.schedule(at: now))
         for action in transaction.actions {
@@ -50,6 +53,12 @@ struct ModelledScheduler {
             }
         }
         return (outcome, transaction)
+    }
+
+    private func copy(_ scheduler: Scheduler) -> ModelledScheduler {
+        var copy = self
+        copy.scheduler = scheduler
+        return copy
     }
 
     /// Nil if no such run was ever begun.

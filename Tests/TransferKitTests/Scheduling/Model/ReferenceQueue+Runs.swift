@@ -39,7 +39,7 @@ extension ReferenceQueue {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
             guard let stoppedAt = sessions[index].stoppedAt, stoppedAt + settings.restopDelay <= now.uptime else { return false }
-            return !sessions.contains { $0.id != sessions[index].id && isStartableButForSlots($0) }
+            return !sessions.contains { $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0) }
         }
         for index in due { sessions[index].stoppedAt = nil }
         return !due.isEmpty

@@ -11,7 +11,7 @@ struct StoreImage {
     mutating func apply(_ writes: [StoreWrite]) {
         for write in writes {
             switch write {
-            case .saveAccount(let key, let account): accounts[key] = Scheduler.AccountEntry(account: account, block: accounts[key]?.block)
+            case .saveAccount(let key, let account): accounts[key] = Scheduler.AccountEntry(account: account)
             case .deleteAccount(let key): accounts[key] = nil
             case .blockAccount(let key, let block): accounts[key]?.block = block
             case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
