@@ -89,7 +89,7 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, at: now, &transaction)
         // Those that were stopped have let another one go first.
-        for stopped in roster.stopped where stopped != key { clearStop(stopped) }
+        for stopped in roster.stopped.sorted() where stopped != key { clearStop(stopped) }
     }
 
     /// Begins a run of a session that holds a slot.
@@ -124,7 +124,7 @@ extension Scheduler {
     ///
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: Moment) -> Bool {
-        let due = roster.stopped.filter { roster.details($0).stoppedUntil.map { $0 <= now.uptime } ?? true }
+        let due = roster.stopped.sorted().filter { roster.details($0).stoppedUntil.map { $0 <= now.uptime } ?? true }
         guard !due.isEmpty, firstInLine(at: now, where: { _ in true }) == nil else { return false }
         for key in due { clearStop(key) }
         return true

@@ -32,7 +32,8 @@ extension Scheduler {
         }
         guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
         let running = roster.live.compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
-        let paused = roster.paused.compactMap { roster[$0] }.filter(\.holdsSlot)
+        // One that was displaced before its run let go has nothing more to give.
+        let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
             if let lowest = candidates.max(by: { $0.rank < $1.rank }) { return lowest.key }
@@ -58,6 +59,11 @@ extension Scheduler {
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
+    /// Whether the order of the queue lets it start: in a strict queue, only the first unfinished one may, and those that are to run now.
+    private func hasTurn(_ entry: Entry) -> Bool {
+        settings.ordering == .inOrder || entry.lane == .now || roster.unfinished.first == entry.key
+    }
+
     /// Lets go what is displaced by sessions that wait, and would not use the slot if they had one.
     mutating func letGoOfTheUnable(at now: Moment, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
@@ -66,7 +72,8 @@ extension Scheduler {
             isChanged = false
             for owner in roster.owners.keys.sorted() {
                 guard let entry = roster[owner], entry.state == .waiting, !entry.conditions.contains(.displaced),
-                    !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !ability(of: entry.account, at: now).isAble
+                    !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !hasTurn(entry)
+                        || !ability(of: entry.account, at: now).isAble
                 else { continue }
                 letGoAll(of: owner, &transaction)
                 isChanged = true

@@ -44,11 +44,14 @@ extension Scheduler {
         var added: [SessionDraft] = []
         var words: [String: SessionID] = [:]
         var ids: Set<SessionID> = []
+        // The sessions that drafts turned out to be.
+        var present: [SessionID: SessionID] = [:]
         for draft in drafts {
             _ = try accountKey(draft.account)
             if let word = draft.deduplicationKey {
                 if let id = words[word] ?? roster.deduplicated[word].flatMap({ roster[$0]?.id }) {
                     transaction.answer.sessions.append(id)
+                    present[draft.id] = id
                     continue
                 }
                 words[word] = draft.id
@@ -58,6 +61,9 @@ extension Scheduler {
             }
             added.append(draft)
             transaction.answer.sessions.append(draft.id)
+        }
+        for index in added.indices {
+            if let other = added[index].dependency?.session, let id = present[other] { added[index].dependency?.session = id }
         }
         return added
     }

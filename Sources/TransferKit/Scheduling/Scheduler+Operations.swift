@@ -84,7 +84,6 @@ extension Scheduler {
             let until = now.uptime + settings.restopDelay
             windDown(key, &transaction) { entry, details in
                 entry.state = .waiting
-                entry.lane = .none
                 entry.conditions.insert(.stopped)
                 details.stoppedUntil = until
             }
@@ -162,8 +161,9 @@ extension Scheduler {
         windDown(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)
-            entry.conditions.subtract([.backoff, .early, .dependent, .noSpace])
-            details = EntryDetails(run: details.run, deduplicationKey: details.deduplicationKey)
+            entry.conditions.subtract([.backoff, .noSpace])
+            details = EntryDetails(
+                run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
         }
         guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }

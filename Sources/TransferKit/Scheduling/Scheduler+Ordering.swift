@@ -92,7 +92,7 @@ extension Scheduler {
 
     /// Something was put at this rank: what was interrupted and is behind it no longer goes first.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil) {
-        for key in roster.interrupted where key != moved {
+        for key in roster.interrupted.sorted() where key != moved {
             guard let other = roster[key], other.rank > rank else { continue }
             mutate(key) { entry, _ in entry.lane = .none }
         }

@@ -113,8 +113,11 @@ extension Scheduler {
     /// The session directly before it, of those that could start if they had a slot.
     private func orderReason(_ entry: Entry, at now: Moment) -> WaitReason? {
         if settings.ordering == .strict, entry.lane != .now {
-            guard let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key else { return nil }
-            return .strictOrder(behind: first.id)
+            if let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key { return .strictOrder(behind: first.id) }
+            // Only what is to run now goes before the first of the list.
+            let claimants = roster.claimants.compactMap { roster[$0] }
+            let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0.account, at: now).isAble }
+            return able.max { roster.standing($0) < roster.standing($1) }.map { .order(behind: $0.id) }
         }
         let standing = roster.standing(entry)
         var before: Entry?

@@ -1,0 +1,231 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// Sessions that are run before their turn, and those that make room for them.
+@Suite struct DisplacementTests {
+    @Test func nestedRunsUnwindInOrder() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C D")
+        #expect(queue.line == "A=running B=waiting C=waiting D=waiting")
+        try queue.call(.run(), "C")
+        #expect(queue.line == "A=ending(waiting) B=waiting C=waiting D=waiting")
+        try queue.letGo("A")
+        #expect(queue.line == "A=waiting B=waiting C=running D=waiting")
+        #expect(queue.why("A") == .displaced(by: SessionID(named: "C")))
+        try queue.call(.run(), "D")
+        try queue.letGo("C")
+        #expect(queue.line == "A=waiting B=waiting C=waiting D=running")
+        #expect(try queue.finishAll() == "D C A B")
+    }
+
+    @Test func aDisplacedOneComesBackBeforeTheListEvenFromBehind() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.run(), "C")
+        try queue.letGo("A")
+        try queue.call(.move(.end), "A")
+        try queue.end("C")
+        #expect(queue.line == "B=waiting C=completed A=running")
+    }
+
+    @Test func atTwoSlotsTheLowestPlacedMakesRoom() throws {
+        var queue = try Rehearsal(limit: 2)
+        try queue.add("A B C D")
+        try queue.call(.run(), "D")
+        #expect(queue.line == "A=running B=ending(waiting) C=waiting D=waiting")
+        try queue.call(.run(), "C")
+        #expect(queue.line == "A=ending(waiting) B=ending(waiting) C=waiting D=waiting")
+        try queue.letGo("B")
+        // The latest mark goes first.
+        #expect(queue.line == "A=ending(waiting) B=waiting C=running D=waiting")
+        try queue.letGo("A")
+        #expect(queue.line == "A=waiting B=waiting C=running D=running")
+        // B comes back for D, A for C.
+        try queue.end("D")
+        #expect(queue.line == "A=waiting B=running C=running D=completed")
+        try queue.end("C")
+        #expect(queue.line == "A=running B=running C=completed D=completed")
+    }
+
+    @Test func atThreeSlotsOneRunTakesOne() throws {
+        var queue = try Rehearsal(limit: 3)
+        try queue.add("A B C D E")
+        try queue.call(.run(), "E")
+        try queue.letGo("C")
+        try queue.call(.run(), "C")
+        // E is now the lowest-placed: the two cross.
+        #expect(queue.line == "A=running B=running C=waiting D=waiting E=ending(waiting)")
+        try queue.letGo("E")
+        #expect(queue.line == "A=running B=running C=running D=waiting E=waiting")
+        #expect(queue.why("E") == .displaced(by: SessionID(named: "C")))
+        try queue.end("A")
+        #expect(queue.line == "A=completed B=running C=running D=running E=waiting")
+        try queue.end("C")
+        #expect(queue.line == "A=completed B=running C=completed D=running E=running")
+    }
+
+    @Test(arguments: [1, 2, 3]) func asManyRunsAsSlotsAreAskedFor(limit: Int) throws {
+        var queue = try Rehearsal(limit: limit)
+        let first = (0..<limit).map { "A\($0)" }
+        let later = (0..<limit).map { "B\($0)" }
+        try queue.add((first + later).joined(separator: " "))
+        for name in later { try queue.call(.run(), name) }
+        for name in first { try queue.letGo(name) }
+        let expected = first.map { "\($0)=waiting" } + later.map { "\($0)=running" }
+        #expect(queue.line == expected.joined(separator: " "))
+        for name in later { try queue.end(name) }
+        #expect(queue.line == (first.map { "\($0)=running" } + later.map { "\($0)=completed" }).joined(separator: " "))
+    }
+
+    @Test func theAccountsLimitChoosesTheVictim() throws {
+        var queue = try Rehearsal(limit: 2, accountLimit: 1)
+        try queue.add("A")
+        try queue.add("B", to: "b")
+        try queue.add("C")
+        try queue.call(.run(), "C")
+        #expect(queue.line == "A=ending(waiting) B=running C=waiting")
+    }
+
+    @Test func aPreemptorThatBacksOffLetsGo() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.run(), "C")
+        try queue.letGo("A")
+        try queue.end("C", .backoff(.seconds(30), .broken))
+        #expect(queue.line == "A=running B=waiting C=waiting")
+        #expect(queue.why("C") == .retry(at: Moment.seconds(30).date))
+        try queue.pass(seconds: 30)
+        // It waits as any other, and does not displace again.
+        #expect(queue.line == "A=running B=waiting C=waiting")
+        #expect(queue.why("C") == .order(behind: SessionID(named: "B")))
+    }
+
+    @Test(arguments: [TransferKit.Operation.hold, .stop, .cancel(), .remove()])
+    func aPreemptorThatIsSetAsideLetsGo(operation: TransferKit.Operation) throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.run(), "C")
+        try queue.letGo("A")
+        try queue.call(operation, "C")
+        try queue.letGo("C")
+        #expect(queue.line.hasPrefix("A=running B=waiting"))
+    }
+
+    @Test func aPausedPreemptorKeepsItsListAndItsSlot() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.run(), "B")
+        try queue.letGo("A")
+        try queue.call(.pause, "B")
+        try queue.letGo("B")
+        #expect(queue.line == "A=waiting B=paused")
+        #expect(queue.why("A") == .displaced(by: SessionID(named: "B")))
+        #expect(queue.isIdle)
+        try queue.call(.resume, "B")
+        #expect(queue.line == "A=waiting B=running")
+        try queue.end("B")
+        #expect(queue.line == "A=running B=completed")
+    }
+
+    @Test func aBlockedPreemptorLetsGo() throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.add("B", to: "b")
+        try queue.call(.run(), "B")
+        try queue.letGo("A")
+        try queue.end("B", .accountBlocked(TransferError(.credentials, .credentialsRejected, "No."), .memory("b")))
+        #expect(queue.line == "A=running B=waiting")
+        try queue.tell(.unblockAccount(name: "b"))
+        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.why("B") == .queueLimit)
+    }
+
+    @Test func aBlockedSessionDisplacesNobodyAndIsNextLater() throws {
+        var queue = try Rehearsal()
+        try queue.add("X", to: "b")
+        try queue.end("X", .accountBlocked(TransferError(.trust, .serverNotTrusted, "Who?"), .memory("b")))
+        try queue.add("A C")
+        try queue.call(.run(), "X")
+        #expect(queue.line == "X=waiting A=running C=waiting")
+        try queue.call(.move(.end), "X")
+        try queue.tell(.unblockAccount(name: "b"))
+        try queue.end("A")
+        #expect(queue.line == "A=completed C=waiting X=running")
+    }
+
+    @Test func ifAllSlotsArePausedThenOneOfThoseMakesRoom() throws {
+        var queue = try Rehearsal(limit: 2)
+        try queue.add("A B C")
+        try queue.call(.pause, "A")
+        try queue.call(.pause, "B")
+        try queue.letGo("A")
+        try queue.letGo("B")
+        #expect(queue.why("C") == .slotHeld(by: SessionID(named: "A")))
+        try queue.call(.run(), "C")
+        #expect(queue.line == "A=paused B=paused(displaced) C=running")
+        try queue.end("C")
+        #expect(queue.line == "A=paused B=paused C=completed")
+    }
+
+    @Test func aDisplacedPausedOneThatIsResumedWaitsForItsSlot() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.pause, "A")
+        try queue.letGo("A")
+        try queue.call(.run(), "C")
+        try queue.call(.resume, "A")
+        #expect(queue.line == "A=waiting B=waiting C=running")
+        #expect(queue.why("A") == .displaced(by: SessionID(named: "C")))
+        #expect(try queue.finishAll() == "C A B")
+    }
+
+    @Test func aDisplacedOneThatIsRunComesOffTheList() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.run(), "B")
+        try queue.letGo("A")
+        try queue.call(.run(), "A")
+        try queue.letGo("B")
+        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.why("B") == .displaced(by: SessionID(named: "A")))
+        #expect(try queue.finishAll() == "A B")
+    }
+
+    @Test func displacementOutlivesARestart() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.run(), "C")
+        try queue.letGo("A")
+        try queue.restart()
+        #expect(queue.line == "A=waiting B=waiting C=waiting")
+        try queue.tell(.start)
+        #expect(queue.line == "A=waiting B=waiting C=running")
+        #expect(try queue.finishAll() == "C A B")
+    }
+
+    @Test func aLoweredLimitInterruptsNothing() throws {
+        var queue = try Rehearsal(limit: 3)
+        try queue.add("A B C D")
+        try queue.tell(.setSessionLimit(1, account: nil))
+        #expect(queue.line == "A=running B=running C=running D=waiting")
+        // One that leaves would not be enough: nobody is displaced.
+        try queue.call(.run(), "D")
+        #expect(queue.line == "A=running B=running C=running D=waiting")
+        try queue.end("A")
+        try queue.end("B")
+        #expect(queue.line == "A=completed B=completed C=running D=waiting")
+        try queue.end("C")
+        #expect(queue.line == "A=completed B=completed C=completed D=running")
+    }
+
+    @Test func aLoweredAccountLimitInterruptsNothing() throws {
+        var queue = try Rehearsal(limit: 3)
+        try queue.add("A B C")
+        try queue.tell(.setSessionLimit(1, account: "a"))
+        try queue.add("D", to: "b")
+        #expect(queue.line == "A=running B=running C=running D=waiting")
+        try queue.end("A")
+        #expect(queue.line == "A=completed B=running C=running D=running")
+    }
+}

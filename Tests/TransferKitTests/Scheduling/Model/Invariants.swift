@@ -1,0 +1,48 @@
+import TransferKit
+
+/// What holds for a scheduler after each step, whatever the reference says.
+enum Invariants {
+    /// The sentence that is broken, or nil.
+    static func broken(before: Observation, after: Observation, outcome: Outcome, event: ModelEvent, limits: SlotLimits) -> String? {
+        let ids = after.sessions.map(\.id)
+        guard Set(ids).count == ids.count else { return "a session is doubled" }
+        let old = Dictionary(uniqueKeysWithValues: before.sessions.map { ($0.id, $0) })
+        for id in outcome.started {
+            guard let session = old[id] else { continue }
+            if session.target == .paused || session.target == .held || session.target.isEnded, !event.isByPerson {
+                return "\(id.testName) was \(session.target) and started by itself"
+            }
+        }
+        let regained = after.sessions.contains { $0.state == .paused && $0.holdsSlot && old[$0.id]?.holdsSlot == false }
+        let activated = after.sessions.filter { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
+        if !activated.isEmpty, !regained {
+            if after.sessions.count(where: \.holdsSlot) > limits.queue { return "an activation above the queue's limit" }
+            for (account, limit) in limits.accounts where activated.contains(where: { limits.account(of: $0.id) == account }) {
+                let used = after.sessions.count { $0.holdsSlot && limits.account(of: $0.id) == account }
+                if used > limit { return "an activation above the limit of \(account)" }
+            }
+        }
+        if after.mode == "stopped", after.sessions.contains(where: \.hasRun) { return "stopped, and something runs" }
+        if after.mode == "running", after.sessions.contains(where: { $0.state == .waiting && $0.why == nil }) {
+            return "a session waits without a reason"
+        }
+        if after.isIdle, after.sessions.contains(where: \.hasRun) { return "idle, and something runs" }
+        return nil
+    }
+}
+
+/// The limits of a queue, and who counts for which.
+struct SlotLimits {
+    var queue: Int
+    var accounts: [String: Int]
+    var owners: [SessionID: String]
+
+    func account(of id: SessionID) -> String? { owners[id] }
+}
+
+extension ModelEvent {
+    /// Whether it is a call that may start what was set aside.
+    var isByPerson: Bool {
+        if case .command(.perform) = self { true } else { false }
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import TransferKit
+
+/// Where scheduler and reference part, or a rule is broken.
+struct Disagreement: Error, CustomStringConvertible {
+    var step: Int
+    var what: String
+    var description: String { "step \(step): \(what)" }
+}
+
+/// A scheduler and the reference, told the same and compared after each step.
+struct ModelRun {
+    private(set) var scheduler: ModelledScheduler
+    private(set) var reference: ReferenceQueue
+    private(set) var now = Moment.start
+    private var grammar = EventGrammar()
+    private var number = 0
+
+    init(_ settings: ModelSequence.Settings) {
+        scheduler = ModelledScheduler(settings.scheduler)
+        reference = ReferenceQueue(settings.scheduler)
+    }
+
+    /// Plays a recorded sequence; throws where the two part.
+    static func play(_ sequence: ModelSequence) throws(Disagreement) {
+        var run = ModelRun(sequence.settings)
+        for step in sequence.steps { try run.play(step) }
+        try run.settle()
+    }
+
+    mutating func play(_ step: ModelStep) throws(Disagreement) {
+        number += 1
+        try advance(.seconds(step.wait))
+        switch step.kind {
+        case .event(let event): try take(event)
+        case .restart:
+            scheduler.restart()
+            reference = reference.restarted()
+            grammar.restart(scheduler.observation(at: now))
+            try compare()
+        case .undo(let events):
+            if let what = scheduler.tryAndUndo(events, at: now) { throw disagreement("undo: \(what)") }
+        }
+    }
+
+    /// Handles an event on both sides.
+    @discardableResult
+    mutating func take(_ event: ModelEvent) throws(Disagreement) -> Outcome {
+        let before = scheduler.observation(at: now)
+        let outcome = scheduler.step(event, at: now)
+        let expected = reference.step(event, at: now)
+        if let what = outcome.difference(from: expected) { throw disagreement("\(event): \(what)") }
+        try compare(after: event)
+        let after = scheduler.observation(at: now)
+        if let what = Invariants.broken(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
+            throw disagreement("\(event): \(what)")
+        }
+        if let what = grammar.take(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
+        return outcome
+    }
+
+    /// Lets time pass. Before the moment for which the scheduler wants to be woken, nothing may become due.
+    private mutating func advance(_ duration: Duration) throws(Disagreement) {
+        let later = now + duration
+        let due = scheduler.nextDue(after: now)
+        if due.map({ $0 > later.uptime }) ?? true {
+            var unattended = reference
+            let outcome = unattended.step(.tick, at: later)
+            let shown = unattended.observation(at: later).unreasoned
+            guard outcome.started.isEmpty, outcome.toldToEnd.isEmpty, shown == reference.observation(at: now).unreasoned else {
+                throw disagreement("asleep until \(due.map { "\($0)" } ?? "told"), and missed what is due by \(later.uptime)")
+            }
+        }
+        now = later
+    }
+
+    private func compare(after event: ModelEvent? = nil) throws(Disagreement) {
+        let (shown, expected) = (scheduler.observation(at: now), reference.observation(at: now))
+        if let what = shown.difference(from: expected) {
+            throw disagreement("\(event.map { "\($0): " } ?? "")\(what)\n  have: \(shown.line)\n  want: \(expected.line)")
+        }
+    }
+
+    private func disagreement(_ what: String) -> Disagreement { Disagreement(step: number, what: what) }
+}
+
+extension ModelRun {
+    /// All that a person can do is done, all that runs completes, and time goes on: then nothing is left that waits without a reason to.
+    mutating func settle() throws(Disagreement) {
+        number += 1
+        for name in reference.accounts.map(\.account.name) {
+            try take(.command(.saveAccount(.memory(name))))
+        }
+        try take(.command(.start))
+        for _ in 0..<(40 + 4 * reference.sessions.count) {
+            try take(.command(.perform(.release, .group(.all))))
+            try take(.command(.perform(.resume, .group(.all))))
+            for id in reference.leftovers.map(\.id) + reference.sessions.filter({ $0.run != nil }).map(\.id) {
+                try take(.report(id, runsAgo: 0, .ended(.finished(failure: nil, itemsSeen: 1))))
+            }
+            if let due = scheduler.nextDue(after: now) { try advance(max(due - now.uptime, .zero)) }
+            try take(.tick)
+        }
+        for session in scheduler.observation(at: now).sessions where !session.state.isEnded {
+            switch session.why {
+            case .after(_, .failed), .after(_, .cancelled): continue
+            case .after, .strictOrder: continue
+            default: throw disagreement("stuck: \(session.line), \(session.whyLine)")
+            }
+        }
+    }
+}
+
+extension Observation {
+    /// Without what may change as time passes although nothing happens.
+    var unreasoned: Observation {
+        var observation = self
+        observation.isIdle = false
+        observation.sessions = sessions.map { $0.with(why: nil) }
+        return observation
+    }
+}

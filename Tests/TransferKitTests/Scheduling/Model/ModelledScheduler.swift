@@ -1,0 +1,123 @@
+import TransferKit
+
+/// A scheduler with all that its owner does for it: it stores, and knows the runs.
+struct ModelledScheduler {
+    private struct RunName {
+        var key: SessionKey
+        var run: UInt64
+    }
+
+    private(set) var scheduler: Scheduler
+    private(set) var lastEvents: [QueueEvent.Kind] = []
+    private var store = StoreImage()
+    private var runs: [SessionID: [RunName]] = [:]
+    private var names: [SessionKey: SessionID] = [:]
+
+    init(_ settings: Scheduler.Settings) {
+        scheduler = Scheduler(settings)
+    }
+
+    /// Handles an event and what may start because of it, as the writer does.
+    mutating func step(_ event: ModelEvent, at now: Moment) -> Outcome {
+        let (outcome, transaction) = decide(event, at: now)
+        scheduler.commit()
+        store.apply(transaction.writes)
+        lastEvents = transaction.events
+        for case .run(let key, let id, let run, _) in transaction.actions {
+            names[key] = id
+            runs[id, default: []].append(RunName(key: key, run: run))
+        }
+        return outcome
+    }
+
+    private mutating func decide(_ event: ModelEvent, at now: Moment) -> (Outcome, Transaction) {
+        var outcome = Outcome()
+        var transaction = Transaction()
+        let before = scheduler
+        do throws(QueueError) {
+            if let input = input(event) {
+                transaction = try scheduler.handle(input, at: now)
+            }
+            outcome.answer = transaction.answer
+        } catch {
+            outcome.code = error.code
+            let (left, right) = (copy(before).observation(at: now), observation(at: now))
+            precondition(left == right, "A refused call changed something: \(event)")
+        }
+        transaction.append(scheduler.schedule(at: now))
+        for action in transaction.actions {
+            switch action {
+            case .run(_, let id, _, _): outcome.started.append(id)
+            case .interrupt(let key, _): if let id = names[key] ?? scheduler.view(key)?.id { outcome.toldToEnd.append(id) }
+            default: break
+            }
+        }
+        return (outcome, transaction)
+    }
+
+    private func copy(_ scheduler: Scheduler) -> ModelledScheduler {
+        var copy = self
+        copy.scheduler = scheduler
+        return copy
+    }
+
+    /// Nil if no such run was ever begun.
+    private func input(_ event: ModelEvent) -> Input? {
+        switch event {
+        case .command(let command): return .command(command)
+        case .tick: return .tick
+        case .report(let id, let runsAgo, let content):
+            guard let names = runs[id], names.count > runsAgo else { return nil }
+            let name = names[names.count - 1 - runsAgo]
+            return .report(Report(key: name.key, run: name.run, content: content))
+        }
+    }
+
+    /// Handles events, takes them back, and handles them once more: nothing may be left of the first time, and the second may not differ.
+    ///
+    /// - Returns: What was wrong; nil if nothing was.
+    mutating func tryAndUndo(_ events: [ModelEvent], at now: Moment) -> String? {
+        let before = observation(at: now)
+        let first = attempt(events, at: now)
+        scheduler.undo()
+        if let what = observation(at: now).difference(from: before) { return what }
+        let second = attempt(events, at: now)
+        scheduler.undo()
+        if let what = observation(at: now).difference(from: before) { return what }
+        if let what = second.after.difference(from: first.after) { return "the second time: \(what)" }
+        return second.text == first.text ? nil : "the second time, another transaction:\n\(first.text)\n\(second.text)"
+    }
+
+    private mutating func attempt(_ events: [ModelEvent], at now: Moment) -> (text: String, after: Observation) {
+        let transactions = events.map { decide($0, at: now).1 }
+        return ("\(transactions)", observation(at: now))
+    }
+
+    /// The process is killed, and another one opens the store.
+    mutating func restart() {
+        scheduler = store.open(scheduler.settings)
+        runs = [:]
+        lastEvents = []
+    }
+
+    func observation(at now: Moment) -> Observation {
+        let status = scheduler.status(at: now)
+        return Observation(
+            mode: status.mode.rawValue, isIdle: status.isIdle, orderRevision: scheduler.orderRevision,
+            sessions: scheduler.sessions.map { view in
+                Observation.Session(
+                    id: view.id, state: view.state, target: view.target, isEnding: view.isEnding, holdsSlot: view.holdsSlot,
+                    hasRun: view.run != nil, why: view.state == .waiting ? scheduler.why(view.key, at: now) : nil)
+            })
+    }
+
+    func nextDue(after now: Moment) -> Duration? { scheduler.nextDue(after: now) }
+
+    var limits: SlotLimits {
+        let accounts = scheduler.accounts.values.map(\.account)
+        return SlotLimits(
+            queue: scheduler.sessionLimit,
+            accounts: Dictionary(uniqueKeysWithValues: accounts.compactMap { account in account.sessionLimit.map { (account.name, $0) } }),
+            owners: Dictionary(uniqueKeysWithValues: scheduler.sessions.map { ($0.id, $0.account) }))
+    }
+}

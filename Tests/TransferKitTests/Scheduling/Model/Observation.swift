@@ -1,0 +1,97 @@
+import TransferKit
+
+/// All that can be seen of a queue between two steps.
+struct Observation: Equatable {
+    struct Session: Equatable {
+        var id: SessionID
+        /// As a status shows it.
+        var state: SessionState
+        /// What it will be once its run has let go.
+        var target: SessionState
+        var isEnding: Bool
+        var holdsSlot: Bool
+        var hasRun: Bool
+        var why: WaitReason?
+    }
+
+    var mode: String
+    var isIdle: Bool
+    var orderRevision: UInt64
+    /// In list order.
+    var sessions: [Session]
+
+    /// The first thing that two observations do not agree on, for people.
+    func difference(from other: Observation) -> String? {
+        if mode != other.mode { return "mode \(mode), expected \(other.mode)" }
+        let (ids, otherIDs) = (sessions.map(\.id.testName), other.sessions.map(\.id.testName))
+        if ids != otherIDs { return "order \(ids), expected \(otherIDs)" }
+        for (session, expected) in zip(sessions, other.sessions) where session != expected {
+            if session.with(why: nil) != expected.with(why: nil) { return "\(session.line), expected \(expected.line)" }
+            if !session.isSameReason(expected.why) {
+                return "why \(session.id.testName) is \(session.whyLine), expected \(expected.whyLine)"
+            }
+        }
+        if orderRevision != other.orderRevision { return "order revision \(orderRevision), expected \(other.orderRevision)" }
+        if isIdle != other.isIdle { return "idle \(isIdle), expected \(other.isIdle)" }
+        return nil
+    }
+
+    /// The states in list order, for example `A=running B=waiting`.
+    var line: String { sessions.map(\.line).joined(separator: " ") }
+}
+
+extension Observation.Session {
+    var line: String {
+        var text = "\(id.testName)=\(isEnding ? "ending(\(target))" : "\(state)")"
+        if state == .paused, !holdsSlot { text += "(displaced)" }
+        return text
+    }
+
+    func with(why: WaitReason?) -> Self {
+        var session = self
+        session.why = why
+        return session
+    }
+
+    /// The same case and the same facts; the texts of errors and the times of breakers are checked elsewhere.
+    func isSameReason(_ expected: WaitReason?) -> Bool {
+        switch (why, expected) {
+        case (.accountBlocked, .accountBlocked), (.endpointsUnavailable, .endpointsUnavailable), (.noSpace, .noSpace): true
+        default: why == expected
+        }
+    }
+
+    var whyLine: String {
+        switch why {
+        case nil: "nothing"
+        case .displaced(let id): "displaced by \(id.testName)"
+        case .after(let id, let state): "after \(id.testName), \(state)"
+        case .strictOrder(let id): "strictly behind \(id.testName)"
+        case .order(let id): "behind \(id.testName)"
+        case .slotHeld(let id): "slot held by \(id.testName)"
+        case .some(let why): why.description
+        }
+    }
+}
+
+/// What a step came to.
+struct Outcome: Equatable {
+    var answer: Answer?
+    var code: QueueError.Code?
+    var started: [SessionID] = []
+    var toldToEnd: [SessionID] = []
+
+    func difference(from other: Outcome) -> String? {
+        if code != other.code { return "answer \(description), expected \(other.description)" }
+        if answer != other.answer { return "answer \(description), expected \(other.description)" }
+        if started != other.started { return "started \(started.map(\.testName)), expected \(other.started.map(\.testName))" }
+        if toldToEnd.map(\.testName).sorted() != other.toldToEnd.map(\.testName).sorted() {
+            return "told to end \(toldToEnd.map(\.testName)), expected \(other.toldToEnd.map(\.testName))"
+        }
+        return nil
+    }
+
+    private var description: String {
+        code?.description ?? "\(answer?.sessions.map(\.testName) ?? []), held \(answer?.held.map(\.testName) ?? [])"
+    }
+}

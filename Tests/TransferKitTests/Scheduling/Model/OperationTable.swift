@@ -1,0 +1,94 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// What each operation makes of a session in each state: the one place where that is written down.
+///
+/// A cell is the state that the session has afterwards, or will have once its run has let go; or the code of the error that refuses the call.
+/// Two states apart by a slash are those on a queue that runs, and on one that is stopped or draining. A session that waits afterwards starts
+/// as soon as its turn comes.
+enum OperationTable {
+    /// The column `ending` is of a session that was stopped, and whose run has not let go yet.
+    static let columns = ["waiting", "running", "ending", "paused", "held", "cancelled", "failed", "completed"]
+
+    static let modes = ["running", "draining", "stopped"]
+
+    private static let text = """
+        run       | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | alreadyCompleted
+        run again | waiting | running | waiting   | running / waiting | waiting | waiting | waiting   | waiting
+        runNext   | waiting | ✗       | waiting   | ✗       | ✗         | ✗         | ✗         | ✗
+        pause     | held    | paused  | held      | ✗       | ✗         | ✗         | ✗         | ✗
+        resume    | ✗       | ✗       | ✗         | running / waiting | ✗ | ✗       | ✗         | ✗
+        hold      | held    | held    | held      | held    | ✗         | ✗         | ✗         | ✗
+        release   | ✗       | ✗       | ✗         | ✗       | waiting   | ✗         | ✗         | ✗
+        stop      | waiting | waiting | waiting   | waiting | ✗         | ✗         | ✗         | ✗
+        cancel    | cancelled | cancelled | cancelled | cancelled | cancelled | ✗   | cancelled | ✗
+        retry     | ✗       | ✗       | ✗         | ✗       | ✗         | waiting   | waiting   | ✗
+        move      | waiting | running | waiting   | paused  | held      | cancelled | failed    | completed
+        update    | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗
+        addItems  | waiting | running | waiting   | paused  | held      | ✗         | ✗         | ✗
+        remove    | removed | removed | removed   | removed | removed   | removed   | removed   | removed
+        """
+
+    /// One cell in one mode.
+    struct Cell: CustomStringConvertible, Sendable {
+        let operation: String
+        let state: String
+        let mode: String
+        let expected: String
+
+        var description: String { "\(operation) of a session that is \(state), on a queue that is \(mode): \(expected)" }
+    }
+
+    private static let rows: [[String]] = text.split(separator: "\n").map { line in
+        line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces).replacingOccurrences(of: "✗", with: "invalidTransition") }
+    }
+
+    /// All that can be: on a stopped queue nothing runs.
+    static let cells: [Cell] = rows.flatMap { row in
+        zip(columns, row.dropFirst()).flatMap { state, cell in
+            modes.filter { $0 != "stopped" || (state != "running" && state != "ending") }.map { mode in
+                let choices = cell.components(separatedBy: " / ")
+                return Cell(operation: row[0], state: state, mode: mode, expected: (mode == "running" ? choices.first : choices.last) ?? cell)
+            }
+        }
+    }
+
+    /// The table for people.
+    static var markdown: String {
+        let head = ["operation"] + columns
+        let lines = [head, head.map { _ in "---" }] + rows.map { row in ["`\(row[0])`"] + row.dropFirst().map { formatted($0) } }
+        return lines.map { "| " + $0.joined(separator: " | ") + " |" }.joined(separator: "\n")
+    }
+
+    private static func formatted(_ cell: String) -> String {
+        switch cell {
+        case "invalidTransition": "–"
+        case "alreadyCompleted": "`.alreadyCompleted`"
+        default: cell
+        }
+    }
+
+    static func command(_ name: String, _ session: SessionReference) -> Command? {
+        let operation: TransferKit.Operation
+        switch name {
+        case "run": operation = .run()
+        case "run again": operation = .run(again: true)
+        case "runNext": operation = .runNext
+        case "pause": operation = .pause
+        case "resume": operation = .resume
+        case "hold": operation = .hold
+        case "release": operation = .release
+        case "stop": operation = .stop
+        case "cancel": operation = .cancel()
+        case "retry": operation = .retry
+        case "move": operation = .move(.front)
+        case "update": operation = .update(SessionUpdate(tags: ["red"]))
+        case "remove": operation = .remove()
+        case "addItems":
+            return .addItems(session, [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
+        default: return nil
+        }
+        return .perform(operation, .one(session))
+    }
+}

@@ -1,0 +1,137 @@
+import Foundation
+import TransferKit
+
+extension ReferenceQueue {
+    mutating func handle(_ command: Command) throws(QueueError) -> Answer {
+        switch command {
+        case .saveAccount(let account): save(account)
+        case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
+        case .unblockAccount(let name): accounts[try requireAccount(name)].isBlocked = false
+        case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
+        case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
+        case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
+        case .setRateLimit(_, nil): break
+        case .enqueue(let drafts, let index, let isHeld): return try enqueue(drafts, at: index, isHeld: isHeld)
+        case .addItems(let reference, let items): return try add(items, to: reference)
+        case .perform(let operation, let target): return try perform(operation, on: target)
+        case .start: mode = .running
+        case .stop(let how, let deadline): stop(how, deadline: deadline)
+        }
+        return Answer()
+    }
+
+    // MARK: Accounts
+
+    private mutating func save(_ account: Account) {
+        if let index = accounts.firstIndex(where: { $0.account.name == account.name }) {
+            accounts[index].account = account
+            accounts[index].isBlocked = false
+        } else {
+            accountNumbers += 1
+            accounts.append(ReferenceAccount(number: accountNumbers, account: account))
+        }
+    }
+
+    private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> Answer {
+        let index = try requireAccount(name)
+        let ids = sessions.filter { $0.account == accounts[index].number }.map(\.id)
+        guard ids.isEmpty || cascade else { throw QueueError(.accountInUse, "") }
+        removeNow(ids)
+        accounts.remove(at: index)
+        return Answer(sessions: ids)
+    }
+
+    // MARK: Adding
+
+    private mutating func enqueue(_ drafts: [SessionDraft], at index: Int?, isHeld: Bool) throws(QueueError) -> Answer {
+        let index = index ?? sessions.count
+        guard (0...sessions.count).contains(index) else { throw QueueError(.indexOutOfRange, "") }
+        var answer = Answer()
+        var added: [ReferenceSession] = []
+        // What a draft's own identity stands for, if its key was taken already.
+        var identities: [SessionID: SessionID] = [:]
+        for draft in drafts {
+            let account = accounts[try requireAccount(draft.account)].number
+            let same = (sessions + added).first {
+                $0.deduplicationKey != nil && $0.deduplicationKey == draft.deduplicationKey && $0.state != .completed
+            }
+            identities[draft.id] = same?.id ?? draft.id
+            answer.sessions.append(same?.id ?? draft.id)
+            guard same == nil else { continue }
+            sessionNumbers += 1
+            added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
+        }
+        for number in added.indices {
+            guard var dependency = added[number].dependency else { continue }
+            dependency.session = identities[dependency.session] ?? dependency.session
+            guard let other = (sessions + added).first(where: { $0.id == dependency.session }) else { throw QueueError(.noSuchSession, "") }
+            added[number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
+        }
+        sessions.insert(contentsOf: added, at: index)
+        try requireNoCycle()
+        try requireOrderOfDependencies()
+        if !added.isEmpty {
+            orderRevision += 1
+            for later in sessions.indices where later > index { loseInterruption(later) }
+        }
+        return answer
+    }
+
+    func isSatisfied(_ dependency: SessionDependency, by other: ReferenceSession) -> Bool {
+        other.state == .completed || (dependency.acceptsAnyEnd && other.state.isEnded && !other.isEnding)
+    }
+
+    private func requireNoCycle() throws(QueueError) {
+        for session in sessions {
+            var next = session.dependency
+            var steps = 0
+            while let dependency = next, steps <= sessions.count {
+                next = sessions.first { $0.id == dependency.session }?.dependency
+                steps += 1
+            }
+            guard steps <= sessions.count else { throw QueueError(.impossibleOrder, "") }
+        }
+    }
+
+    /// In a strict queue nobody may wait for someone behind.
+    func requireOrderOfDependencies() throws(QueueError) {
+        guard isStrict else { return }
+        for (place, session) in sessions.enumerated() {
+            if let other = session.dependency?.session, let otherPlace = index(of: other), otherPlace > place {
+                throw QueueError(.impossibleOrder, "")
+            }
+        }
+    }
+
+    mutating func loseInterruption(_ index: Int) {
+        if sessions[index].lane == .interrupted { sessions[index].clearLane() }
+    }
+
+    private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
+        let index = try requireIndex(of: resolve(reference))
+        guard !sessions[index].state.isEnded else { throw QueueError(.invalidTransition, "") }
+        sessions[index].hasNewItems = sessions[index].run != nil
+        return Answer(sessions: [sessions[index].id])
+    }
+
+    // MARK: Stopping
+
+    private mutating func stop(_ how: StopMode, deadline: Duration?) {
+        guard mode == .running || mode == .draining else { return }
+        switch how {
+        case .interrupt: interruptAll()
+        case .drain:
+            mode = .draining
+            drainDeadline = deadline.map { now.uptime + $0 }
+        }
+    }
+
+    mutating func interruptAll() {
+        mode = .stopping
+        for index in sessions.indices where sessions[index].state == .running {
+            sessions[index].state = .waiting
+            sessions[index].lane = .interrupted
+            tellToEnd(index)
+        }
+    }
+}

@@ -1,0 +1,194 @@
+import Foundation
+import TransferKit
+
+extension ReferenceQueue {
+    mutating func perform(_ operation: TransferKit.Operation, on target: SessionTarget) throws(QueueError) -> Answer {
+        marks += 1
+        switch target {
+        case .one(let reference):
+            let id = try resolve(reference)
+            switch operation {
+            case .move(let destination): return try move([id], to: destination)
+            case .remove(let isForced): return try remove([id], isForced: isForced)
+            default: return try change(id, by: operation)
+            }
+        case .group(let group):
+            let ids = try resolve(group)
+            switch operation {
+            case .move(let destination): return try move(ids, to: destination)
+            case .remove(let isForced): return try remove(ids, isForced: isForced)
+            default: return changeAll(ids, by: operation)
+            }
+        }
+    }
+
+    /// Those for whose state the operation makes no sense are left out.
+    private mutating func changeAll(_ ids: [SessionID], by operation: TransferKit.Operation) -> Answer {
+        var answer = Answer()
+        for id in ids {
+            guard let one = try? change(id, by: operation) else { continue }
+            answer.sessions += one.sessions
+            answer.held += one.held
+        }
+        return answer
+    }
+
+    func resolve(_ reference: SessionReference) throws(QueueError) -> SessionID {
+        switch reference {
+        case .id(let id): return sessions[try requireIndex(of: id)].id
+        case .index(let index, let expecting):
+            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            guard sessions.indices.contains(index) else { throw QueueError(.indexOutOfRange, "") }
+            return sessions[index].id
+        }
+    }
+
+    private func resolve(_ group: SessionGroup) throws(QueueError) -> [SessionID] {
+        switch group {
+        case .all: return sessions.map(\.id)
+        case .account(let name):
+            let number = accounts[try requireAccount(name)].number
+            return sessions.filter { $0.account == number }.map(\.id)
+        // Looked up in the store by whoever hands the command over.
+        case .tag: throw QueueError(.invalidRequest, "")
+        case .failed: return sessions.filter { $0.state == .failed }.map(\.id)
+        case .sessions(let ids):
+            for id in ids { _ = try requireIndex(of: id) }
+            return sessions.map(\.id).filter { ids.contains($0) }
+        }
+    }
+
+    private mutating func change(_ id: SessionID, by operation: TransferKit.Operation) throws(QueueError) -> Answer {
+        let index = try requireIndex(of: id)
+        let state = sessions[index].state
+        switch (operation, state) {
+        case (.run, .running): return Answer()
+        case (.run(let again), _): try run(index, again: again)
+        case (.runNext, .waiting): markNext(index)
+        case (.pause, .running): pause(index)
+        case (.pause, .waiting):
+            hold(index)
+            return Answer(sessions: [id], held: [id])
+        case (.resume, .paused): resume(index)
+        case (.hold, .waiting), (.hold, .running), (.hold, .paused): hold(index)
+        case (.release, .held): sessions[index].state = .waiting
+        case (.stop, .waiting), (.stop, .running), (.stop, .paused): stop(index)
+        case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
+        case (.retry, .failed), (.retry, .cancelled): try retry(index)
+        case (.update, _) where !state.isEnded: break
+        default: throw QueueError(.invalidTransition, "")
+        }
+        return Answer(sessions: [id])
+    }
+
+    // MARK: One session
+
+    private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
+        switch sessions[index].state {
+        case .paused: return resume(index)
+        case .completed where !again: throw QueueError(.alreadyCompleted, "")
+        case .completed, .failed, .cancelled: try retry(index)
+        default: break
+        }
+        sessions[index].state = .waiting
+        sessions[index].retryAt = nil
+        sessions[index].notBefore = nil
+        sessions[index].dependency = nil
+        sessions[index].stoppedAt = nil
+        sessions[index].displacedBy = nil
+        sessions[index].lane = .now
+        sessions[index].mark = marks
+        makeRoom(for: index)
+    }
+
+    private mutating func markNext(_ index: Int) {
+        sessions[index].lane = .next
+        sessions[index].mark = marks
+    }
+
+    private mutating func pause(_ index: Int) {
+        sessions[index].state = .paused
+        tellToEnd(index)
+    }
+
+    private mutating func resume(_ index: Int) {
+        if sessions[index].displacedBy == nil, mode == .running, isAble(sessions[index]) {
+            sessions[index].state = .running
+            if sessions[index].run == nil { beginRun(index) }
+        } else {
+            sessions[index].state = .waiting
+            sessions[index].lane = .now
+            sessions[index].mark = marks
+        }
+    }
+
+    private mutating func hold(_ index: Int) {
+        sessions[index].state = .held
+        sessions[index].displacedBy = nil
+        sessions[index].stoppedAt = nil
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
+        tellToEnd(index)
+    }
+
+    private mutating func stop(_ index: Int) {
+        sessions[index].state = .waiting
+        sessions[index].stoppedAt = now.uptime
+        letGo(ownedBy: sessions[index].id)
+        tellToEnd(index)
+    }
+
+    private mutating func cancel(_ index: Int) {
+        tellToEnd(index)
+        end(index, as: .cancelled)
+    }
+
+    private mutating func retry(_ index: Int) throws(QueueError) {
+        if let key = sessions[index].deduplicationKey {
+            let others = sessions.filter { $0.id != sessions[index].id && $0.deduplicationKey == key && $0.state != .completed }
+            guard others.isEmpty else { throw QueueError(.duplicate, "") }
+        }
+        sessions[index].state = .waiting
+        sessions[index].retryAt = nil
+        sessions[index].endedAt = nil
+    }
+
+    // MARK: Displacing
+
+    /// What `run` does if slots are short: one session gives its slot up, or none.
+    private mutating func makeRoom(for index: Int) {
+        let session = sessions[index]
+        guard isStartableButForSlots(session) else { return }
+        let ofAccount = sessions.filter { $0.account == session.account }
+        let allClaims = claims(among: sessions, besides: session)
+        let accountClaims = claims(among: ofAccount, besides: session)
+        let isAccountShort = accountClaims >= limit(ofAccount: session.account)
+        guard isAccountShort || allClaims >= queueLimit else { return }
+        guard allClaims - 1 < queueLimit, accountClaims - 1 < limit(ofAccount: session.account) else { return }
+        let candidates = isAccountShort ? ofAccount : sessions
+        let running = candidates.last { $0.state == .running && !$0.isEnding }
+        let paused = candidates.last { $0.state == .paused && $0.holdsSlot && !$0.freesSlot }
+        guard let victim = (running ?? paused).flatMap({ self.index(of: $0.id) }) else { return }
+        sessions[victim].displacedBy = session.id
+        if sessions[victim].state == .running {
+            sessions[victim].state = .waiting
+            tellToEnd(victim)
+        }
+    }
+
+    /// The slots that are taken or spoken for.
+    private func claims(among sessions: [ReferenceSession], besides one: ReferenceSession) -> Int {
+        sessions.count { $0.holdsSlot && !$0.freesSlot }
+            + sessions.count { $0.id != one.id && $0.lane == .now && isStartableButForSlots($0) }
+    }
+
+    /// Those that it displaced may go on.
+    mutating func letGo(ownedBy owner: SessionID) {
+        for index in sessions.indices where sessions[index].displacedBy == owner {
+            sessions[index].displacedBy = nil
+            if sessions[index].state == .waiting, sessions[index].lane.rawValue > ReferenceSession.Lane.letGo.rawValue {
+                sessions[index].lane = .letGo
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+extension ReferenceQueue {
+    // MARK: Slots
+
+    var isStrict: Bool { settings.ordering == .strict }
+
+    /// A strict queue has one slot, whatever is set.
+    var queueLimit: Int { isStrict ? 1 : limit }
+
+    func limit(ofAccount number: Int) -> Int { account(number)?.account.sessionLimit ?? .max }
+
+    var slotsInUse: Int { sessions.count { $0.holdsSlot } + leftovers.count }
+
+    func slotsInUse(ofAccount number: Int) -> Int {
+        sessions.count { $0.account == number && $0.holdsSlot } + leftovers.count { $0.account == number }
+    }
+
+    var isAnythingRunning: Bool { !leftovers.isEmpty || sessions.contains { $0.run != nil } }
+
+    // MARK: What can start
+
+    func isEligible(_ session: ReferenceSession) -> Bool {
+        session.state == .waiting && session.stoppedAt == nil && session.displacedBy == nil && session.dependency == nil
+            && !isBackingOff(session) && !isTooEarly(session) && !lacksSpace(session)
+    }
+
+    func isBackingOff(_ session: ReferenceSession) -> Bool { session.retryAt.map { $0.uptime > now.uptime } ?? false }
+
+    func isTooEarly(_ session: ReferenceSession) -> Bool { session.notBefore.map { $0 > now.date } ?? false }
+
+    func lacksSpace(_ session: ReferenceSession) -> Bool { session.spaceAt.map { $0 > now.uptime } ?? false }
+
+    func usableEndpoints(_ account: ReferenceAccount) -> [Endpoint] {
+        account.account.endpoints.filter { settings.transports.contains($0.transport) }
+    }
+
+    func firstAvailableEndpoint(_ account: ReferenceAccount) -> Endpoint? {
+        usableEndpoints(account).first { health.isAvailable($0, at: now) }
+    }
+
+    func isAble(_ session: ReferenceSession) -> Bool {
+        guard let account = account(session.account) else { return false }
+        return !account.isBlocked && firstAvailableEndpoint(account) != nil
+    }
+
+    /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now.
+    func isItsTurn(_ session: ReferenceSession) -> Bool {
+        !isStrict || session.lane == .now || sessions.first { $0.isUnfinished }?.id == session.id
+    }
+
+    func isStartableButForSlots(_ session: ReferenceSession) -> Bool {
+        mode == .running && isEligible(session) && isAble(session) && isItsTurn(session)
+    }
+
+    func isStartable(_ session: ReferenceSession) -> Bool {
+        session.run == nil && isStartableButForSlots(session) && slotsInUse < queueLimit
+            && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
+    }
+
+    // MARK: Who is next
+
+    /// All sessions that wait, in the order in which they would start.
+    var precedence: [ReferenceSession] {
+        let waiting = sessions.enumerated().filter { $0.element.state == .waiting }
+        return waiting.sorted { isBefore($0, $1) }.map(\.element)
+    }
+
+    private func isBefore(_ one: (offset: Int, element: ReferenceSession), _ other: (offset: Int, element: ReferenceSession)) -> Bool {
+        let (lane, otherLane) = (effectiveLane(one.element), effectiveLane(other.element))
+        guard lane == otherLane else { return lane.rawValue < otherLane.rawValue }
+        if lane == .now || lane == .next, one.element.mark != other.element.mark { return one.element.mark > other.element.mark }
+        return one.offset < other.offset
+    }
+
+    private func effectiveLane(_ session: ReferenceSession) -> ReferenceSession.Lane {
+        isStrict && session.lane != .now ? .none : session.lane
+    }
+
+    // MARK: What is shown
+
+    func why(_ session: ReferenceSession) -> WaitReason? {
+        guard session.shownState == .waiting, let account = account(session.account) else { return nil }
+        if mode != .running { return .queueNotRunning }
+        if session.stoppedAt != nil { return .stoppedByApp }
+        if let owner = session.displacedBy { return .displaced(by: owner) }
+        if let retryAt = session.retryAt, isBackingOff(session) { return .retry(at: retryAt.date) }
+        if let notBefore = session.notBefore, isTooEarly(session) { return .notBefore(notBefore) }
+        if let dependency = session.dependency {
+            return .after(dependency.session, sessions.first { $0.id == dependency.session }?.shownState ?? .failed)
+        }
+        if account.isBlocked { return .accountBlocked(.broken) }
+        if usableEndpoints(account).isEmpty { return .transportMissing(account.account.endpoints[0].transport) }
+        if firstAvailableEndpoint(account) == nil { return .endpointsUnavailable(until: now.date) }
+        if lacksSpace(session) { return .noSpace(.broken) }
+        if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }
+        let before = precedence.filter { $0.run == nil && isStartableButForSlots($0) }.prefix { $0.id != session.id }
+        if let last = before.last { return .order(behind: last.id) }
+        let ofAccount = sessions.filter { $0.account == session.account }
+        if slotsInUse(ofAccount: session.account) >= limit(ofAccount: session.account) {
+            return holder(among: ofAccount).map { .slotHeld(by: $0) } ?? .accountLimit
+        }
+        return holder(among: sessions).map { .slotHeld(by: $0) } ?? .queueLimit
+    }
+
+    private func holder(among sessions: [ReferenceSession]) -> SessionID? {
+        sessions.first { $0.shownState == .paused && $0.holdsSlot }?.id
+    }
+
+    /// Nothing runs, and nothing can start without a person.
+    var isIdle: Bool {
+        mode == .running && !isAnythingRunning && !sessions.contains { canStartByTimeAlone($0) }
+    }
+
+    private func canStartByTimeAlone(_ session: ReferenceSession) -> Bool {
+        guard session.state == .waiting, let account = account(session.account) else { return false }
+        return session.displacedBy == nil && session.dependency == nil && !lacksSpace(session) && isItsTurn(session)
+            && !account.isBlocked && !usableEndpoints(account).isEmpty && slotsInUse < queueLimit
+            && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
+    }
+}

@@ -1,0 +1,151 @@
+import TransferCore
+import TransferKit
+
+extension ReferenceQueue {
+    // MARK: Starting
+
+    /// What follows every handled input.
+    mutating func schedule(at now: Moment) {
+        self.now = now
+        if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
+        repeat {
+            letGoOfOwnersThatCannotStart()
+        } while activateNext() || forgetStops()
+        applyRetention()
+        if mode == .draining || mode == .stopping, !isAnythingRunning { mode = .stopped }
+        if mode != .draining { drainDeadline = nil }
+    }
+
+    private mutating func letGoOfOwnersThatCannotStart() {
+        guard mode == .running else { return }
+        for owner in sessions where owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner) {
+            letGo(ownedBy: owner.id)
+        }
+    }
+
+    private mutating func activateNext() -> Bool {
+        guard let next = precedence.first(where: { isStartable($0) }), let index = index(of: next.id) else { return false }
+        sessions[index].state = .running
+        sessions[index].clearLane()
+        sessions[index].retryAt = nil
+        sessions[index].spaceAt = nil
+        for other in sessions.indices where other != index { sessions[other].stoppedAt = nil }
+        beginRun(index)
+        return true
+    }
+
+    /// Those that were stopped go on after a while, if nothing else does.
+    private mutating func forgetStops() -> Bool {
+        guard mode == .running else { return false }
+        let due = sessions.indices.filter { index in
+            guard let stoppedAt = sessions[index].stoppedAt, stoppedAt + settings.restopDelay <= now.uptime else { return false }
+            return !sessions.contains { $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0) }
+        }
+        for index in due { sessions[index].stoppedAt = nil }
+        return !due.isEmpty
+    }
+
+    mutating func beginRun(_ index: Int) {
+        runNumbers += 1
+        sessions[index].run = runNumbers
+        sessions[index].isToldToEnd = false
+        sessions[index].hasNewItems = false
+        runs[sessions[index].id, default: []].append(runNumbers)
+        started.append(sessions[index].id)
+        if let account = account(sessions[index].account), let endpoint = firstAvailableEndpoint(account) {
+            health.begin(runNumbers, at: endpoint, now)
+        }
+    }
+
+    mutating func tellToEnd(_ index: Int) {
+        guard sessions[index].run != nil, !sessions[index].isToldToEnd else { return }
+        sessions[index].isToldToEnd = true
+        toldToEnd.append(sessions[index].id)
+    }
+
+    // MARK: Reports
+
+    mutating func handle(_ content: Report.Content, of id: SessionID, runsAgo: Int) {
+        guard let numbers = runs[id], numbers.count > runsAgo else { return }
+        let run = numbers[numbers.count - 1 - runsAgo]
+        if let leftover = leftovers.firstIndex(where: { $0.run == run }) {
+            if case .ended = content {
+                leftovers.remove(at: leftover)
+                health.end(run)
+            }
+            return
+        }
+        guard let index = index(of: id), sessions[index].run == run else { return }
+        switch content {
+        case .endpointWorks(let endpoint): health.works(endpoint)
+        case .endpointFailed(let endpoint, _): health.failed(endpoint, at: now)
+        case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
+        case .ended(let outcome):
+            health.end(run)
+            ended(index, outcome)
+        case .connected, .file, .endpoint, .endpointChanged, .attemptFailed: break
+        }
+    }
+
+    private mutating func ended(_ index: Int, _ outcome: RunOutcome) {
+        let wasToldToEnd = sessions[index].isToldToEnd
+        let hasNewItems = sessions[index].hasNewItems
+        sessions[index].run = nil
+        sessions[index].isToldToEnd = false
+        sessions[index].hasNewItems = false
+        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account) }
+        if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
+            return end(index, as: failure == nil ? .completed : .failed)
+        }
+        if case .finished = outcome, !wasToldToEnd { return goOn(index) }
+        if !wasToldToEnd { return giveUpSlot(index, outcome) }
+        if sessions[index].state == .running { return goOn(index) }
+        satisfyDependents(of: sessions[index])
+    }
+
+    /// Another run in the same activation, if the queue and the account still allow it.
+    private mutating func goOn(_ index: Int) {
+        if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
+    }
+
+    private mutating func block(_ refused: Account, ifOf number: Int) {
+        for index in accounts.indices where accounts[index].number == number {
+            let present = accounts[index].account
+            if present.name == refused.name, present.endpoints == refused.endpoints { accounts[index].isBlocked = true }
+        }
+    }
+
+    /// Nobody asked the run to end, and files are left.
+    private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
+        sessions[index].state = .waiting
+        switch outcome {
+        case .interrupted, .finished:
+            sessions[index].lane = .interrupted
+            return
+        case .backoff(let delay, _): sessions[index].retryAt = now + delay
+        case .endpointsUnavailable, .accountBlocked: break
+        case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
+        }
+        letGo(ownedBy: sessions[index].id)
+    }
+
+    mutating func end(_ index: Int, as state: SessionState) {
+        sessions[index].state = state
+        sessions[index].retryAt = nil
+        sessions[index].spaceAt = nil
+        sessions[index].displacedBy = nil
+        sessions[index].stoppedAt = nil
+        sessions[index].endedAt = now.date
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
+        satisfyDependents(of: sessions[index])
+    }
+
+    mutating func satisfyDependents(of session: ReferenceSession) {
+        for other in sessions.indices {
+            if let dependency = sessions[other].dependency, dependency.session == session.id, isSatisfied(dependency, by: session) {
+                sessions[other].dependency = nil
+            }
+        }
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import TransferKit
+
+/// All that the reference knows of a session.
+struct ReferenceSession {
+    /// Who is next: a lower lane goes first.
+    enum Lane: Int {
+        /// The app ran or resumed it.
+        case now
+        /// The app wants it next.
+        case next
+        /// The one that displaced it let go.
+        case letGo
+        /// The queue or the process stopped while it ran.
+        case interrupted
+        case none
+    }
+
+    let id: SessionID
+    /// The number of the account's row: an account deleted and saved again is another one.
+    let account: Int
+    /// Counts the sessions ever added.
+    let number: Int
+    var deduplicationKey: String?
+    /// Whether items were added since its run began.
+    var hasNewItems = false
+    /// What it is, or will be once its run has let go.
+    var state: SessionState
+    /// The number of the run that has not ended yet.
+    var run: UInt64?
+    var isToldToEnd = false
+    var lane = Lane.none
+    var mark = 0
+    var displacedBy: SessionID?
+    var stoppedAt: Duration?
+    var retryAt: Moment?
+    var spaceAt: Duration?
+    var notBefore: Date?
+    /// Nil once it is satisfied.
+    var dependency: SessionDependency?
+    var endedAt: Date?
+
+    init(_ draft: SessionDraft, account: Int, number: Int, isHeld: Bool) {
+        self.number = number
+        id = draft.id
+        self.account = account
+        deduplicationKey = draft.deduplicationKey
+        state = isHeld ? .held : .waiting
+        notBefore = draft.notBefore
+        dependency = draft.dependency
+    }
+
+    var isEnding: Bool { run != nil && isToldToEnd }
+
+    /// The state that a status shows.
+    var shownState: SessionState { isEnding ? .running : state }
+
+    var holdsSlot: Bool { run != nil || (state == .paused && displacedBy == nil) }
+
+    /// Whether, in a strict queue, those behind it wait for it.
+    var isUnfinished: Bool { !state.isEnded }
+
+    /// Whether its slot is free once its run has let go.
+    var freesSlot: Bool { isEnding && state != .running && !(state == .paused && displacedBy == nil) }
+
+    /// Takes all marks away that say when it goes on.
+    mutating func clearLane() {
+        lane = .none
+        mark = 0
+    }
+}
+
+/// An account as the reference knows it.
+struct ReferenceAccount {
+    let number: Int
+    var account: Account
+    var isBlocked = false
+}

@@ -1,0 +1,90 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// A queue for tests to be read: sessions have short names, and the reference looks on at every step.
+struct Rehearsal {
+    private(set) var run: ModelRun
+
+    /// A running queue with the accounts `a` and `b`, one endpoint each.
+    init(limit: Int = 1, isStrict: Bool = false, accountLimit: Int? = nil) throws {
+        run = ModelRun(ModelSequence.Settings(isStrict: isStrict, limit: limit))
+        for name in ["a", "b"] {
+            var account = Account.memory(name)
+            account.sessionLimit = accountLimit
+            try tell(.saveAccount(account))
+        }
+        try tell(.start)
+    }
+
+    /// The states in list order, for example `A=running B=waiting`.
+    var line: String { run.scheduler.observation(at: run.now).line }
+
+    var mode: String { run.scheduler.observation(at: run.now).mode }
+
+    var isIdle: Bool { run.scheduler.observation(at: run.now).isIdle }
+
+    func session(_ name: String) -> Observation.Session? {
+        run.scheduler.observation(at: run.now).sessions.first { $0.id == SessionID(named: name) }
+    }
+
+    func why(_ name: String) -> WaitReason? { session(name)?.why }
+
+    /// What the call came to; nil if it was not refused.
+    @discardableResult
+    mutating func tell(_ command: Command) throws -> QueueError.Code? {
+        try run.take(.command(command)).code
+    }
+
+    /// Adds sessions of an account at the end, the names apart by blanks.
+    mutating func add(_ names: String, to account: String = "a", isHeld: Bool = false) throws {
+        let drafts = names.split(separator: " ").map { SessionDraft.draft(account, id: SessionID(named: String($0))) }
+        try tell(.enqueue(drafts, isHeld: isHeld))
+    }
+
+    mutating func add(_ name: String, after other: String, acceptsAnyEnd: Bool = false, at index: Int? = nil) throws -> QueueError.Code? {
+        var draft = SessionDraft.draft(id: SessionID(named: name))
+        draft.dependency = SessionDependency(SessionID(named: other), acceptsAnyEnd: acceptsAnyEnd)
+        return try tell(.enqueue([draft], at: index))
+    }
+
+    @discardableResult
+    mutating func call(_ operation: TransferKit.Operation, _ name: String) throws -> QueueError.Code? {
+        try tell(.perform(operation, .one(.id(SessionID(named: name)))))
+    }
+
+    /// The run of a session ends.
+    mutating func end(_ name: String, _ outcome: RunOutcome = .finished(failure: nil, itemsSeen: 1)) throws {
+        try report(name, .ended(outcome))
+    }
+
+    /// The run of a session that was told to end lets go.
+    mutating func letGo(_ name: String) throws {
+        try end(name, .interrupted)
+    }
+
+    mutating func report(_ name: String, _ content: Report.Content) throws {
+        try run.take(.report(SessionID(named: name), runsAgo: 0, content))
+    }
+
+    mutating func pass(seconds: Int) throws {
+        try run.play(ModelStep(wait: seconds, kind: .event(.tick)))
+    }
+
+    mutating func restart() throws {
+        try run.play(ModelStep(wait: 0, kind: .restart))
+    }
+
+    /// Ends what runs, in turn, and says in which order the sessions ended.
+    mutating func finishAll() throws -> String {
+        var names: [String] = []
+        for _ in 0..<100 {
+            guard let next = run.scheduler.observation(at: run.now).sessions.first(where: { $0.state == .running }) else { break }
+            if next.isEnding { try letGo(next.id.testName) } else {
+                try end(next.id.testName)
+                names.append(next.id.testName)
+            }
+        }
+        return names.joined(separator: " ")
+    }
+}

@@ -1,0 +1,186 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// Makes up what happens next, from a seed and from what is in the queue.
+struct StepGenerator {
+    var random: SplitMix64
+    private var drafted = 0
+
+    init(seed: UInt64) {
+        random = SplitMix64(seed: seed)
+    }
+
+    mutating func settings() -> ModelSequence.Settings {
+        var settings = ModelSequence.Settings(isStrict: chance(6), limit: number(1...3))
+        if chance(4) { settings.keptCount = number(0...3) } else if chance(4) { settings.keptSeconds = number(20...120) }
+        return settings
+    }
+
+    /// The accounts, and nearly always a queue that runs.
+    mutating func opening() -> [ModelStep] {
+        var commands = ["a", "b", "c"].map { Command.saveAccount(account($0)) }
+        if !chance(8) { commands.append(.start) }
+        return commands.map { ModelStep(wait: 0, kind: .event(.command($0))) }
+    }
+
+    mutating func next(after queue: ReferenceQueue) -> ModelStep {
+        let wait = chance(3) ? number(0...40) : number(0...2)
+        switch number(0...39) {
+        case 0: return ModelStep(wait: wait, kind: .restart)
+        case 1, 2: return ModelStep(wait: wait, kind: .undo((0..<number(1...3)).map { _ in event(queue) }))
+        default: return ModelStep(wait: wait, kind: .event(event(queue)))
+        }
+    }
+
+    private mutating func event(_ queue: ReferenceQueue) -> ModelEvent {
+        switch number(0...19) {
+        case 0...6: report(queue) ?? .tick
+        case 7: .tick
+        case 8...9: .command(enqueueing(queue))
+        case 10...17: .command(.perform(operation(queue), target(queue)))
+        default: .command(other(queue))
+        }
+    }
+
+    // MARK: Reports
+
+    private mutating func report(_ queue: ReferenceQueue) -> ModelEvent? {
+        let running = queue.sessions.filter { $0.run != nil }.map(\.id) + queue.leftovers.map(\.id)
+        if chance(12), let id = queue.runs.keys.sorted(by: { $0.testName < $1.testName }).randomElement(using: &random) {
+            return .report(id, runsAgo: number(0...2), content(of: id, queue))
+        }
+        return running.randomElement(using: &random).map { .report($0, runsAgo: 0, content(of: $0, queue)) }
+    }
+
+    private mutating func content(of id: SessionID, _ queue: ReferenceQueue) -> Report.Content {
+        let session = queue.sessions.first { $0.id == id }
+        let account = session.flatMap { queue.account($0.account) }?.account ?? self.account("a")
+        let endpoint = account.endpoints.randomElement(using: &random) ?? account.endpoints[0]
+        switch number(0...13) {
+        case 0: return .connected
+        case 1: return .endpointWorks(endpoint)
+        case 2...4: return .endpointFailed(endpoint, .broken)
+        case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
+        case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), endsRun: chance(2))
+        default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
+        }
+    }
+
+    private mutating func outcome(_ account: Account, isEnding: Bool) -> RunOutcome {
+        if isEnding, !chance(4) { return .interrupted }
+        switch number(0...11) {
+        case 0...4: return .finished(failure: nil, itemsSeen: 1)
+        case 5...6: return .finished(failure: .broken, itemsSeen: 1)
+        case 7: return .backoff(.seconds(number(1...40)), .broken)
+        case 8: return .endpointsUnavailable(.broken)
+        case 9:
+            let definition = chance(4) ? self.account(account.name) : account
+            return .accountBlocked(TransferError(chance(2) ? .credentials : .trust, .credentialsRejected, "No."), definition)
+        case 10: return .noSpace(TransferError(.noSpace, .diskFull, "Full."))
+        default: return .interrupted
+        }
+    }
+
+    // MARK: Commands
+
+    private mutating func enqueueing(_ queue: ReferenceQueue) -> Command {
+        let count = number(1...3)
+        var ids = queue.sessions.map(\.id)
+        let drafts = (0..<count).map { _ in draft(&ids) }
+        let index = chance(2) ? nil : number(-1...(queue.sessions.count + 1))
+        return .enqueue(drafts, at: index, isHeld: chance(6))
+    }
+
+    private mutating func draft(_ ids: inout [SessionID]) -> SessionDraft {
+        drafted += 1
+        var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: chance(60) ? "nobody" : accountName(), name: "test")
+        draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
+        if chance(4) { draft.deduplicationKey = "k\(number(0...3))" }
+        if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
+        if chance(4) {
+            let other = chance(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)
+            draft.dependency = other.map { SessionDependency($0, acceptsAnyEnd: chance(2)) }
+        }
+        ids.append(draft.id)
+        return draft
+    }
+
+    private mutating func operation(_ queue: ReferenceQueue) -> TransferKit.Operation {
+        switch number(0...18) {
+        case 0...2: .run(again: chance(2))
+        case 3: .runNext
+        case 4...5: .pause
+        case 6...7: .resume
+        case 8: .hold
+        case 9...10: .release
+        case 11...12: .stop
+        case 13: .cancel(keepsPartial: chance(2))
+        case 14: .retry
+        case 15...16: .move(destination(queue))
+        case 17: .update(SessionUpdate(tags: chance(2) ? ["red"] : []))
+        default: .remove(isForced: chance(2))
+        }
+    }
+
+    private mutating func destination(_ queue: ReferenceQueue) -> MoveDestination {
+        let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")
+        switch number(0...4) {
+        case 0: return .index(number(-1...max(1, queue.sessions.count)))
+        case 1: return .before(other)
+        case 2: return .after(other)
+        case 3: return .front
+        default: return .end
+        }
+    }
+
+    private mutating func target(_ queue: ReferenceQueue) -> SessionTarget {
+        let ids = queue.sessions.map(\.id)
+        switch number(0...19) {
+        case 0: return .group(.all)
+        case 1: return .group(.account(accountName()))
+        case 2...3: return .group(.failed)
+        case 4...5: return .group(.sessions(ids.filter { _ in chance(3) }))
+        case 6: return .one(.id(SessionID(named: "nobody")))
+        case 7...10:
+            let revision = chance(2) ? nil : queue.orderRevision &- (chance(5) ? 1 : 0)
+            return .one(.index(number(0...ids.count), expecting: revision))
+        default: return .one(.id(ids.randomElement(using: &random) ?? SessionID(named: "nobody")))
+        }
+    }
+
+    private mutating func other(_ queue: ReferenceQueue) -> Command {
+        switch number(0...15) {
+        case 0...3: .start
+        case 4: .stop(.interrupt)
+        case 5...6: .stop(.drain, deadline: chance(2) ? nil : .seconds(number(0...30)))
+        case 7: .setSessionLimit(number(1...3), account: nil)
+        case 8: .setSessionLimit(chance(2) ? nil : number(1...2), account: accountName())
+        case 9...10: .unblockAccount(name: accountName())
+        case 11...12: .saveAccount(account(accountName()))
+        case 13: .deleteAccount(name: accountName(), cascade: chance(4))
+        case 14: .setRateLimit(number(1...9) == 1 ? nil : 1_000, account: chance(2) ? nil : accountName())
+        default:
+            .addItems(
+                .id(queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")),
+                [ItemDraft(source: Data("/g".utf8), destination: Data("g".utf8), size: 1)])
+        }
+    }
+
+    private mutating func account(_ name: String) -> Account {
+        var endpoints = [Endpoint(transport: "memory", address: "memory://\(chance(3) ? "shared" : name)/\(name)")]
+        if chance(3) { endpoints.append(Endpoint(transport: "memory", address: "memory://spare/")) }
+        if chance(4) { endpoints.insert(Endpoint(transport: "missing", address: "missing://\(name)/"), at: 0) }
+        if chance(12) { endpoints = [Endpoint(transport: "missing", address: "missing://\(name)/")] }
+        return Account(name, endpoints: endpoints, sessionLimit: chance(2) ? nil : number(1...2))
+    }
+
+    // MARK: Chance
+
+    private mutating func accountName() -> String { chance(40) ? "nobody" : ["a", "b", "c"][number(0...2)] }
+
+    private mutating func number(_ range: ClosedRange<Int>) -> Int { Int.random(in: range, using: &random) }
+
+    /// True once in so many times.
+    private mutating func chance(_ times: Int) -> Bool { number(1...times) == 1 }
+}

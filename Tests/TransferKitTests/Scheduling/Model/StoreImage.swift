@@ -1,0 +1,48 @@
+import TransferKit
+
+/// What a store would hold after the writes of a scheduler, as far as a scheduler reads it again.
+struct StoreImage {
+    private var rows: [SessionKey: ScheduleRow] = [:]
+    private var accounts: [AccountKey: Scheduler.AccountEntry] = [:]
+    private var orderRevision: UInt64 = 0
+    private var sessionLimit: Int?
+    private var rateLimit: Int64?
+
+    mutating func apply(_ writes: [StoreWrite]) {
+        for write in writes {
+            switch write {
+            case .saveAccount(let key, let account): accounts[key] = Scheduler.AccountEntry(account: account)
+            case .deleteAccount(let key): accounts[key] = nil
+            case .blockAccount(let key, let block): accounts[key]?.block = block
+            case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
+            case .insertSession(let row, _, _), .schedule(let row): rows[row.entry.key] = Self.stored(row)
+            case .deleteSession(let key), .quarantine(let key, _): rows[key] = nil
+            default: break
+            }
+        }
+    }
+
+    /// The columns that there are: all else is lost with the process.
+    private static func stored(_ row: ScheduleRow) -> ScheduleRow {
+        var stored = ScheduleRow(
+            entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
+        stored.entry.lane = row.entry.lane
+        stored.details.mark = row.details.mark
+        stored.details.notBefore = row.details.notBefore
+        stored.details.dependency = row.details.dependency
+        stored.details.displacedBy = row.details.displacedBy
+        stored.details.deduplicationKey = row.details.deduplicationKey
+        stored.details.completedAt = row.details.completedAt
+        return stored
+    }
+
+    /// What another process makes of it.
+    mutating func open(_ settings: Scheduler.Settings) -> Scheduler {
+        var scheduler = Scheduler(settings)
+        scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)
+        for (key, account) in accounts { scheduler.load(key, account) }
+        for row in rows.values { scheduler.load(row) }
+        apply(scheduler.finishLoading())
+        return scheduler
+    }
+}

@@ -1,0 +1,64 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+
+/// Every operation, in every state, in every mode.
+@Suite struct OperationTableTests {
+    @Test(arguments: OperationTable.cells) func operation(cell: OperationTable.Cell) throws {
+        var queue = try Rehearsal(limit: 3)
+        let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
+        // The other one keeps the account's only slot, so that none that waits starts at once.
+        try queue.add("other S")
+        try bring(&queue, to: cell.state)
+        try queue.tell(.setSessionLimit(1, account: "a"))
+        if cell.mode == "draining" { try queue.tell(.stop(.drain)) }
+        if cell.mode == "stopped" {
+            try queue.tell(.stop(.interrupt))
+            try queue.letGo("other")
+        }
+        #expect(queue.mode == cell.mode)
+        let before = queue.session("S")
+        #expect(before.map { $0.isEnding ? "ending" : "\($0.state)" } == cell.state)
+
+        let code = try queue.tell(command)
+
+        let after = queue.session("S")
+        if let code {
+            #expect(code.rawValue == cell.expected)
+            #expect(after == before)
+        } else {
+            #expect(after.map { "\($0.target)" } ?? "removed" == cell.expected)
+        }
+    }
+
+    private func bring(_ queue: inout Rehearsal, to state: String) throws {
+        switch state {
+        case "waiting":
+            try queue.end("S", .backoff(.seconds(3_600), .broken))
+        case "ending":
+            try queue.call(.stop, "S")
+        case "paused":
+            try queue.call(.pause, "S")
+            try queue.letGo("S")
+        case "held":
+            try queue.call(.hold, "S")
+            try queue.letGo("S")
+        case "cancelled":
+            try queue.call(.cancel(), "S")
+            try queue.letGo("S")
+        case "failed": try queue.end("S", .finished(failure: .broken, itemsSeen: 1))
+        case "completed": try queue.end("S")
+        default: break
+        }
+    }
+
+    @Test func theTableForPeopleHasAllOfIt() {
+        let lines = OperationTable.markdown.split(separator: "\n")
+        #expect(lines.count == 16)
+        #expect(lines.allSatisfy { $0.split(separator: "|").count == 9 })
+        #expect(lines[6] == "| `resume` | – | – | – | running / waiting | – | – | – | – |")
+        // On a stopped queue, two states less.
+        #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+import TransferKit
+
+/// Random operations, compared after each step with a reference that is too simple to be wrong.
+@Suite struct SchedulerModelTests {
+    /// More of them with `TRANSFERKIT_MODEL_SEEDS=10000`.
+    static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 300)
+
+    @Test(arguments: seeds)
+    func randomOperations(seed: UInt64) throws {
+        var generator = StepGenerator(seed: seed)
+        var sequence = ModelSequence(settings: generator.settings(), steps: [])
+        var run = ModelRun(sequence.settings)
+        let opening = generator.opening()
+        do throws(Disagreement) {
+            for number in 0..<150 {
+                let step = number < opening.count ? opening[number] : generator.next(after: run.reference)
+                sequence.steps.append(step)
+                try run.play(step)
+            }
+            try run.settle()
+        } catch {
+            Issue.record("\(try Shrinker.report(sequence, seed: seed, error))")
+        }
+    }
+
+    @Test func aRecordedSequenceIsReplayed() throws {
+        var generator = StepGenerator(seed: 7)
+        var sequence = ModelSequence(settings: generator.settings(), steps: generator.opening())
+        var run = ModelRun(sequence.settings)
+        for step in sequence.steps { try run.play(step) }
+        for _ in 0..<150 {
+            let step = generator.next(after: run.reference)
+            sequence.steps.append(step)
+            try run.play(step)
+        }
+        let replayed = try JSONDecoder().decode(ModelSequence.self, from: JSONEncoder().encode(sequence))
+        var again = ModelRun(replayed.settings)
+        for step in replayed.steps { try again.play(step) }
+        #expect(again.scheduler.observation(at: again.now) == run.scheduler.observation(at: run.now))
+        #expect(run.reference.sessions.count > 3)
+    }
+
+    @Test func theShortestFailingSequenceIsFound() {
+        let steps = (0..<40).map { ModelStep(wait: $0, kind: .restart) }
+        let shortest = Shrinker.shortest(ModelSequence(steps: steps)) { sequence in
+            sequence.steps.contains { $0.wait == 7 } && sequence.steps.contains { $0.wait == 31 }
+        }
+        #expect(shortest.steps.map(\.wait) == [7, 31])
+    }
+}

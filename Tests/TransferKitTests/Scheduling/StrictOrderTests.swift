@@ -1,0 +1,90 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+
+/// Strict queues, dependencies and deduplication keys.
+@Suite struct StrictOrderTests {
+    @Test func nothingPassesWhatIsNotFinished() throws {
+        var queue = try Rehearsal(limit: 3, isStrict: true)
+        try queue.add("A B C")
+        #expect(queue.line == "A=running B=waiting C=waiting")
+        try queue.end("A", .backoff(.seconds(30), .broken))
+        #expect(queue.line == "A=waiting B=waiting C=waiting")
+        #expect(queue.why("B") == .strictOrder(behind: SessionID(named: "A")))
+        try queue.call(.cancel(), "A")
+        #expect(queue.line == "A=cancelled B=running C=waiting")
+        try queue.end("B", .finished(failure: .broken, itemsSeen: 1))
+        #expect(queue.line == "A=cancelled B=failed C=running")
+    }
+
+    @Test func onlyRunOverridesTheList() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("A B C")
+        try queue.call(.runNext, "C")
+        try queue.end("A")
+        #expect(queue.line == "A=completed B=running C=waiting")
+        try queue.call(.run(), "C")
+        try queue.letGo("B")
+        #expect(queue.line == "A=completed B=waiting C=running")
+        try queue.end("C")
+        #expect(queue.line == "A=completed B=running C=completed")
+    }
+
+    @Test func aStoppedOneGoesOnAfterTheDelay() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("A B")
+        try queue.call(.stop, "A")
+        try queue.letGo("A")
+        #expect(queue.line == "A=waiting B=waiting")
+        try queue.pass(seconds: 5)
+        #expect(queue.line == "A=running B=waiting")
+    }
+
+    @Test func nobodyWaitsForOneBehind() throws {
+        var queue = try Rehearsal(isStrict: true)
+        try queue.add("A B")
+        #expect(try queue.add("C", after: "B", at: 0) == .impossibleOrder)
+        #expect(try queue.add("C", after: "B") == nil)
+        #expect(try queue.call(.move(.front), "C") == .impossibleOrder)
+        #expect(try queue.call(.move(.end), "B") == .impossibleOrder)
+        #expect(queue.line == "A=running B=waiting C=waiting")
+    }
+
+    @Test func aDependentWaitsForSuccessOrForAnyEnd() throws {
+        var queue = try Rehearsal(limit: 3)
+        try queue.add("A")
+        #expect(try queue.add("B", after: "A") == nil)
+        #expect(try queue.add("C", after: "A", acceptsAnyEnd: true) == nil)
+        #expect(queue.line == "A=running B=waiting C=waiting")
+        try queue.end("A", .finished(failure: .broken, itemsSeen: 1))
+        #expect(queue.line == "A=failed B=waiting C=running")
+        #expect(queue.why("B") == .after(SessionID(named: "A"), .failed))
+        #expect(try queue.call(.remove(), "A") == .hasDependents)
+        try queue.call(.retry, "A")
+        try queue.end("A")
+        #expect(queue.line == "A=completed B=running C=running")
+        #expect(try queue.call(.remove(), "A") == nil)
+    }
+
+    @Test func aKeyThatSomeoneElseHasByNowIsNotTakenBack() throws {
+        var queue = try Rehearsal()
+        var draft = SessionDraft.draft(id: SessionID(named: "A"))
+        draft.deduplicationKey = "key"
+        try queue.tell(.enqueue([draft]))
+        try queue.end("A")
+        draft.id = SessionID(named: "B")
+        try queue.tell(.enqueue([draft]))
+        #expect(queue.line == "A=completed B=running")
+        #expect(try queue.call(.run(again: true), "A") == .duplicate)
+        draft.id = SessionID(named: "C")
+        try queue.tell(.enqueue([draft]))
+        #expect(queue.line == "A=completed B=running")
+        try queue.end("B", .finished(failure: .broken, itemsSeen: 1))
+        #expect(try queue.call(.run(again: true), "A") == .duplicate)
+        #expect(try queue.call(.retry, "B") == nil)
+        try queue.end("B")
+        #expect(try queue.call(.run(again: true), "A") == nil)
+        #expect(queue.line == "A=running B=completed")
+    }
+}
