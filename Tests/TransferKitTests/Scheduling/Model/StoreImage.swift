@@ -41,7 +41,7 @@ struct StoreImage {
         var scheduler = Scheduler(settings)
         scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)
         for (key, account) in accounts { scheduler.load(key, account) }
-        for row in rows.values { scheduler.load(row) }
+        for row in rows.values { _ = scheduler.load(row) }
         apply(scheduler.finishLoading())
         return scheduler
     }
