@@ -12,9 +12,10 @@ extension QueueStore {
         do {
             freed = try await pool.write { db in
                 var freed: [Data] = []
+                var insertion: SessionInsertion?
                 for write in writes {
                     freed += try Self.blobsFreed(by: write, in: db)
-                    try Self.apply(write, to: db)
+                    try Self.apply(write, to: db, &insertion)
                 }
                 return freed
             }
@@ -24,7 +25,8 @@ extension QueueStore {
         await spool.remove(freed)
     }
 
-    private static func apply(_ write: StoreWrite, to db: Database) throws {
+    /// - Parameter insertion: Prepared by the first session that is inserted, and used for all of a transaction.
+    private static func apply(_ write: StoreWrite, to db: Database, _ insertion: inout SessionInsertion?) throws {
         switch write {
         case .saveAccount(let key, let account):
             try execute(
@@ -47,7 +49,8 @@ extension QueueStore {
                     db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
             }
         case .insertSession(let row, let draft, let createdAt):
-            try insert(row, draft, createdAt: createdAt, into: db)
+            if insertion == nil { insertion = try SessionInsertion(db) }
+            try insertion?.insert(row, draft, createdAt: createdAt, into: db)
         case .schedule(let row):
             try schedule(row, in: db)
         case .updateSession(let key, let update):
@@ -93,36 +96,19 @@ extension QueueStore {
         }
     }
 
-    private static func insert(_ row: ScheduleRow, _ draft: SessionDraft, createdAt: Date, into db: Database) throws {
-        let key = row.entry.key
-        try execute(
-            db,
-            """
-            INSERT INTO session(key, account, name, direction, context, options, files, bytes_total, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                key, row.entry.account, draft.name, draft.direction.rawValue, draft.context,
-                draft.options == SessionOptions() ? nil : try StoreCoding.encode(draft.options), draft.items.count,
-                draft.items.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
-            ])
-        try schedule(row, in: db)
-        try setTags(draft.tags, of: key, in: db)
-        try insertItems(draft.items, of: key, firstPosition: 0, in: db)
-    }
+    static let scheduleInsertion = """
+        INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
+            deduplication_key, completed_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
+            keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
+            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+        """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
         let (entry, details) = (row.entry, row.details)
         try execute(
-            db,
-            """
-            INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                deduplication_key, completed_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
-                keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
-                after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
-            """,
+            db, scheduleInsertion,
             [
                 entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
@@ -131,7 +117,7 @@ extension QueueStore {
             ])
     }
 
-    private static func setTags(_ tags: [String], of key: SessionKey, in db: Database) throws {
+    static func setTags(_ tags: [String], of key: SessionKey, in db: Database) throws {
         for tag in tags { try execute(db, "INSERT OR IGNORE INTO session_tag(tag, session) VALUES (?, ?)", [tag, key]) }
     }
 
