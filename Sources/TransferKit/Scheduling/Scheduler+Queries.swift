@@ -37,7 +37,8 @@ extension Scheduler {
         guard roster.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
             guard let key = roster.unfinished.first, let entry = roster[key] else { return true }
-            if let claimant = roster.claimants.first.flatMap({ roster[$0] }), comes(claimant.account, at: now) { return false }
+            let wanted = roster.claimants.union(roster.stopped).compactMap { roster[$0] }
+            if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.account, at: now) }) { return false }
             return !((entry.isEligible || entry.isTimed) && comes(entry.account, at: now))
         }
         for account in Set(roster.lines.keys).union(roster.timedOfAccount.keys) {

@@ -154,8 +154,13 @@ package struct Scheduler: Sendable {
         for key in roster.finishLoading() { dirty.append(key) }
         var nobodyListens = Transaction()
         for owner in roster.owners.keys.sorted() where roster[owner] == nil { letGoAll(of: owner, &nobodyListens) }
-        for (id, keys) in roster.dependents where roster.key(of: id) == nil {
-            for key in keys { dropDependency(key) }
+        for (id, keys) in roster.dependents {
+            guard let other = roster.key(of: id).flatMap({ roster[$0] }) else {
+                for key in keys.sorted() { dropDependency(key) }
+                continue
+            }
+            // A cancelled one may not have let go before the process ended.
+            if other.state.isEnded { satisfyDependents(of: id, isCompleted: other.state == .completed) }
         }
         var transaction = Transaction()
         flush(into: &transaction)

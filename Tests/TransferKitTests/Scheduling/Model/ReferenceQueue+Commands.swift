@@ -61,15 +61,17 @@ extension ReferenceQueue {
             sessionNumbers += 1
             added.append(ReferenceSession(draft, account: account, number: sessionNumbers, isHeld: isHeld))
         }
-        for number in added.indices {
-            guard var dependency = added[number].dependency else { continue }
-            dependency.session = identities[dependency.session] ?? dependency.session
-            guard let other = (sessions + added).first(where: { $0.id == dependency.session }) else { throw QueueError(.noSuchSession, "") }
-            added[number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
-        }
+        let dependencies = added.map(\.dependency)
+        for number in added.indices { added[number].dependency = nil }
         sessions.insert(contentsOf: added, at: index)
-        try requireNoCycle()
-        try requireOrderOfDependencies()
+        for (number, dependency) in dependencies.enumerated() {
+            guard var dependency else { continue }
+            dependency.session = identities[dependency.session] ?? dependency.session
+            let other = sessions[try requireIndex(of: dependency.session)]
+            sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
+            try requireNoCycle()
+            try requireOrderOfDependencies()
+        }
         if !added.isEmpty {
             orderRevision += 1
             for later in sessions.indices where later > index { loseInterruption(later) }

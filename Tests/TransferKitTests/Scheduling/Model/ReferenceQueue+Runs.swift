@@ -18,9 +18,11 @@ extension ReferenceQueue {
 
     private mutating func letGoOfOwnersThatCannotStart() {
         guard mode == .running else { return }
-        for owner in sessions where owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner) {
-            letGo(ownedBy: owner.id)
-        }
+        while let owner = sessions.first(where: { isIdleOwner($0) }) { letGo(ownedBy: owner.id) }
+    }
+
+    private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
+        owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner) && sessions.contains { $0.displacedBy == owner.id }
     }
 
     private mutating func activateNext() -> Bool {
