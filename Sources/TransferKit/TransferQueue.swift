@@ -53,7 +53,7 @@ public actor TransferQueue {
         self.transports = byID
         self.credentials = credentials
         self.configuration = configuration
-        store = try await QueueStore.open(storage, clock: configuration.clock)
+        store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention)

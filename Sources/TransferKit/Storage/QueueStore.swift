@@ -12,20 +12,23 @@ package final class QueueStore: Sendable {
 
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
+    /// - Parameter observer: Told of every step of what changes the store, on the thread that does it; for tests.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`; the store is untouched.
-    package static func open(_ storage: Storage, clock: EngineClock) async throws(QueueError) -> QueueStore {
+    package static func open(
+        _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
+    ) async throws(QueueError) -> QueueStore {
         try await DiskThread.run { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
         return try await DiskThread.run { () throws(QueueError) in
             do {
-                return try QueueStore(folder: storage.folder, lock: lock)
+                return try QueueStore(folder: storage.folder, lock: lock, observer: observer)
             } catch {
                 throw storageError(error, folder: storage.folder)
             }
         }
     }
 
-    private init(folder: FilePath, lock: OwnerLock) throws {
+    private init(folder: FilePath, lock: OwnerLock, observer: (@Sendable (StoreStep) -> Void)?) throws {
         let path = folder.appending("queue.sqlite")
         try StorageFolder.inspect(path)
         StorageFolder.makePrivate(path)
@@ -33,6 +36,7 @@ package final class QueueStore: Sendable {
         configuration.label = "transferkit"
         configuration.maximumReaderCount = 2
         configuration.foreignKeysEnabled = true
+        if let observer { Self.observe(&configuration, observer) }
         let pool = try DatabasePool(path: path.string, configuration: configuration)
         // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
@@ -43,6 +47,18 @@ package final class QueueStore: Sendable {
         self.folder = folder
         self.pool = pool
         self.lock = lock
+    }
+
+    private static func observe(_ configuration: inout Configuration, _ observer: @escaping @Sendable (StoreStep) -> Void) {
+        configuration.prepareDatabase { db in
+            guard !db.configuration.readonly else { return }
+            db.trace(options: [.statement, .profile]) { event in
+                switch event {
+                case .statement(let statement): observer(.before(statement.sql))
+                case .profile(let statement, _): observer(.after(statement.sql))
+                }
+            }
+        }
     }
 
     /// Closes the database and lets the folder go.
