@@ -30,7 +30,8 @@ final class DiscardOutbox: Sendable {
     private let state = Locked(State())
 
     init(
-        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock, logger: Logger,
+        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock,
+        logger: Logger,
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store
@@ -90,6 +91,8 @@ final class DiscardOutbox: Sendable {
             guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page) else { break }
             next = found.next
             for item in found.due where !Task.isCancelled { await discard(item) }
+            // Nobody will ever know what those meant; what is at their servers is left to expire.
+            for key in found.unreadable { _ = try? await mailbox.send(.discarded(DiscardResult(key: key, nextAttempt: nil))) }
             if found.due.isEmpty { break }
         } while !Task.isCancelled
         end(next)

@@ -23,11 +23,14 @@ extension QueueStore {
         guard !rows.isEmpty else { return }
         let definition = try String.fetchOne(
             db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
-        let account: Account? = try StoreCoding.decodeIfPresent(from: definition)
+        // An account that can't be read must not keep its sessions from being removed.
+        let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
             // An endpoint that the account no longer has can't be asked; what is there is left to expire.
-            guard let endpoint = account?.endpoints.first(where: { $0.address == row[1] as String }) else { continue }
-            try discard(Checkpoint(data: row[2], confirmed: row[3]), at: try StoreCoding.encode(endpoint), in: db)
+            guard let endpoint = account?.endpoints.first(where: { $0.address == row[1] as String? }), let data = row[2] as Data? else {
+                continue
+            }
+            try discard(Checkpoint(data: data, confirmed: row[3] as Int64? ?? 0), at: try StoreCoding.encode(endpoint), in: db)
         }
         try execute(
             db,
@@ -45,23 +48,33 @@ extension QueueStore {
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(now.addingTimeInterval(Self.discardLifetime))])
     }
 
-    /// The next of what is due, and when more will be.
-    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], next: Date?) {
+    /// The next of what is due, the keys of what is due but can't be read, and when more will be.
+    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], unreadable: [Int64], next: Date?) {
         try await read { db in
             let now = StoreCoding.encode(date)
-            let due = try Row.fetchAll(
+            var due: [PendingDiscard] = []
+            var unreadable: [Int64] = []
+            let rows = try Row.fetchAll(
                 db,
                 sql: """
                     SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ?
                     ORDER BY next_attempt_at, key LIMIT ?
                     """, arguments: [now, limit]
-            ).map { row in
-                PendingDiscard(
-                    key: row[0], endpoint: try StoreCoding.decode(from: row[1] as String), checkpoint: Checkpoint(data: row[2], confirmed: row[3]),
-                    attempts: row[4], giveUpAt: StoreCoding.date(row[5]))
+            )
+            for row in rows {
+                let key: Int64 = try row.decode(atIndex: 0)
+                do {
+                    due.append(
+                        PendingDiscard(
+                            key: key, endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
+                            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
+                            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5))))
+                } catch {
+                    unreadable.append(key)
+                }
             }
             let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ?", arguments: [now])
-            return (due, next.map(StoreCoding.date))
+            return (due, unreadable, next.map(StoreCoding.date))
         }
     }
 }
