@@ -138,13 +138,13 @@ package struct Scheduler: Sendable {
         roster.load(row.entry, row.details)
     }
 
-    /// Ends the loading. Sessions whose preemptor is gone are let go, and what they come after is dropped if it is gone.
+    /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go, and what they come after is dropped if it is gone.
     ///
     /// - Returns: What the store has to be told of what became of its sessions.
     package mutating func finishLoading() -> [StoreWrite] {
         for key in roster.finishLoading() { dirty.append(key) }
         var nobodyListens = Transaction()
-        for owner in roster.owners.keys.sorted() where roster[owner] == nil { letGoAll(of: owner, &nobodyListens) }
+        for owner in roster.owners.keys.sorted() where !canOwn(owner) { letGoAll(of: owner, &nobodyListens) }
         for (id, keys) in roster.dependents where roster.key(of: id) == nil {
             for key in keys { dropDependency(key) }
         }
@@ -152,6 +152,17 @@ package struct Scheduler: Sendable {
         flush(into: &transaction)
         commit()
         return transaction.writes
+    }
+
+    /// Whether a session can have another one's slot: it exists, goes on, and is not displaced, however indirectly, by those it displaced.
+    private func canOwn(_ key: SessionKey) -> Bool {
+        var seen: Set<SessionKey> = []
+        var next: SessionKey? = key
+        while let key = next {
+            guard let entry = roster[key], !entry.state.isEnded, entry.state != .held, seen.insert(key).inserted else { return false }
+            next = roster.details(key).displacedBy
+        }
+        return true
     }
 
     // MARK: Changes, each with its way back
