@@ -185,13 +185,22 @@ public actor TransferQueue {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
+    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
+    func setAside(_ id: SessionID, _ reason: String) {
+        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+    }
+
     // MARK: Runs
 
     private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64, _ account: Account) async {
         defer { runs[number] = nil }
         let record: SessionRecord
         do {
-            guard let found = try await store.sessions([key]).first else { throw CancellationError() }
+            let (records, unreadable) = try await store.readSessions([key])
+            guard let found = records.first else {
+                if let reason = unreadable[key] { setAside(id, reason) }
+                throw CancellationError()
+            }
             record = found
         } catch {
             let outcome: RunOutcome =

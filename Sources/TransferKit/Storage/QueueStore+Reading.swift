@@ -38,10 +38,18 @@ extension QueueStore {
         }
     }
 
-    /// The sessions with these keys, in no particular order; those that don't exist are left out.
+    /// The sessions with these keys, in no particular order; those that don't exist or can't be read are left out.
     package func sessions(_ keys: [SessionKey]) async throws -> [SessionRecord] {
+        try await readSessions(keys).records
+    }
+
+    /// The sessions with these keys, in no particular order.
+    ///
+    /// - Returns: Those that can be read, and why the others can't.
+    func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         try await read { db in
             var records: [SessionRecord] = []
+            var unreadable: [SessionKey: String] = [:]
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT session.*, schedule.id, schedule.state, account.name AS account_name,
@@ -55,34 +63,55 @@ extension QueueStore {
                     WHERE session.key = ?
                     """)
             for key in keys {
-                if let row = try Row.fetchOne(statement, arguments: [key]) { records.append(try Self.sessionRecord(row)) }
+                guard let row = try Row.fetchOne(statement, arguments: [key]) else {
+                    unreadable[key] = "The session in row \(key) is not whole."
+                    continue
+                }
+                do {
+                    records.append(try Self.sessionRecord(row))
+                } catch {
+                    unreadable[key] = "The session in row \(key) can't be read: \(error)"
+                }
             }
-            return records
+            return (records, unreadable)
         }
     }
 
+    /// Figures are added up; damaged ones must not go beyond what a number holds.
+    private static let mostBytes: Int64 = 1 << 60
+
     private static func sessionRecord(_ row: Row) throws -> SessionRecord {
         guard
-            let id = SessionID(data: row["id"]), let state = SessionState(rawValue: row["state"]),
-            let direction = TransferDirection(rawValue: row["direction"])
+            let id = SessionID(data: try row.decode(forColumn: "id")),
+            let state = SessionState(rawValue: try row.decode(forColumn: "state")),
+            let direction = TransferDirection(rawValue: try row.decode(forColumn: "direction"))
         else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(row["key"] as Int64) has no valid ID, state or direction")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has no valid ID, state or direction")
         }
-        let done: Int64 = row["bytes_done"] + (row["bytes_confirmed"] as Int64? ?? 0)
+        let total: Int64 = try row.decode(forColumn: "bytes_total")
+        let (done, isBeyond) = try row.decode(Int64.self, forColumn: "bytes_done")
+            .addingReportingOverflow(row.decode(Int64?.self, forColumn: "bytes_confirmed") ?? 0)
+        guard !isBeyond, (0...mostBytes).contains(done), (0...mostBytes).contains(total) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
+        }
         let status = SessionStatus(
-            id: id, index: 0, state: state, name: row["name"], direction: direction, account: row["account_name"],
-            endpoint: row["endpoint"],
-            transport: (row["transport"] as String?).map(TransportID.init(rawValue:)),
-            tags: try StoreCoding.decode(from: row["tags"] as String),
-            context: row["context"],
+            id: id, index: 0, state: state, name: try row.decode(forColumn: "name"), direction: direction,
+            account: try row.decode(forColumn: "account_name"), endpoint: try row.decode(forColumn: "endpoint"),
+            transport: try row.decode(String?.self, forColumn: "transport").map(TransportID.init(rawValue:)),
+            tags: try StoreCoding.decode(from: row.decode(forColumn: "tags")), context: try row.decode(forColumn: "context"),
             statistics: SessionStatistics(
-                files: row["files"], filesDone: row["files_done"], filesFailed: row["files_failed"], bytesTotal: row["bytes_total"],
+                files: try row.decode(forColumn: "files"), filesDone: try row.decode(forColumn: "files_done"),
+                filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total,
                 bytesDone: done, bytesSent: done),
-            attempts: row["attempts"], error: try StoreCoding.decodeIfPresent(from: row["error"] as String?),
-            failedItem: (row["failed_source"] as Data?).map { FilePath(bytes: $0) },
-            createdAt: StoreCoding.date(row["created_at"]), startedAt: (row["started_at"] as Int64?).map(StoreCoding.date),
-            endedAt: (row["ended_at"] as Int64?).map(StoreCoding.date))
-        return SessionRecord(key: row["key"], status: status, options: try StoreCoding.decodeIfPresent(from: row["options"] as String?) ?? SessionOptions())
+            attempts: try row.decode(forColumn: "attempts"),
+            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")),
+            failedItem: try row.decode(Data?.self, forColumn: "failed_source").map { FilePath(bytes: $0) },
+            createdAt: StoreCoding.date(try row.decode(forColumn: "created_at")),
+            startedAt: try row.decode(Int64?.self, forColumn: "started_at").map(StoreCoding.date),
+            endedAt: try row.decode(Int64?.self, forColumn: "ended_at").map(StoreCoding.date))
+        return SessionRecord(
+            key: try row.decode(forColumn: "key"), status: status,
+            options: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "options")) ?? SessionOptions())
     }
 
     /// Items of a session in order, from a position on.
@@ -97,18 +126,24 @@ extension QueueStore {
                     """,
                 arguments: [key, position, limit]
             ).map { row in
-                let receipt: TransferReceipt? = try StoreCoding.decodeIfPresent(from: row["receipt"] as String?)
-                let state = ItemState(rawValue: row["state"]) ?? .failed
+                let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
+                // What is neither completed nor failed is sent, see ``pendingFiles(of:after:limit:)``.
+                let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
                 return ItemStatus(
-                    position: row["position"], source: FilePath(bytes: row["source"] as Data),
-                    destination: try RemotePath(bytes: row["destination"] as Data), state: state, bytesTotal: row["size"],
-                    bytesDone: state == .completed ? row["size"] : row["confirmed"] ?? 0, remoteURL: receipt?.remoteURL,
-                    checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row["error"] as String?))
+                    position: try row.decode(forColumn: "position"),
+                    source: FilePath(bytes: try row.decode(Data.self, forColumn: "source")),
+                    destination: try RemotePath(bytes: row.decode(Data.self, forColumn: "destination")), state: state,
+                    bytesTotal: try row.decode(forColumn: "size"),
+                    bytesDone: try state == .completed
+                        ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
+                    remoteURL: receipt?.remoteURL, checksum: receipt?.checksum,
+                    error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
             }
         }
     }
 
-    /// The next files of a session that are not finished, in order.
+    /// The next files of a session that are not finished, in order. One whose state makes no sense is not, so that no session completes
+    /// without it.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { db in
             try Row.fetchAll(
@@ -118,15 +153,21 @@ extension QueueStore {
                             (SELECT max(confirmed) FROM checkpoint
                                 WHERE checkpoint.session = file.session AND checkpoint.position = file.position)
                         FROM file
-                        WHERE session = ? AND position > ? AND state = 'pending' ORDER BY position LIMIT ?
+                        WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed') ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
             ).map { row in
                 PendingFile(
-                    position: row[0], source: FilePath(bytes: row[1] as Data), destination: [UInt8](row[2] as Data), size: row[3],
-                    generation: row[4], confirmed: row[5] ?? 0)
+                    position: try row.decode(atIndex: 0), source: FilePath(bytes: try row.decode(Data.self, atIndex: 1)),
+                    destination: [UInt8](try row.decode(Data.self, atIndex: 2)), size: try Self.bytes(row, atIndex: 3),
+                    generation: try Self.bytes(row, atIndex: 4), confirmed: try Self.bytes(row, atIndex: 5))
             }
         }
+    }
+
+    /// A number of which there can't be less than none; 0 if there is none.
+    private static func bytes(_ row: Row, atIndex index: Int) throws -> Int64 {
+        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
     }
 
     /// What an earlier attempt of this life of a file left at an endpoint.
@@ -142,7 +183,8 @@ extension QueueStore {
                     arguments: [session, position, endpoint, generation])
             else { return nil }
             return StoredCheckpoint(
-                checkpoint: Checkpoint(data: row[0], confirmed: row[1]), identity: try StoreCoding.decode(from: row[2] as String))
+                checkpoint: Checkpoint(data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1)),
+                identity: try StoreCoding.decode(from: row.decode(String.self, atIndex: 2)))
         }
     }
 

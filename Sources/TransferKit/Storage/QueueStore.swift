@@ -74,6 +74,9 @@ package final class QueueStore: Sendable {
 
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
+        if error is DecodingError || error is RowDecodingError {
+            return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
+        }
         guard let error = error as? DatabaseError else {
             return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(error).")
         }
