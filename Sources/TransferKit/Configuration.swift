@@ -63,6 +63,9 @@ public struct QueueConfiguration: Sendable {
     /// The fraction of each backoff that is waited, in 0 ..< 1; injected by tests.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
+    /// Told of every step of what changes the store; set by tests.
+    package var storeObserver: (@Sendable (StoreStep) -> Void)?
+
     /// Makes a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,

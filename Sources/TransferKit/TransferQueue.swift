@@ -28,6 +28,10 @@ public actor TransferQueue {
     private var alarm: Task<Void, Never>?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
+    /// Set while the store refuses changes: before then it is not asked again.
+    private var refusedUntil: Duration?
+    /// Sessions whose options changed while their run was about to begin.
+    private var staleOptions: Set<SessionKey> = []
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     private var ending: Task<Void, Never>?
@@ -56,7 +60,7 @@ public actor TransferQueue {
         self.transports = byID
         self.credentials = credentials
         self.configuration = configuration
-        store = try await QueueStore.open(storage, clock: configuration.clock)
+        store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention)
@@ -100,6 +104,12 @@ public actor TransferQueue {
             setAlarm()
         }
         let now = configuration.clock.moment
+        if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
+            // Nobody asks for a change: what the store refused has to wait, and whoever only looks is not kept waiting.
+            mailbox.putBack(envelopes.filter { !$0.isTick })
+            for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
+            return
+        }
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
         for envelope in envelopes {
@@ -122,6 +132,7 @@ public actor TransferQueue {
             return
         }
         scheduler.commit()
+        refusedUntil = nil
         for (envelope, result) in answers { envelope.reply?(result) }
         hub.publish(events)
         for action in transaction.actions { perform(action) }
@@ -136,12 +147,19 @@ public actor TransferQueue {
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
         for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
-        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil })
+        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil && !$0.isTick })
+        let isKnown = refusedUntil != nil
         let clock = configuration.clock
-        Task { [mailbox] in
-            try? await clock.sleep(Self.storeRetryDelay)
-            // What was put back is taken with it, and what was due meanwhile is looked at again.
-            mailbox.post(.tick)
+        refusedUntil = clock.now() + Self.storeRetryDelay
+        guard !isKnown else { return }
+        Task { await retryWhileRefused() }
+    }
+
+    /// Asks a store that refused a change again and again, until it takes it: what was put back goes with it, and what was due meanwhile.
+    private func retryWhileRefused() async {
+        while let until = refusedUntil, !mailbox.isClosed {
+            try? await configuration.clock.sleep(until - configuration.clock.now())
+            if configuration.clock.now() >= until { await mailbox.tick() }
         }
     }
 
@@ -153,6 +171,7 @@ public actor TransferQueue {
             runs[number]?.cancel()
         case .forget(let key):
             histories[key] = nil
+            live[key]?.forgetHistory()
         case .refresh(let key):
             refresh(key)
         case .pace:
@@ -168,7 +187,10 @@ public actor TransferQueue {
 
     /// Hands a running session its changed options.
     private func refresh(_ key: SessionKey) {
-        guard let run = live[key] else { return }
+        guard let run = live[key] else {
+            staleOptions.insert(key)
+            return
+        }
         Task { [store, pacer] in
             guard let options = try? await store.sessions([key]).first?.options else { return }
             run.update(options)
@@ -178,7 +200,9 @@ public actor TransferQueue {
 
     /// Rings when the next session is due.
     private func setAlarm() {
-        let next = scheduler.nextDue(after: configuration.clock.moment)
+        var next = scheduler.nextDue(after: configuration.clock.moment)
+        // What a store refused is asked again by and by, not at once.
+        if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()
         alarmTime = next
@@ -195,13 +219,22 @@ public actor TransferQueue {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
+    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
+    func setAside(_ id: SessionID, _ reason: String) {
+        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+    }
+
     // MARK: Runs
 
     private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { runs[number] = nil }
         let record: SessionRecord
         do {
-            guard let found = try await store.sessions([key]).first else { throw CancellationError() }
+            let (records, unreadable) = try await store.readSessions([key])
+            guard let found = records.first else {
+                if let reason = unreadable[key] { setAside(id, reason) }
+                throw CancellationError()
+            }
             record = found
         } catch {
             let outcome: RunOutcome =
@@ -230,11 +263,12 @@ public actor TransferQueue {
             store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         pacer.setRate(record.options.rateLimit, session: key)
+        if staleOptions.remove(key) != nil { refresh(key) }
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
-        histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered
+        if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }
         guard live[key] === run else { return }
         live[key] = nil
         pacer.forget(session: key)

@@ -13,6 +13,7 @@ package final class LiveRun: Sendable {
         var meter = RateMeter()
         /// Whether the session's folders are being read.
         var isPreparing = false
+        var isHistoryForgotten = false
         /// Bytes that attempts of this run moved that are over.
         var moved: Int64 = 0
     }
@@ -59,6 +60,13 @@ package final class LiveRun: Sendable {
             $0.base.bytesTotal += growth.bytes
         }
     }
+
+    /// The session was told to begin anew: what this run remembers of failures no longer counts.
+    func forgetHistory() {
+        state.withLock { $0.isHistoryForgotten = true }
+    }
+
+    var isHistoryForgotten: Bool { state.withLock { $0.isHistoryForgotten } }
 
     // MARK: Attempts
 

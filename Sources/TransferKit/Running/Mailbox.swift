@@ -7,6 +7,19 @@ package final class Mailbox: Sendable {
         package let input: Input
         /// Told once the input's effect is durable, or why it has none.
         package let reply: (@Sendable (Result<Answer, QueueError>) -> Void)?
+
+        /// Whether it changes nothing by itself.
+        var isTick: Bool {
+            if case .tick = input { true } else { false }
+        }
+    }
+
+    /// Whether it is closed: nothing is taken any more.
+    package var isClosed: Bool { state.withLock { $0.isClosed } }
+
+    /// Lets the writer look at what waits, and returns when it has.
+    func tick() async {
+        _ = try? await send(.tick)
     }
 
     private struct State: Sendable {

@@ -303,6 +303,9 @@ extension Duration {
 }
 
 extension Date {
-    /// Milliseconds since 1970, as the store keeps times.
-    var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
+    /// Milliseconds since 1970, as the store keeps times; the farthest there are for a date beyond them.
+    var milliseconds: Int64 {
+        let date = min(max(self, .distantPast), .distantFuture)
+        return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0
+    }
 }

@@ -215,7 +215,7 @@ extension Scheduler {
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
             letGoAll(of: place.key, &transaction)
-            transaction.writes.append(.deleteSession(place.key))
+            transaction.writes.append(.deleteSession(place.key, isRunning: run != 0))
             transaction.actions.append(.forget(place.key))
         }
         for place in places { take(place.key) }

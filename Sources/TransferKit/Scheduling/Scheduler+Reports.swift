@@ -41,13 +41,16 @@ extension Scheduler {
     /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
     private mutating func handleLate(_ report: Report, _ transaction: inout Transaction) {
         switch report.content {
-        case .file(_, .checkpoint(let checkpoint, let endpoint, _, _)):
-            transaction.writes.append(.discard(checkpoint, endpoint))
+        case .file(let position, .checkpoint(let checkpoint, let endpoint, _, _)):
+            transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
+        case .file(let position, .completed(_, let endpoint)):
+            transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended:
             mutateFlags {
                 $0.ending[report.run] = nil
                 $0.health.end(run: report.run)
             }
+            transaction.writes.append(.releaseDiscards(report.key))
             finishStoppingIfQuiet(&transaction)
         default: break
         }
@@ -93,7 +96,7 @@ extension Scheduler {
 
         switch outcome {
         case .finished(let failure, let seen)
-        where before.state != .cancelled && (seen == .max || !before.conditions.contains(.hasNewItems)):
+        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (seen == .max && !wasEnding)):
             finish(key, failure, at: now, &transaction)
             return
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):

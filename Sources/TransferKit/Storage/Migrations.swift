@@ -149,7 +149,9 @@ enum Migrations {
             confirmed INTEGER NOT NULL,
             attempts INTEGER NOT NULL DEFAULT 0,
             next_attempt_at INTEGER NOT NULL,
-            give_up_at INTEGER NOT NULL
+            give_up_at INTEGER NOT NULL,
+            held_by INTEGER,                    -- the session, removed, whose run may still complete the file
+            position INTEGER
         ) STRICT;
         CREATE TABLE quarantine (               -- what could not be read, as it was
             key INTEGER PRIMARY KEY,

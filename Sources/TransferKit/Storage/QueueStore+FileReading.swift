@@ -21,7 +21,13 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    /// The next files of a session that are not finished, in order; only those of its manifest, see ``FolderExpansion``.
+    /// A number of which there can't be less than none; 0 if there is none.
+    private static func bytes(_ row: Row, atIndex index: Int) throws -> Int64 {
+        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
+    }
+
+    /// The next files of a session that are not finished, in order; one whose state makes no sense is not, so that no session completes without
+    /// it. Only those of its manifest, see ``FolderExpansion``.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -32,15 +38,16 @@ extension QueueStore {
                             (SELECT max(confirmed) FROM checkpoint
                                 WHERE checkpoint.session = file.session AND checkpoint.position = file.position)
                         FROM file
-                        WHERE session = ? AND position > ? AND state = 'pending' ORDER BY position LIMIT ?
+                        WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
             ).map { row in
                 let location = try paths.location(
                     ItemKind(rawValue: row[1]) ?? .file, directory: row[2], source: row[3], destination: row[4], in: db)
                 return PendingFile(
-                    position: row[0], source: FilePath(bytes: location.source), destination: location.destination, size: row[5],
-                    generation: row[6], confirmed: row[7] ?? 0)
+                    position: row[0], source: FilePath(bytes: location.source), destination: location.destination,
+                    size: try Self.bytes(row, atIndex: 5), generation: try Self.bytes(row, atIndex: 6),
+                    confirmed: try Self.bytes(row, atIndex: 7))
             }
         }
     }

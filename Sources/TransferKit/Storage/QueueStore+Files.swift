@@ -31,7 +31,7 @@ extension QueueStore {
             try execute(
                 db,
                 """
-                UPDATE session SET bytes_total = bytes_total + ? - (SELECT size FROM file WHERE session = ? AND position = ?) WHERE key = ?
+                UPDATE session SET bytes_total = bytes_total + ? - (SELECT max(size, 0) FROM file WHERE session = ? AND position = ?) WHERE key = ?
                 """, [size, session, position, session])
             try execute(db, "UPDATE file SET size = ? WHERE session = ? AND position = ?", [size, session, position])
         case .completed(let receipt, let endpoint):

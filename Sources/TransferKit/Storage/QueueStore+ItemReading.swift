@@ -111,12 +111,14 @@ extension QueueStore {
         let kind = ItemKind(rawValue: row["kind"]) ?? .file
         let location = try paths.location(
             kind, directory: row["directory"], source: row["source"], destination: row["destination"], in: db)
-        let receipt: TransferReceipt? = try StoreCoding.decodeIfPresent(from: row["receipt"] as String?)
-        let state = ItemState(rawValue: row["state"]) ?? .failed
+        let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
+        // What is in no known state is sent, see ``pendingFiles(of:after:limit:)``.
+        let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
         return ItemStatus(
-            position: row["position"], source: FilePath(bytes: location.source),
-            destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state, bytesTotal: row["size"],
-            bytesDone: state == .completed ? row["size"] : row["confirmed"] ?? 0, remoteURL: receipt?.remoteURL,
-            checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row["error"] as String?))
+            position: try row.decode(forColumn: "position"), source: FilePath(bytes: location.source),
+            destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
+            bytesTotal: try row.decode(forColumn: "size"),
+            bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0, remoteURL: receipt?.remoteURL,
+            checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
     }
 }

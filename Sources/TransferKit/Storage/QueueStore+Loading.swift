@@ -15,6 +15,8 @@ extension QueueStore {
             try Self.loadSessions(into: &scheduler, unreadable: &unreadable, from: db)
             var recovery = scheduler.finishLoading()
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
+            recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
+                .map { .releaseDiscards($0) }
             // Killed between the end of a cancelled run and what follows from it.
             recovery += try SessionKey.fetchAll(
                 db,
@@ -34,24 +36,31 @@ extension QueueStore {
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
         var values: [String: Int64] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") { values[row[0]] = row[1] }
+        // Limits below 1 can only be damage; without a limit of its own the configuration's is in force.
         scheduler.load(
-            sessionLimit: values["sessionLimit"].map { Int(clamping: $0) }, rateLimit: values["rateLimit"],
-            orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
+            sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
+            rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, name, definition, block FROM account ORDER BY key") {
+            // One without a name or a key can't be named by anybody; its sessions are set aside.
+            guard let key = try? row.decode(AccountKey.self, atIndex: 0), key < .max, let name = try? row.decode(String.self, atIndex: 1)
+            else {
+                continue
+            }
             do {
-                let account: Account = try StoreCoding.decode(from: row[2] as String)
+                let account: Account = try StoreCoding.decode(from: row.decode(String.self, atIndex: 2))
                 scheduler.load(
-                    row[0], Scheduler.AccountEntry(account: account, block: try StoreCoding.decodeIfPresent(from: row[3] as String?)))
+                    key,
+                    Scheduler.AccountEntry(
+                        account: account, block: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, atIndex: 3))))
             } catch {
                 // Its sessions keep their places; saving an account of this name mends it.
-                let name: String = row[1]
                 let problem = TransferError(
                     .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.",
                     cause: "\(error)")
-                scheduler.load(row[0], Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
+                scheduler.load(key, Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
             }
         }
     }

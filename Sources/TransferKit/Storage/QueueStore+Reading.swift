@@ -20,10 +20,18 @@ extension QueueStore {
         }
     }
 
-    /// The sessions with these keys, in no particular order; those that don't exist are left out.
+    /// The sessions with these keys, in no particular order; those that don't exist or can't be read are left out.
     package func sessions(_ keys: [SessionKey]) async throws -> [SessionRecord] {
+        try await readSessions(keys).records
+    }
+
+    /// The sessions with these keys, in no particular order.
+    ///
+    /// - Returns: Those that can be read, and why the others can't.
+    func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         try await read { [sources] db in
             var records: [SessionRecord] = []
+            var unreadable: [SessionKey: String] = [:]
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT session.*, schedule.id, schedule.state, account.name AS account_name,
@@ -34,38 +42,57 @@ extension QueueStore {
                     WHERE session.key = ?
                     """)
             for key in keys {
-                guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
-                var record = try Self.sessionRecord(row)
-                if record.status.statistics.filesFailed > 0 {
-                    record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
+                guard let row = try Row.fetchOne(statement, arguments: [key]) else {
+                    unreadable[key] = "The session in row \(key) is not whole."
+                    continue
                 }
-                records.append(record)
+                do {
+                    var record = try Self.sessionRecord(row)
+                    if record.status.statistics.filesFailed > 0 {
+                        record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
+                    }
+                    records.append(record)
+                } catch {
+                    unreadable[key] = "The session in row \(key) can't be read: \(error)"
+                }
             }
-            return records
+            return (records, unreadable)
         }
     }
 
+    /// Figures are added up; damaged ones must not go beyond what a number holds.
+    static let mostBytes: Int64 = 1 << 60
+
     private static func sessionRecord(_ row: Row) throws -> SessionRecord {
         guard
-            let id = SessionID(data: row["id"]), let state = SessionState(rawValue: row["state"]),
-            let direction = TransferDirection(rawValue: row["direction"])
+            let id = SessionID(data: try row.decode(forColumn: "id")),
+            let state = SessionState(rawValue: try row.decode(forColumn: "state")),
+            let direction = TransferDirection(rawValue: try row.decode(forColumn: "direction"))
         else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(row["key"] as Int64) has no valid ID, state or direction")
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has no valid ID, state or direction")
         }
-        let done: Int64 = row["bytes_done"] + (row["bytes_confirmed"] as Int64? ?? 0)
+        let total: Int64 = try row.decode(forColumn: "bytes_total")
+        let (done, isBeyond) = try row.decode(Int64.self, forColumn: "bytes_done")
+            .addingReportingOverflow(row.decode(Int64?.self, forColumn: "bytes_confirmed") ?? 0)
+        guard !isBeyond, (0...mostBytes).contains(done), (0...mostBytes).contains(total) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
+        }
         let status = SessionStatus(
-            id: id, index: 0, state: state, name: row["name"], direction: direction, account: row["account_name"],
-            endpoint: row["endpoint"],
-            transport: (row["transport"] as String?).map(TransportID.init(rawValue:)),
-            tags: try StoreCoding.decode(from: row["tags"] as String),
-            context: row["context"],
+            id: id, index: 0, state: state, name: try row.decode(forColumn: "name"), direction: direction,
+            account: try row.decode(forColumn: "account_name"), endpoint: try row.decode(forColumn: "endpoint"),
+            transport: try row.decode(String?.self, forColumn: "transport").map(TransportID.init(rawValue:)),
+            tags: try StoreCoding.decode(from: row.decode(forColumn: "tags")), context: try row.decode(forColumn: "context"),
             statistics: SessionStatistics(
-                files: row["files"], filesDone: row["files_done"], filesFailed: row["files_failed"], bytesTotal: row["bytes_total"],
+                files: try row.decode(forColumn: "files"), filesDone: try row.decode(forColumn: "files_done"),
+                filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total,
                 bytesDone: done, bytesSent: done),
-            attempts: row["attempts"], error: try StoreCoding.decodeIfPresent(from: row["error"] as String?),
-            createdAt: StoreCoding.date(row["created_at"]), startedAt: (row["started_at"] as Int64?).map(StoreCoding.date),
-            endedAt: (row["ended_at"] as Int64?).map(StoreCoding.date))
+            attempts: try row.decode(forColumn: "attempts"),
+            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")),
+            createdAt: StoreCoding.date(try row.decode(forColumn: "created_at")),
+            startedAt: try row.decode(Int64?.self, forColumn: "started_at").map(StoreCoding.date),
+            endedAt: try row.decode(Int64?.self, forColumn: "ended_at").map(StoreCoding.date))
         return SessionRecord(
-            key: row["key"], status: status, options: try StoreCoding.decodeIfPresent(from: row["options"] as String?) ?? SessionOptions())
+            key: try row.decode(forColumn: "key"), status: status,
+            options: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "options")) ?? SessionOptions())
     }
 }

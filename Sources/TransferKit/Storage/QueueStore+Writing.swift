@@ -42,7 +42,7 @@ extension QueueStore {
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
         case .settings(let orderRevision, let sessionLimit, let rateLimit):
             let values = [
-                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", Int64(sessionLimit)), ("rateLimit", rateLimit),
+                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", sessionLimit.map(Int64.init)), ("rateLimit", rateLimit),
             ]
             for (name, value) in values {
                 try execute(
@@ -61,8 +61,8 @@ extension QueueStore {
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
             try reset(key, isWhole: isWhole, in: db)
-        case .deleteSession(let key):
-            try discardCheckpoints(of: key, in: db)
+        case .deleteSession(let key, let isRunning):
+            try discardCheckpoints(of: key, isHeld: isRunning, in: db)
             try execute(db, "DELETE FROM session WHERE key = ?", [key])
         case .quarantine(let key, let reason):
             try quarantine(key, reason, in: db)
@@ -84,8 +84,13 @@ extension QueueStore {
             try apply(report, to: key, position: position, in: db)
         case .discardPartial(let key):
             try discardCheckpoints(of: key, in: db)
-        case .discard(let checkpoint, let endpoint):
-            try discard(checkpoint, at: try StoreCoding.encode(endpoint), in: db)
+        case .holdDiscard(let key, let position, let checkpoint, let endpoint):
+            try dropDiscard(of: key, position: position, endpoint, in: db)
+            try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, in: db)
+        case .dropDiscard(let key, let position, let endpoint):
+            try dropDiscard(of: key, position: position, endpoint, in: db)
+        case .releaseDiscards(let key):
+            try execute(db, "UPDATE discard SET held_by = NULL WHERE held_by = ?", [key])
         case .discarded(let key):
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
         case .discardFailed(let key, let nextAttempt):

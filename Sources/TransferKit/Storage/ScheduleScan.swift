@@ -35,18 +35,22 @@ struct ScheduleScan {
 
     /// The columns of the present row (sqlite.org/c3ref/column_blob.html): valid until the next step.
     @safe private struct Columns {
+        /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
+        private static let greatestNumber: Int64 = 1 << 62
+
         let handle: OpaquePointer?
 
         func row() -> ScheduleRow? {
             let key = integer(0)
-            guard let id = identity(1), let account = AccountKey(exactly: integer(3)), let state = state(4),
+            guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)), let state = state(4),
                 let lane = UInt8(exactly: integer(5)).flatMap(Entry.Lane.init(rawValue:))
             else { return nil }
-            var entry = Entry(id: id, key: key, rank: integer(2), account: account, state: state)
+            var entry = Entry(id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
             entry.lane = lane
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
             var details = EntryDetails()
-            details.mark = integer(6)
+            let mark = integer(6)
+            details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
             details.displacedBy = optionalInteger(8)
             details.notBefore = optionalInteger(9).map(StoreCoding.date)
             if let after = identity(10) { details.dependency = SessionDependency(after, acceptsAnyEnd: integer(11) != 0) }

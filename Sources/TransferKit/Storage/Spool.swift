@@ -84,6 +84,8 @@ package struct Spool: Sendable {
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in
+            // What was set aside may be the only place that still names some of them.
+            guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine)") != true else { return }
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
@@ -100,7 +102,7 @@ extension QueueStore {
     /// The files of the spool that a change makes superfluous; asked before the change.
     static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
-        case .deleteSession(let key):
+        case .deleteSession(let key, _):
             try Data.fetchAll(
                 db.cachedStatement(
                     sql: """
