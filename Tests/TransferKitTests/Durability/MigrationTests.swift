@@ -48,7 +48,7 @@ import TransferKit
 
     private func expectAll(in path: FilePath, _ comment: Comment) async throws {
         let store = try await QueueStore.open(.folder(path), clock: .system)
-        let (scheduler, quarantined) = try await store.load(.memory)
+        let (scheduler, quarantined, _) = try await store.load(.memory)
         #expect(quarantined.isEmpty, comment)
         #expect(scheduler.accounts[7]?.account == Schema1Store.account, comment)
         // The ranks of the old store run backwards.
