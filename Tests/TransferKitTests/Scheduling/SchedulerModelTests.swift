@@ -5,7 +5,7 @@ import TransferKit
 /// Random operations, compared after each step with a reference that is too simple to be wrong.
 @Suite struct SchedulerModelTests {
     /// More of them with `TRANSFERKIT_MODEL_SEEDS=10000`.
-    static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 300)
+    static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 100)
 
     @Test(arguments: seeds)
     func randomOperations(seed: UInt64) throws {
@@ -40,6 +40,30 @@ import TransferKit
         for step in replayed.steps { try again.play(step) }
         #expect(again.scheduler.observation(at: again.now) == run.scheduler.observation(at: run.now))
         #expect(run.reference.sessions.count > 3)
+    }
+
+    /// What is never reached is not tested.
+    @Test func theStepsReachEveryReasonAndEveryError() {
+        var reasons: Set<Substring> = []
+        var codes: Set<String> = []
+        for seed in UInt64(0)..<60 {
+            var generator = StepGenerator(seed: seed)
+            var reference = ReferenceQueue(generator.settings().scheduler)
+            let opening = generator.opening()
+            var now = Moment.start
+            for number in 0..<150 {
+                let step = number < opening.count ? opening[number] : generator.next(after: reference)
+                now = now + .seconds(step.wait)
+                switch step.kind {
+                case .event(let event): if let code = reference.step(event, at: now).code { codes.insert(code.rawValue) }
+                case .restart: reference = reference.restarted()
+                case .undo: break
+                }
+                for why in reference.observation(at: now).sessions.compactMap(\.why) { reasons.insert("\(why)".prefix { $0 != "(" }) }
+            }
+        }
+        #expect(reasons == [])
+        #expect(codes == [])
     }
 
     @Test func theShortestFailingSequenceIsFound() {

@@ -15,10 +15,13 @@ struct ModelRun {
     private(set) var now = Moment.start
     private var grammar = EventGrammar()
     private var number = 0
+    /// What the scheduler showed after the last step.
+    private var shown: Observation
 
     init(_ settings: ModelSequence.Settings) {
         scheduler = ModelledScheduler(settings.scheduler)
         reference = ReferenceQueue(settings.scheduler)
+        shown = scheduler.observation(at: now)
     }
 
     /// Plays a recorded sequence; throws where the two part.
@@ -36,8 +39,9 @@ struct ModelRun {
         case .restart:
             scheduler.restart()
             reference = reference.restarted()
-            grammar.restart(scheduler.observation(at: now))
-            try compare()
+            shown = scheduler.observation(at: now)
+            grammar.restart(shown)
+            try compare(shown)
         case .undo(let events):
             if let what = scheduler.tryAndUndo(events, at: now) { throw disagreement("undo: \(what)") }
         }
@@ -46,12 +50,13 @@ struct ModelRun {
     /// Handles an event on both sides.
     @discardableResult
     mutating func take(_ event: ModelEvent) throws(Disagreement) -> Outcome {
-        let before = scheduler.observation(at: now)
         let outcome = scheduler.step(event, at: now)
         let expected = reference.step(event, at: now)
         if let what = outcome.difference(from: expected) { throw disagreement("\(event): \(what)") }
-        try compare(after: event)
+        let before = shown
         let after = scheduler.observation(at: now)
+        try compare(after, after: event)
+        shown = after
         if let what = Invariants.broken(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
             throw disagreement("\(event): \(what)")
         }
@@ -76,15 +81,18 @@ struct ModelRun {
     private mutating func sleep(until later: Moment, _ short: Duration) throws(Disagreement) {
         var unattended = reference
         let outcome = unattended.step(.tick, at: Moment(uptime: later.uptime - short, date: later.date + (.zero - short).inSeconds))
-        let (shown, expected) = (unattended.observation(at: later).unreasoned, reference.observation(at: now).unreasoned)
+        var shown = unattended.observation(at: later, withReasons: false)
+        let expected = reference.observation(at: now, withReasons: false)
+        // That, too, passes with time: what could start by itself can't any more.
+        shown.isIdle = expected.isIdle
         guard outcome.started.isEmpty, outcome.toldToEnd.isEmpty, shown == expected else {
             throw disagreement("it sleeps, and misses what is due by \(later.uptime): \(shown.line)")
         }
         now = later
     }
 
-    private func compare(after event: ModelEvent? = nil) throws(Disagreement) {
-        let (shown, expected) = (scheduler.observation(at: now), reference.observation(at: now))
+    private func compare(_ shown: Observation, after event: ModelEvent? = nil) throws(Disagreement) {
+        let expected = reference.observation(at: now)
         if let what = shown.difference(from: expected) {
             throw disagreement("\(event.map { "\($0): " } ?? "")\(what)\n  have: \(shown.line)\n  want: \(expected.line)")
         }
@@ -107,7 +115,11 @@ extension ModelRun {
             for id in reference.leftovers.map(\.id) + reference.sessions.filter({ $0.run != nil }).map(\.id) {
                 try take(.report(id, runsAgo: 0, .ended(.finished(failure: nil, itemsSeen: 1))))
             }
-            if let due = scheduler.nextDue(after: now) { try advance(due - now.uptime) }
+            if let due = scheduler.nextDue(after: now) {
+                try advance(due - now.uptime)
+            } else if !shown.sessions.contains(where: \.hasRun) {
+                break
+            }
         }
         for session in scheduler.observation(at: now).sessions where !session.state.isEnded {
             switch session.why {
@@ -116,15 +128,5 @@ extension ModelRun {
             default: throw disagreement("stuck: \(session.line), \(session.whyLine)")
             }
         }
-    }
-}
-
-extension Observation {
-    /// Without what may change as time passes although nothing happens.
-    var unreasoned: Observation {
-        var observation = self
-        observation.isIdle = false
-        observation.sessions = sessions.map { $0.with(why: nil) }
-        return observation
     }
 }

@@ -49,7 +49,8 @@ enum OperationTable {
         zip(columns, row.dropFirst()).flatMap { state, cell in
             modes.filter { $0 != "stopped" || (state != "running" && state != "ending") }.map { mode in
                 let choices = cell.components(separatedBy: " / ")
-                return Cell(operation: row[0], state: state, mode: mode, expected: (mode == "running" ? choices.first : choices.last) ?? cell)
+                return Cell(
+                    operation: row[0], state: state, mode: mode, expected: (mode == "running" ? choices.first : choices.last) ?? cell)
             }
         }
     }

@@ -31,7 +31,8 @@ struct ReferenceHealth {
 
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: Moment) {
-        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime else { return }
+        guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
+        else { return }
         breakers[index].probe = run
     }
 

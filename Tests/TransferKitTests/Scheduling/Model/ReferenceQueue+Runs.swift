@@ -22,7 +22,8 @@ extension ReferenceQueue {
     }
 
     private func isIdleOwner(_ owner: ReferenceSession) -> Bool {
-        owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner) && sessions.contains { $0.displacedBy == owner.id }
+        owner.state == .waiting && owner.displacedBy == nil && !isStartableButForSlots(owner)
+            && sessions.contains { $0.displacedBy == owner.id }
     }
 
     private mutating func activateNext() -> Bool {

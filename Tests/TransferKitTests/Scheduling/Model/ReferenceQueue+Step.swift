@@ -17,7 +17,8 @@ extension ReferenceQueue {
         return outcome
     }
 
-    func observation(at now: Moment) -> Observation {
+    /// To look for the reasons of all that wait takes most of the time.
+    func observation(at now: Moment, withReasons: Bool = true) -> Observation {
         var queue = self
         queue.now = now
         return Observation(
@@ -25,7 +26,7 @@ extension ReferenceQueue {
             sessions: sessions.map { session in
                 Observation.Session(
                     id: session.id, state: session.shownState, target: session.state, isEnding: session.isEnding,
-                    holdsSlot: session.holdsSlot, hasRun: session.run != nil, why: queue.why(session))
+                    holdsSlot: session.holdsSlot, hasRun: session.run != nil, why: withReasons ? queue.why(session) : nil)
             })
     }
 }

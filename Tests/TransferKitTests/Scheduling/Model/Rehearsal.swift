@@ -80,7 +80,9 @@ struct Rehearsal {
         var names: [String] = []
         for _ in 0..<100 {
             guard let next = run.scheduler.observation(at: run.now).sessions.first(where: { $0.state == .running }) else { break }
-            if next.isEnding { try letGo(next.id.testName) } else {
+            if next.isEnding {
+                try letGo(next.id.testName)
+            } else {
                 try end(next.id.testName)
                 names.append(next.id.testName)
             }
