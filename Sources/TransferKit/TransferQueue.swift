@@ -4,7 +4,7 @@ public import TransferCore
 
 /// A persisted, ordered queue of transfer sessions.
 ///
-/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure ``Scheduler``,
+/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure `Scheduler`,
 /// then into the store in one transaction; only then the callers return, the events go out, and transfers start. So each call is durable when
 /// it returns, calls that come together share a commit, and events never tell what a crash could take back.
 ///
