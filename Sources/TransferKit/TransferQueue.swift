@@ -41,7 +41,7 @@ public actor TransferQueue {
     ///   - transports: What sessions can be dispatched to, each with an ID of its own.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
-    ///   - delegate: Told of everything from the beginning; see ``setDelegate(_:)``.
+    ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
