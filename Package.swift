@@ -111,7 +111,8 @@ let package = Package(
                 logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
-            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),
+            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", logging, system],
+            swiftSettings: settings),
         .testTarget(
             name: "CommandTests",
             dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],

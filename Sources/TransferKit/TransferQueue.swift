@@ -4,7 +4,7 @@ public import TransferCore
 
 /// A persisted, ordered queue of transfer sessions.
 ///
-/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure ``Scheduler``,
+/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure `Scheduler`,
 /// then into the store in one transaction; only then the callers return, the events go out, and transfers start. So each call is durable when
 /// it returns, calls that come together share a commit, and events never tell what a crash could take back.
 ///
@@ -45,7 +45,7 @@ public actor TransferQueue {
     ///   - transports: What sessions can be dispatched to, each with an ID of its own.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
-    ///   - delegate: Told of everything from the beginning; see ``setDelegate(_:)``.
+    ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),

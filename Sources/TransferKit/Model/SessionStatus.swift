@@ -44,7 +44,7 @@ public struct SessionStatus: Hashable, Sendable {
     public var endedAt: Date?
 }
 
-/// The figures of a session, or of the queue.
+/// The figures of a session.
 public struct SessionStatistics: Hashable, Sendable, Codable {
     /// How many files there are.
     public var files: Int
@@ -62,7 +62,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var rate: Double?
     /// Bytes per second over the time of the session's present run; nil before its first byte.
     public var averageRate: Double?
-    /// How long the session ran, in seconds; the time between its runs does not count.
+    /// How long the present run has lasted, in seconds; 0 unless the session runs.
     public var secondsElapsed: Double
     /// The time left at the recent rate, in seconds; nil when unknown.
     public var secondsRemaining: Double?

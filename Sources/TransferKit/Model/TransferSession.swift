@@ -24,7 +24,7 @@ public struct TransferSession: Sendable {
     ///
     /// Needs a queue that runs, now or later. A retry that is due later is no end.
     ///
-    /// - Throws: The session's ``TransferError`` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
+    /// - Throws: The session's `TransferError` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
     ///   store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
@@ -73,7 +73,7 @@ public struct TransferSession: Sendable {
         return stream
     }
 
-    /// Removes the session; see ``TransferQueue/remove(_:)-([SessionID])``.
+    /// Removes the session; see ``TransferQueue/remove(_:isForced:)-([SessionID],_)``.
     public func remove() async throws {
         try await queue.remove(id)
     }
