@@ -118,7 +118,8 @@ extension QueueStore {
             position: try row.decode(forColumn: "position"), source: FilePath(bytes: location.source),
             destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
             bytesTotal: try row.decode(forColumn: "size"),
-            bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0, remoteURL: receipt?.remoteURL,
+            bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
+            remoteURL: receipt?.remoteURL,
             checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
     }
 }
