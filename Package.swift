@@ -18,6 +18,7 @@ let settings: [SwiftSetting] =
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
+let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
 let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections")
 let hummingbird = Target.Dependency.product(name: "HummingbirdCore", package: "hummingbird")
@@ -59,7 +60,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
-        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, heap, logging, system], swiftSettings: settings),
+        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
 
         // Transports, and what they are made of.
         .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
@@ -110,7 +111,8 @@ let package = Package(
                 logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
-            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", system], swiftSettings: settings),
+            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", logging, system],
+            swiftSettings: settings),
         .testTarget(
             name: "CommandTests",
             dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],

@@ -22,6 +22,10 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     /// Which boot of which machine the inode and device numbers belong to.
     public var bootID: String
 
+    /// What the start and the end of the part that is confirmed were, made by the queue and stored with a checkpoint; not part of any
+    /// comparison of two identities.
+    package var prefixDigest: String?
+
     /// Makes an identity of its parts.
     public init(size: Int64, modificationTime: Int64, inode: UInt64, device: UInt64, bootID: String) {
         self.size = size

@@ -65,6 +65,8 @@ extension TransferError.Code {
     public static let serverNotTrusted = Self(rawValue: "serverNotTrusted")
     /// A secret can't be read, or the server refuses it.
     public static let credentialsRejected = Self(rawValue: "credentialsRejected")
+    /// The server knows who we are, and does not allow this.
+    public static let forbidden = Self(rawValue: "forbidden")
     /// A referenced secret can't be read on this machine.
     public static let credentialsUnavailable = Self(rawValue: "credentialsUnavailable")
     /// The server refused the request for good.

@@ -4,13 +4,18 @@ public import SystemPackage
 /// Where a queue lives.
 public struct Storage: Sendable {
     package let folder: FilePath
+    package let base: FilePath?
     package let ownerTimeout: Duration
 
     /// A folder of the queue's own, made with mode 0700 if it does not exist. One process owns it at a time.
     ///
-    /// - Parameter ownerTimeout: How long to wait for another owner to let go. Default: not at all.
-    public static func folder(_ folder: FilePath, ownerTimeout: Duration = .zero) -> Storage {
-        Storage(folder: folder, ownerTimeout: ownerTimeout)
+    /// - Parameters:
+    ///   - folder: The folder.
+    ///   - base: An absolute path of a folder that may be elsewhere the next time, such as an app's container. Local files below it are found
+    ///     again there. nil for the one that the storage folder was opened with last, if ever with any.
+    ///   - ownerTimeout: How long to wait for another owner to let go. Default: not at all.
+    public static func folder(_ folder: FilePath, base: FilePath? = nil, ownerTimeout: Duration = .zero) -> Storage {
+        Storage(folder: folder, base: base, ownerTimeout: ownerTimeout)
     }
 }
 
@@ -41,12 +46,16 @@ public struct QueueConfiguration: Sendable {
     /// How the order is kept.
     public var ordering: QueueOrdering
 
-    /// How many sessions may be active at once, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. In a
-    /// strict queue it is 1, whatever is set.
+    /// How many sessions may be active at once in a new storage folder, at least 1. Once something was enqueued the limit is stored with the
+    /// queue; ``TransferQueue/setSessionLimit(_:account:)`` changes it. In a strict queue it is 1, whatever is set.
     public var sessionLimit: Int
 
     /// How long completed sessions stay in the queue.
     public var retention: Retention
+
+    /// How many events the change log keeps, at least 1; see ``TransferQueue/events(since:)``. Up to a tenth more are kept for a while, and fewer
+    /// if they take more than 64 MiB.
+    public var changeLogLimit: Int
 
     /// Time, injected by tests.
     package var clock = EngineClock.system
@@ -54,14 +63,18 @@ public struct QueueConfiguration: Sendable {
     /// The fraction of each backoff that is waited, in 0 ..< 1; injected by tests.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
+    /// Told of every step of what changes the store; set by tests.
+    package var storeObserver: (@Sendable (StoreStep) -> Void)?
+
     /// Makes a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-        logger: Logger = Logger(label: "transferkit")
+        changeLogLimit: Int = 100_000, logger: Logger = Logger(label: "transferkit")
     ) {
         self.ordering = ordering
         self.sessionLimit = max(1, sessionLimit)
         self.retention = retention
         self.logger = logger
+        self.changeLogLimit = changeLogLimit
     }
 }

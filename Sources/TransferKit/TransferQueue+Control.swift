@@ -71,7 +71,7 @@ extension TransferQueue {
         while true {
             let status = await status()
             if status.mode != .running { return }
-            if status.isIdle || (!scheduled && status.running == 0 && status.scheduled > 0) { return await discards.waitUntilQuiet() }
+            if status.isIdle || (!scheduled && status.running == 0) { return await discards.waitUntilQuiet() }
             repeat {
                 guard let event = await events.next() else { return }
                 if !event.isProgress { break }

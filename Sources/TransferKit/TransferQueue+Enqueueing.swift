@@ -1,5 +1,3 @@
-import Foundation
-import SystemPackage
 import TransferCore
 
 extension TransferQueue {
@@ -16,82 +14,43 @@ extension TransferQueue {
 
     /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
     ///
-    /// The local files are looked at, not opened for longer: each must be a readable regular file.
+    /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
+    /// first runs. Bytes in memory are on disk when the call returns.
     ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether they are set aside until they are released.
     /// - Returns: A handle of each session; of one that exists already for a request whose deduplication key says so.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `indexOutOfRange`, `noSuchSession` or
-    ///   `impossibleOrder` for dependencies; nothing is enqueued then.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `storageUnavailable`, `indexOutOfRange`,
+    ///   `noSuchSession` or `impossibleOrder` for dependencies; nothing is enqueued then.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
     {
-        let drafts = try await DiskThread.run { () throws(QueueError) in try SessionDrafting.drafts(of: requests) }
-        let answer = try await mailbox.send(.command(.enqueue(drafts, at: index, isHeld: held)))
+        let drafts = try await store.drafts(of: requests)
+        let answer: Answer
+        do throws(QueueError) {
+            answer = try await mailbox.send(.command(.enqueue(drafts, at: index, isHeld: held)))
+        } catch {
+            await store.discardBlobs(of: drafts.flatMap(\.items))
+            throw error
+        }
+        let added = Set(answer.sessions)
+        await store.discardBlobs(of: drafts.filter { !added.contains($0.id) }.flatMap(\.items))
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
-}
 
-/// Turns requests into drafts: checks the local files and settles names.
-enum SessionDrafting {
-    private static let namedProblems = 20
-
-    static func drafts(of requests: [SessionRequest]) throws(QueueError) -> [SessionDraft] {
-        var problems: [String] = []
-        var drafts: [SessionDraft] = []
-        let workingFolder = FilePath(FileManager.default.currentDirectoryPath)
-        for request in requests {
-            guard let first = request.items.first else {
-                throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
-            }
-            guard request.direction == .upload else {
-                throw QueueError(.invalidRequest, "This version can't download.")
-            }
-            var draft = SessionDraft(
-                id: request.id, account: request.account, name: request.name ?? name(first, of: request.items.count),
-                direction: request.direction, tags: request.tags, context: request.context, options: request.options,
-                notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey)
-            for item in request.items {
-                do {
-                    draft.items.append(try file(item, in: workingFolder))
-                } catch {
-                    problems.append(error.message)
-                }
-            }
-            drafts.append(draft)
-        }
-        guard problems.isEmpty else { throw refusal(problems) }
-        return drafts
-    }
-
-    private static func file(_ item: TransferItem, in workingFolder: FilePath) throws(TransferError) -> ItemDraft {
-        guard !item.source.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
-        let path = item.source.isAbsolute ? item.source : workingFolder.pushing(item.source)
-        let identity = try SourceIdentity(ofFileAt: path)
-        do {
-            try FileDescriptor.open(path, .readOnly, options: [.closeOnExec, .nonBlocking]).close()
+    /// Adds items behind all that a session has. A session that runs goes on with them in the same activation.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest` or `unreadableItems`;
+    ///   nothing is added then.
+    public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
+        let drafts = try await store.drafts(of: items)
+        do throws(QueueError) {
+            try await mailbox.send(.command(.addItems(session, drafts)))
         } catch {
-            throw .sourceUnavailable(path, errno: (error as? Errno)?.rawValue ?? 0)
+            await store.discardBlobs(of: drafts)
+            throw error
         }
-        let destination: RemotePath
-        if let given = item.destination {
-            destination = given
-        } else {
-            destination = try RemotePath(bytes: path.lastComponent.map { FilePath(root: nil, components: $0).bytes } ?? [])
-        }
-        return ItemDraft(source: Data(path.bytes), destination: Data(destination.bytes), size: identity.size)
-    }
-
-    private static func name(_ first: TransferItem, of count: Int) -> String {
-        let name = first.source.lastComponent?.string ?? first.source.string
-        return count == 1 ? name : "\(name) and \(count - 1) more"
-    }
-
-    private static func refusal(_ problems: [String]) -> QueueError {
-        var text = problems.prefix(namedProblems).joined(separator: "\n")
-        if problems.count > namedProblems { text += "\n… and \(problems.count - namedProblems) more." }
-        return QueueError(.unreadableItems, text)
     }
 }

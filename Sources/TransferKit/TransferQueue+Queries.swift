@@ -2,7 +2,9 @@ extension TransferQueue {
     /// A snapshot of the queue itself.
     public func status() async -> QueueStatus {
         await settle()
-        return scheduler.status(at: configuration.clock.moment)
+        var status = scheduler.status(at: configuration.clock.moment)
+        status.revision = hub.revision
+        return status
     }
 
     /// Snapshots of sessions, in the order of the queue.
@@ -66,7 +68,10 @@ extension TransferQueue {
     /// Joins what is stored with what only the running queue knows. The state is the stored one: the scheduler may already be a step ahead,
     /// with a decision that is not durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
-        let records = try await store.sessions(places.map(\.key))
+        let (records, unreadable) = try await store.readSessions(places.map(\.key))
+        for (key, reason) in unreadable {
+            if let id = scheduler.roster[key]?.id { setAside(id, reason) }
+        }
         let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
         let now = configuration.clock.moment
         return records.map { record in

@@ -209,22 +209,24 @@ extension TransferQueue {
 
     private nonisolated func perform(_ operation: Operation, _ group: SessionGroup) async throws -> [SessionID] {
         let ids: [SessionID]
+        var target = SessionTarget.found
         switch group {
-        case .sessions(let named) where named.count <= Self.groupSize: ids = named
-        case .sessions(let named): ids = named
+        case .sessions(let named):
+            ids = named
+            if ids.count <= Self.groupSize { target = { .group(.sessions($0)) } }
         case .tag(let tag):
             await settle()
             ids = try await store.sessions(tagged: tag)
         case .all, .account, .failed: ids = try await members(of: group)
         }
         guard ids.count > Self.groupSize else {
-            return try await mailbox.send(.command(.perform(operation, .group(.sessions(ids))))).sessions
+            return try await mailbox.send(.command(.perform(operation, target(ids)))).sessions
         }
         var changed: [SessionID] = []
         var operation = operation
         for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
             let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
-            changed += try await mailbox.send(.command(.perform(operation, .group(.sessions(part))))).sessions
+            changed += try await mailbox.send(.command(.perform(operation, target(part)))).sessions
             // The next ones go behind these.
             if case .move = operation, let last = part.last { operation = .move(.after(last)) }
         }

@@ -4,7 +4,7 @@ public import TransferCore
 
 /// A persisted, ordered queue of transfer sessions.
 ///
-/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure ``Scheduler``,
+/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure `Scheduler`,
 /// then into the store in one transaction; only then the callers return, the events go out, and transfers start. So each call is durable when
 /// it returns, calls that come together share a commit, and events never tell what a crash could take back.
 ///
@@ -16,16 +16,22 @@ public actor TransferQueue {
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
+    nonisolated let delivery = DelegateDelivery()
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
+    private let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
     private var runs: [UInt64: Task<Void, Never>] = [:]
     private(set) var live: [SessionKey: LiveRun] = [:]
-    private var histories: [SessionKey: [Int64: FailureVerdict.History]] = [:]
+    private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
+    /// Set while the store refuses changes: before then it is not asked again.
+    private var refusedUntil: Duration?
+    /// Sessions whose options changed while their run was about to begin.
+    private var staleOptions: Set<SessionKey> = []
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     private var ending: Task<Void, Never>?
@@ -39,10 +45,11 @@ public actor TransferQueue {
     ///   - transports: What sessions can be dispatched to, each with an ID of its own.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
+    ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
-        configuration: QueueConfiguration = QueueConfiguration()
+        configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
@@ -53,13 +60,17 @@ public actor TransferQueue {
         self.transports = byID
         self.credentials = credentials
         self.configuration = configuration
-        store = try await QueueStore.open(storage, clock: configuration.clock)
+        store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention)
         do {
+            hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
+            let news = hub.number(loaded.news, at: configuration.clock.date())
+            if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
+            hub.publish(news)
             for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
             await store.close()
@@ -70,6 +81,7 @@ public actor TransferQueue {
             store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         pace()
+        setDelegate(delegate)
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -92,6 +104,12 @@ public actor TransferQueue {
             setAlarm()
         }
         let now = configuration.clock.moment
+        if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
+            // Nobody asks for a change: what the store refused has to wait, and whoever only looks is not kept waiting.
+            mailbox.putBack(envelopes.filter { !$0.isTick })
+            for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
+            return
+        }
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
         for envelope in envelopes {
@@ -104,6 +122,8 @@ public actor TransferQueue {
             }
         }
         transaction.append(scheduler.schedule(at: now))
+        let events = hub.number(transaction.events, at: now.date)
+        if !events.isEmpty { transaction.writes.append(.events(events, keeping: configuration.changeLogLimit)) }
         do {
             try await store.commit(transaction.writes)
         } catch {
@@ -112,8 +132,9 @@ public actor TransferQueue {
             return
         }
         scheduler.commit()
+        refusedUntil = nil
         for (envelope, result) in answers { envelope.reply?(result) }
-        hub.publish(transaction.events, at: now.date)
+        hub.publish(events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
         if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
@@ -123,26 +144,34 @@ public actor TransferQueue {
     /// the store takes it.
     private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
         configuration.logger.error("\(error.message)")
-        hub.publish([.storageFailed(error)], at: configuration.clock.date())
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
         for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
-        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil })
+        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil && !$0.isTick })
+        let isKnown = refusedUntil != nil
         let clock = configuration.clock
-        Task { [mailbox] in
-            try? await clock.sleep(Self.storeRetryDelay)
-            // What was put back is taken with it, and what was due meanwhile is looked at again.
-            mailbox.post(.tick)
+        refusedUntil = clock.now() + Self.storeRetryDelay
+        guard !isKnown else { return }
+        Task { await retryWhileRefused() }
+    }
+
+    /// Asks a store that refused a change again and again, until it takes it: what was put back goes with it, and what was due meanwhile.
+    private func retryWhileRefused() async {
+        while let until = refusedUntil, !mailbox.isClosed {
+            try? await configuration.clock.sleep(until - configuration.clock.now())
+            if configuration.clock.now() >= until { await mailbox.tick() }
         }
     }
 
     private func perform(_ action: Transaction.Action) {
         switch action {
-        case .run(let key, let id, let number, let account):
-            runs[number] = Task { await run(key, id, number, account) }
+        case .run(let key, let id, let number, _):
+            runs[number] = Task { await run(key, id, number) }
         case .interrupt(_, let number):
             runs[number]?.cancel()
         case .forget(let key):
             histories[key] = nil
+            live[key]?.forgetHistory()
         case .refresh(let key):
             refresh(key)
         case .pace:
@@ -158,7 +187,10 @@ public actor TransferQueue {
 
     /// Hands a running session its changed options.
     private func refresh(_ key: SessionKey) {
-        guard let run = live[key] else { return }
+        guard let run = live[key] else {
+            staleOptions.insert(key)
+            return
+        }
         Task { [store, pacer] in
             guard let options = try? await store.sessions([key]).first?.options else { return }
             run.update(options)
@@ -168,7 +200,9 @@ public actor TransferQueue {
 
     /// Rings when the next session is due.
     private func setAlarm() {
-        let next = scheduler.nextDue(after: configuration.clock.moment)
+        var next = scheduler.nextDue(after: configuration.clock.moment)
+        // What a store refused is asked again by and by, not at once.
+        if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()
         alarmTime = next
@@ -185,13 +219,22 @@ public actor TransferQueue {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
+    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
+    func setAside(_ id: SessionID, _ reason: String) {
+        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+    }
+
     // MARK: Runs
 
-    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64, _ account: Account) async {
+    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { runs[number] = nil }
         let record: SessionRecord
         do {
-            guard let found = try await store.sessions([key]).first else { throw CancellationError() }
+            let (records, unreadable) = try await store.readSessions([key])
+            guard let found = records.first else {
+                if let reason = unreadable[key] { setAside(id, reason) }
+                throw CancellationError()
+            }
             record = found
         } catch {
             let outcome: RunOutcome =
@@ -205,19 +248,27 @@ public actor TransferQueue {
         }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
-        let run = LiveRun(id: id, activation: number, base: record.status.statistics, at: configuration.clock.now())
+        let run = LiveRun(
+            id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
+            at: configuration.clock.now())
         live[key] = run
+        guard let account = scheduler.roster[key]?.account else {
+            live[key] = nil
+            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
+        }
         let context = RunContext(
-            key: key, id: id, activation: number, account: account, currentAccount: { [weak self] in await self?.endpoints(for: key, run: number)?.account },
-            options: record.options, transports: transports,
-            credentials: credentials, store: store, mailbox: mailbox, clock: configuration.clock,
+            key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
+            transports: transports, credentials: credentials, proven: proven,
+            allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
+            store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         pacer.setRate(record.options.rateLimit, session: key)
+        if staleOptions.remove(key) != nil { refresh(key) }
         let (hub, clock) = (hub, configuration.clock)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
-            hub.publish([.progress(id, statistics)], at: clock.date())
+            hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
-        histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered
+        if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }
         guard live[key] === run else { return }
         live[key] = nil
         pacer.forget(session: key)
@@ -249,6 +300,7 @@ public actor TransferQueue {
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()
+        keepForDelegate()
     }
 
     /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what

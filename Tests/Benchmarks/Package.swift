@@ -1,16 +1,26 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
+let settings: [SwiftSetting] = [
+    .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
 let package = Package(
     name: "benchmarks",
     platforms: [.macOS(.v15)],
+    dependencies: [
+        .package(name: "transferkit", path: "../.."),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    ],
     targets: [
+        .executableTarget(name: "benchmarks", swiftSettings: settings),
         .executableTarget(
-            name: "benchmarks",
-            swiftSettings: [
-                .enableUpcomingFeature("ExistentialAny"), .enableUpcomingFeature("InternalImportsByDefault"),
-                .enableUpcomingFeature("MemberImportVisibility"),
-            ])
+            name: "queue-benchmark",
+            dependencies: [
+                .product(name: "TransferKit", package: "transferkit"), .product(name: "TransferCore", package: "transferkit"),
+                .product(name: "SystemPackage", package: "swift-system"),
+            ], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -37,10 +37,13 @@ import Testing
             let revisions = events.compactMap { $0["revision"] as? Int }
             #expect(revisions == revisions.sorted())
             let named = events.map { [$0["event"] as? String ?? "", $0["id"] as? String ?? ""] }.filter { $0[0] != "progress" }
+            let story = [
+                "willActivate", "didActivate", "willStartRunning", "didStartRunning", "itemCompleted", "willStopRunning", "didStopRunning",
+                "willDeactivate", "didDeactivate", "completed",
+            ]
             #expect(
-                named == [
-                    ["queueStarted", ""], ["started", ids[0]], ["itemCompleted", ids[0]], ["completed", ids[0]], ["started", ids[1]],
-                    ["itemCompleted", ids[1]], ["completed", ids[1]], ["queueBecameIdle", ""], ["queueStopped", ""],
+                named == [["queueStarted", ""]] + story.map { [$0, ids[0]] } + story.map { [$0, ids[1]] } + [
+                    ["queueBecameIdle", ""], ["queueStopped", ""],
                 ])
             #expect(events.allSatisfy { ($0["index"] as? Int) == ids.firstIndex(of: $0["id"] as? String ?? "") })
             let progress = try #require(events.last { $0["event"] as? String == "progress" && $0["id"] as? String == ids[0] })
@@ -121,7 +124,11 @@ import Testing
             let result = await run.result()
             #expect(result.status == 130 && !result.wasKilled, "\(result.diagnostics)")
             let events = try result.objects().compactMap { $0["event"] as? String }.filter { $0 != "progress" }
-            #expect(events == ["queueStarted", "started", "stopped", "queueStopped"])
+            #expect(
+                events == [
+                    "queueStarted", "willActivate", "didActivate", "willStartRunning", "didStartRunning", "willStopRunning",
+                    "didStopRunning", "willDeactivate", "didDeactivate", "changed", "queueStopped",
+                ])
             #expect(try await studio.session(id)["state"] as? String == "waiting")
         }
     }

@@ -96,7 +96,7 @@ import TransferKit
         #expect(checks.allSatisfy { $0["state"] as? String == "ok" })
         let store = try #require(checks.first { $0["check"] as? String == "store" })
         #expect((store["sqlite"] as? String)?.hasPrefix("3.") == true)
-        #expect(store["schema"] as? Int == 1)
+        #expect(store["schema"] as? Int == 2)
 
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.store.string)
         let open = try await program.run("doctor")

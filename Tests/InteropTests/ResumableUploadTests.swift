@@ -44,7 +44,9 @@ import TransferKit
         let server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint)
         let sizes = [0, 1, 65_535, 65_536, 1 << 20, 5 << 20 + 3]
-        let session = try await queue.enqueue(try .upload(sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real"))
+        let session = try await queue.enqueue(
+            try .upload(
+                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.statistics.filesDone == sizes.count)
         try await checkContent(of: session, on: server)

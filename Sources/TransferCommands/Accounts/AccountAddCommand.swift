@@ -41,7 +41,7 @@ struct AccountAddCommand: AsyncParsableCommand {
     }
 }
 
-/// What the engine of this version can't do for accounts.
+/// What this version of the command can't do for accounts, whatever the queue can.
 struct LaterAccountOptions: ParsableArguments {
     @Option var identity: String?
     @Option var knownHosts: String?

@@ -9,6 +9,8 @@ actor BarProgress: ProgressDisplay {
     private let terminal: Terminal
     private let bars: BarLayout
     private var running: [(id: SessionID, name: String, statistics: SessionStatistics)] = []
+    /// Of those that have begun and not ended: a session gives its place among ``running`` up before it completes or fails.
+    private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
     private var isDirty = false
@@ -27,6 +29,7 @@ actor BarProgress: ProgressDisplay {
             guard let status = try? await queue.session(id) else { return }
             running.removeAll { $0.id == id }
             running.append((id, status.name, status.statistics))
+            names[id] = status.name
         case .progress(let id, let statistics):
             guard let index = running.firstIndex(where: { $0.id == id }) else { return }
             running[index].statistics = statistics
@@ -55,12 +58,14 @@ actor BarProgress: ProgressDisplay {
     private func load() async {
         total = RunTotal()
         running = []
+        names = [:]
         try? await queue.forEachSession { session in
             switch session.state {
             case .waiting: total.expect(session)
             case .running:
                 total.expect(session)
                 running.append((session.id, session.name, session.statistics))
+                names[session.id] = session.name
             case .completed, .failed, .paused, .held, .cancelled: break
             }
             return true
@@ -77,14 +82,16 @@ actor BarProgress: ProgressDisplay {
             scrolled.append(bars.finished("\(name(id)): \(error)".withoutControlCharacters, isCompleted: false))
         case .removed, .cancelled:
             total.finish(id)
-        default: break
+        default:
+            running.removeAll { $0.id == id }
+            return
         }
         running.removeAll { $0.id == id }
+        names[id] = nil
     }
 
     private func name(_ id: SessionID) -> String {
-        let name = running.first { $0.id == id }?.name
-        return "\(SessionDescription.shortID(id)) \(name ?? "")".withoutControlCharacters
+        "\(SessionDescription.shortID(id)) \(names[id] ?? "")".withoutControlCharacters
     }
 
     /// Draws at most once an interval, however many events come.

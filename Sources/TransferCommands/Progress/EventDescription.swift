@@ -17,6 +17,8 @@ enum EventDescription {
         case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
         case .cancelled: "cancelled  \(name)"
         case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
+        case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
+        case .gap: "missed     some of what happened"
         case .storageFailed(let error): "store      \(error.message)"
         default: nil
         }

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// What the engine of this version can't do for sessions.
+/// What this version of the command can't do for sessions, whatever the queue can.
 struct LaterAddOptions: ParsableArguments {
     @Flag var download = false
     @Flag var stdin = false

@@ -2,8 +2,9 @@ public import Foundation
 public import TransferCore
 
 /// One thing that happened, sent after it was made durable.
-public struct QueueEvent: Sendable {
-    /// Grows by one with each event, over restarts too; progress carries the number of the event before it.
+public struct QueueEvent: Hashable, Sendable {
+    /// Grows by one with each event, over restarts too. What is never stored, ``Kind/progress(_:_:)`` and ``Kind/storageFailed(_:)``, carries
+    /// the number of the event before it, and a ``Kind/gap(from:to:)`` the last number that it stands for.
     public var revision: UInt64
     /// When it happened.
     public var time: Date
@@ -20,7 +21,7 @@ public struct QueueEvent: Sendable {
     /// What can happen. The list is open: a `switch` needs a `default`.
     ///
     /// Events whose names begin with `will` and `did` are brackets: what they tell was decided, and both are sent after it was stored.
-    public enum Kind: Hashable, Sendable, Codable {
+    public enum Kind: Hashable, Sendable {
         // The queue.
 
         /// Sessions may start from now on.
@@ -35,8 +36,8 @@ public struct QueueEvent: Sendable {
         case storageFailed(QueueError)
         /// A part of the store can't be read and was set aside; the text says which and why.
         case quarantined(String)
-        /// Events were dropped, as this subscriber did not take them in time, or as they are older than the change log: read the present state
-        /// again.
+        /// Events are missing, as this subscriber did not take them in time, as they are older than the change log, or as a later version wrote
+        /// them: read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
 
         // The order. Between `willChangeQueue` and `didChangeQueue` there is exactly one event of these.
@@ -112,7 +113,8 @@ public struct QueueEvent: Sendable {
         case .willActivate(let id), .didActivate(let id), .willStartRunning(let id), .didStartRunning(let id), .willStopRunning(let id),
             .didStopRunning(let id), .willDeactivate(let id), .didDeactivate(let id), .updated(let id), .completed(let id):
             id
-        case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _): id
+        case .moved(let id, _, _), .failed(let id, _), .progress(let id, _), .attemptFailed(let id, _, _), .endpointChanged(let id, _, _):
+            id
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _): id
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
         case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .gap, .willChangeQueue,
@@ -131,5 +133,13 @@ public struct QueueEvent: Sendable {
 
     var isProgress: Bool {
         if case .progress = kind { true } else { false }
+    }
+
+    /// The sessions that the event names.
+    var sessions: [SessionID] {
+        switch kind {
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids
+        default: session.map { [$0] } ?? []
+        }
     }
 }

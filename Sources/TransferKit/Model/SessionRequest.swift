@@ -2,7 +2,7 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// What an app hands to ``TransferQueue/enqueue(_:)-(SessionRequest)``: one ordered batch of files for one account.
+/// What an app hands to ``TransferQueue/enqueue(_:at:held:)-(SessionRequest,_,_)``: one ordered batch of files for one account.
 public struct SessionRequest: Sendable {
     /// The name of the account.
     public var account: String

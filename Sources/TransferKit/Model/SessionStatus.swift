@@ -44,7 +44,7 @@ public struct SessionStatus: Hashable, Sendable {
     public var endedAt: Date?
 }
 
-/// The figures of a session, or of the queue.
+/// The figures of a session.
 public struct SessionStatistics: Hashable, Sendable, Codable {
     /// How many files there are.
     public var files: Int
@@ -60,15 +60,17 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless bytes move.
     public var rate: Double?
-    /// Bytes per second over the time that the session ran in this process; nil before its first byte.
+    /// Bytes per second over the time of the session's present run; nil before its first byte.
     public var averageRate: Double?
+    /// How long the present run has lasted, in seconds; 0 unless the session runs.
+    public var secondsElapsed: Double
     /// The time left at the recent rate, in seconds; nil when unknown.
     public var secondsRemaining: Double?
 
     /// Makes figures.
     public init(
         files: Int = 0, filesDone: Int = 0, filesFailed: Int = 0, bytesTotal: Int64 = 0, bytesDone: Int64 = 0, bytesSent: Int64 = 0,
-        rate: Double? = nil, averageRate: Double? = nil, secondsRemaining: Double? = nil
+        rate: Double? = nil, averageRate: Double? = nil, secondsElapsed: Double = 0, secondsRemaining: Double? = nil
     ) {
         self.files = files
         self.filesDone = filesDone
@@ -78,6 +80,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         self.bytesSent = bytesSent
         self.rate = rate
         self.averageRate = averageRate
+        self.secondsElapsed = secondsElapsed
         self.secondsRemaining = secondsRemaining
     }
 }
@@ -122,6 +125,8 @@ public struct QueueStatus: Hashable, Sendable {
     public var isIdle: Bool
     /// Which state of the order it is: grows with each insertion, removal and move, over restarts too.
     public var orderRevision: UInt64
+    /// The number of the last event; see ``TransferQueue/events(since:)``.
+    public var revision: UInt64 = 0
     /// How many sessions may be active at once.
     public var sessionLimit: Int
     /// Bytes per second for all sessions together; nil for no limit.

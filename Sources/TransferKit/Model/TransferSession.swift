@@ -15,62 +15,57 @@ public struct TransferSession: Sendable {
         get async throws { try await queue.session(id) }
     }
 
+    /// What happens to the session: the present first, its end last. Every use makes a new subscription, from now on.
+    public var events: SessionEvents {
+        SessionEvents(id: id, queue: queue, events: queue.hub.subscribe(to: id))
+    }
+
     /// Waits for the end, and returns the last snapshot.
     ///
     /// Needs a queue that runs, now or later. A retry that is due later is no end.
     ///
-    /// - Throws: The session's ``TransferError`` if it failed; one with the code `cancelled` if it was removed; `CancellationError` if the task
-    ///   was cancelled or the queue was shut down.
+    /// - Throws: The session's `TransferError` if it failed; one with the code `cancelled` if it was cancelled or removed; ``QueueError`` if the
+    ///   store can't be read; `CancellationError` if the task was cancelled or the queue was shut down.
     public var value: SessionStatus {
         get async throws {
-            var events = queue.events.makeAsyncIterator()
-            while true {
-                let status: SessionStatus
-                do {
-                    status = try await queue.session(id)
-                } catch let error as QueueError where error.code == .noSuchSession {
-                    throw TransferError(.permanent, .cancelled, "The session \(id) was removed.")
+            // Subscribed before the first look, so that no end is missed.
+            let events = queue.hub.subscribe(to: id)
+            var status = try await presentStatus()
+            var end = SessionEnd(status)
+            var iterator = SessionEvents.AsyncIterator(SessionEvents(id: id, queue: queue, events: events), wantsPresent: false)
+            while end == nil {
+                switch await iterator.next() {
+                case .present(let present): status = present
+                case .event: continue
+                case .ended(let ended): end = ended
+                case nil: throw CancellationError()
                 }
-                switch status.state {
-                case .completed: return status
-                case .failed:
-                    throw status.error ?? TransferError(.permanent, .internalFailure, "The session \(id) failed without a reason.")
-                case .waiting, .running, .paused, .held: break
-                case .cancelled: throw TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
-                }
-                repeat {
-                    guard let event = await events.next() else { throw CancellationError() }
-                    if case .gap = event.kind { break }
-                    if event.concerns(id), !event.isProgress { break }
-                } while true
+            }
+            switch end {
+            case .completed:
+                if let last = try? await queue.session(id), last.state == .completed { return last }
+                // It was removed, or begun anew, since it had completed.
+                status.state = .completed
+                return status
+            case .failed(let error): throw error
+            case .cancelled: throw TransferError(.permanent, .cancelled, "The session \(id) was cancelled.")
+            case .removed, nil: throw removed
             }
         }
     }
 
-    /// The figures as they change: the present first; ends with the session's end or removal.
+    /// The figures as they change: the present first; ends with the session's end or removal, or with the queue's shutdown.
     public var progress: AsyncStream<SessionStatistics> {
         let (stream, continuation) = AsyncStream.makeStream(of: SessionStatistics.self, bufferingPolicy: .bufferingNewest(1))
-        let (id, queue, events) = (id, queue, queue.events)
+        let events = events
         let task = Task {
             defer { continuation.finish() }
-            guard let present = try? await queue.session(id) else { return }
-            continuation.yield(present.statistics)
-            guard !present.state.isEnded else { return }
             for await event in events {
-                switch event.kind {
-                case .progress(id, let statistics):
-                    continuation.yield(statistics)
-                case .completed(id), .failed(id, _):
-                    return
-                case .removed(let ids, _) where ids.contains(id), .cancelled(let ids) where ids.contains(id):
-                    return
-                case .gap:
-                    // The end may be among what was missed.
-                    guard let present = try? await queue.session(id) else { return }
-                    continuation.yield(present.statistics)
-                    guard !present.state.isEnded else { return }
-                default:
-                    continue
+                switch event {
+                case .present(let status): continuation.yield(status.statistics)
+                case .event(let event):
+                    if case .progress(_, let statistics) = event.kind { continuation.yield(statistics) }
+                case .ended: return
                 }
             }
         }
@@ -78,8 +73,18 @@ public struct TransferSession: Sendable {
         return stream
     }
 
-    /// Removes the session; see ``TransferQueue/remove(_:)-([SessionID])``.
+    /// Removes the session; see ``TransferQueue/remove(_:isForced:)-([SessionID],_)``.
     public func remove() async throws {
         try await queue.remove(id)
     }
+
+    private func presentStatus() async throws -> SessionStatus {
+        do {
+            return try await queue.session(id)
+        } catch let error as QueueError where error.code == .noSuchSession {
+            throw removed
+        }
+    }
+
+    private var removed: TransferError { TransferError(.permanent, .cancelled, "The session \(id) was removed.") }
 }

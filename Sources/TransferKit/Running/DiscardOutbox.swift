@@ -30,7 +30,8 @@ final class DiscardOutbox: Sendable {
     private let state = Locked(State())
 
     init(
-        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock, logger: Logger,
+        store: QueueStore, transports: [TransportID: any Transport], credentials: any CredentialProvider, clock: EngineClock,
+        logger: Logger,
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store
@@ -89,7 +90,14 @@ final class DiscardOutbox: Sendable {
         repeat {
             guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page) else { break }
             next = found.next
-            for item in found.due where !Task.isCancelled { await discard(item) }
+            for item in found.due where !Task.isCancelled {
+                guard await discard(item) else {
+                    // What came of it can't be stored: asking the server again at once would help nobody.
+                    return end(clock.date() + Self.firstDelay)
+                }
+            }
+            // Nobody will ever know what those meant; what is at their servers is left to expire.
+            for key in found.unreadable { _ = try? await mailbox.send(.discarded(DiscardResult(key: key, nextAttempt: nil))) }
             if found.due.isEmpty { break }
         } while !Task.isCancelled
         end(next)
@@ -112,20 +120,23 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
-    private func discard(_ item: PendingDiscard) async {
+    /// - Returns: Whether what came of it is stored.
+    private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
-            return await settle(item, transports[item.endpoint.transport] == nil ? delay(item) : nil)
+            let isMissing = transports[item.endpoint.transport] == nil
+            return await settle(item, isMissing && item.giveUpAt > clock.date() ? delay(item) : nil)
         }
         do {
             try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
-            await settle(item, nil)
+            return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
-            await settle(item, nil)
-        } catch is CancellationError {
+            return await settle(item, nil)
+        } catch is CancellationError where Task.isCancelled {
+            return true
         } catch {
             logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
-            await settle(item, item.giveUpAt <= clock.date() ? nil : delay(item))
+            return await settle(item, item.giveUpAt <= clock.date() ? nil : delay(item))
         }
     }
 
@@ -135,9 +146,9 @@ final class DiscardOutbox: Sendable {
     }
 
     /// - Parameter delay: Until the next attempt; nil if there is nothing more to do.
-    private func settle(_ item: PendingDiscard, _ delay: Duration?) async {
+    /// - Returns: Whether that is stored; if not, the server is asked again later, which does no harm.
+    private func settle(_ item: PendingDiscard, _ delay: Duration?) async -> Bool {
         let result = DiscardResult(key: item.key, nextAttempt: delay.map { clock.date() + $0 })
-        // A store that refuses it has said so; the server is asked again later, which does no harm.
-        _ = try? await mailbox.send(.discarded(result))
+        return (try? await mailbox.send(.discarded(result))) != nil
     }
 }

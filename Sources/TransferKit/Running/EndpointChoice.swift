@@ -1,48 +1,87 @@
-import TransferCore
+package import TransferCore
 
-/// Which of an account's endpoints a run uses: the preferred one that this process has a transport for, and the next one after that could not
-/// be reached.
-final class EndpointChoice: Sendable {
-    private struct State: Sendable {
-        var account: Account
-        var endpoints: [Endpoint]
-        var index = 0
-        /// How many endpoints were given up since the last success: after all of them, the order begins again.
-        var failed = 0
+/// Which of an account's endpoints a run may use at present.
+package struct EndpointAvailability: Sendable, Equatable {
+    /// The account as it is now.
+    package var account: Account
+    /// Of its endpoints, those that this process has a transport for, in order of preference.
+    package var registered: [Endpoint]
+    /// Of these, those that may be asked now.
+    package var available: [Endpoint]
+    /// Those of the others whose host asked to be left alone, and until when, as uptime.
+    package var busyUntil: [Endpoint: Duration] = [:]
+
+    package init(account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:]) {
+        self.account = account
+        self.registered = registered
+        self.available = available
+        self.busyUntil = busyUntil
     }
 
-    private let transports: Set<TransportID>
-    private let state: Locked<State>
-
-    init(_ account: Account, transports: Set<TransportID>) {
-        self.transports = transports
-        state = Locked(State(account: account, endpoints: account.endpoints.filter { transports.contains($0.transport) }))
+    /// All endpoints that there are transports for.
+    package init(_ account: Account, transports: Set<TransportID>) {
+        let registered = account.endpoints.filter { transports.contains($0.transport) }
+        self.init(account: account, registered: registered, available: registered)
     }
 
-    var account: Account { state.withLock { $0.account } }
-
-    var current: Endpoint? {
-        state.withLock { $0.endpoints.isEmpty ? nil : $0.endpoints[$0.index] }
+    /// Why no endpoint can be used.
+    var error: TransferError {
+        registered.isEmpty
+            ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")
+            : TransferError(
+                .unreachable, .connectionRefused,
+                "Each endpoint of the account \"\(account.name)\" failed too often, or asked to be left alone.")
     }
+}
 
-    var hasNext: Bool { state.withLock { $0.failed + 1 < $0.endpoints.count } }
+/// Decides which endpoint the next attempt for a file uses. Pure.
+package enum EndpointChoice: Equatable {
+    case use(Endpoint)
+    /// The file has bytes at an endpoint that can't be used until then, as uptime, at the earliest.
+    case wait(Endpoint, until: Duration)
+    /// No endpoint may be asked.
+    case none
 
-    /// Begins anew with the first endpoint if the account was edited.
-    func follow(_ account: Account) {
-        state.withLock { state in
-            guard account != state.account else { return }
-            state = State(account: account, endpoints: account.endpoints.filter { transports.contains($0.transport) })
+    /// - Parameters:
+    ///   - confirmed: What checkpoints vouch for, by the endpoint's address.
+    ///   - avoided: Endpoints that the session's other files could not reach just now.
+    init(
+        _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
+        uptime: Duration
+    ) {
+        guard !availability.available.isEmpty else {
+            self = .none
+            return
         }
-    }
-
-    func advance() {
-        state.withLock {
-            $0.index = ($0.index + 1) % $0.endpoints.count
-            $0.failed += 1
+        let untried = availability.available.filter { history.passedOver[$0] == nil }
+        let candidates = untried.isEmpty ? availability.available : untried
+        let bound = availability.registered
+            .filter { confirmed[$0.address, default: 0] > 0 && history.passedOver[$0] == nil }
+            .max { (left, right) in
+                if history.home == left || history.home == right { return history.home == right }
+                return confirmed[left.address, default: 0] < confirmed[right.address, default: 0]
+            }
+        if let bound {
+            if availability.available.contains(bound) {
+                self = .use(bound)
+                return
+            }
+            if let until = availability.busyUntil[bound], until > uptime {
+                self = .wait(bound, until: until)
+                return
+            }
+            // The queue itself leaves the endpoint alone, so that there are no attempts to count: time alone decides.
+            let since = history.outages[bound]?.since ?? uptime
+            let patience = since + availability.account.fallbackAfter
+            if uptime < patience {
+                self = .wait(bound, until: patience)
+                return
+            }
         }
-    }
-
-    func succeeded() {
-        state.withLock { $0.failed = 0 }
+        guard let first = candidates.first(where: { !avoided.contains($0) }) ?? candidates.first else {
+            self = .none
+            return
+        }
+        self = .use(first)
     }
 }

@@ -1,18 +1,18 @@
 import Foundation
 import TransferCore
 
-/// The events that one subscriber has yet to take.
+/// The events that one subscriber has yet to take: bounded, whatever happens.
 final class EventBuffer: Sendable {
     private struct State {
         var events: [QueueEvent] = []
         var head = 0
+        /// What the events that wait cost together.
+        var cost = 0
         var waiters: [(id: Int, continuation: CheckedContinuation<QueueEvent?, Never>)] = []
         var nextWaiter = 0
         /// The events that there was no room for.
         var missed: ClosedRange<UInt64>?
         var isFinished = false
-
-        var count: Int { events.count - head }
 
         /// The next event; a gap where events are missing.
         mutating func pop(at time: Date) -> QueueEvent? {
@@ -24,50 +24,75 @@ final class EventBuffer: Sendable {
                     head = 0
                 }
             }
+            cost -= events[head].cost
             return events[head]
         }
 
         mutating func takeGap(at time: Date) -> QueueEvent? {
             guard let missed else { return nil }
             self.missed = nil
-            return QueueEvent(revision: missed.upperBound, time: time, kind: .gap(from: missed.lowerBound, to: missed.upperBound))
+            return .gap(missed, at: time)
         }
 
-        mutating func append(_ event: QueueEvent, capacity: Int) {
+        mutating func append(_ event: QueueEvent) {
+            events.append(event)
+            cost += event.cost
+        }
+
+        /// Events without a number of their own are dropped in silence by a subscriber that is behind: others follow.
+        mutating func appendUnnumbered(_ event: QueueEvent, capacity: Int) {
             if event.isProgress {
                 // The newer figures of a session replace those that were not taken yet.
-                if let last = events.indices.last, last >= head, events[last].isProgress, events[last].session == event.session {
-                    events[last] = event
-                } else if count < capacity, missed == nil {
-                    events.append(event)
+                for index in events[head...].indices.reversed() {
+                    guard events[index].isProgress else { break }
+                    guard events[index].session == event.session else { continue }
+                    events[index] = event
+                    return
                 }
+            }
+            if missed == nil, cost < capacity { append(event) }
+        }
+
+        /// - Parameter unit: Events of which a subscriber gets all or none.
+        mutating func append(_ unit: ArraySlice<QueueEvent>, capacity: Int) {
+            guard let first = unit.first, let last = unit.last else { return }
+            // Room for a gap beside the unit. A unit that is larger than the capacity finds its way once all before it is taken.
+            guard head == events.count || cost + unit.reduce(0, { $0 + $1.cost }) < capacity else {
+                missed = (missed?.lowerBound ?? first.revision)...last.revision
                 return
             }
-            // Room for the gap and the event after it.
-            guard count < capacity - 1 else {
-                missed = (missed?.lowerBound ?? event.revision)...event.revision
-                return
-            }
-            if let gap = takeGap(at: event.time) { events.append(gap) }
-            events.append(event)
+            if let gap = takeGap(at: first.time) { append(gap) }
+            for event in unit { append(event) }
         }
     }
 
     private let state = Locked(State())
     private let capacity: Int
 
+    /// - Parameter capacity: How many events are kept, as 256 sessions that an event names count as another one.
     init(capacity: Int) {
         self.capacity = capacity
     }
 
-    func push(_ event: QueueEvent) {
-        let delivery: (CheckedContinuation<QueueEvent?, Never>, QueueEvent)? = state.withLock { state in
-            guard !state.isFinished else { return nil }
-            state.append(event, capacity: capacity)
-            guard !state.waiters.isEmpty, let next = state.pop(at: event.time) else { return nil }
-            return (state.waiters.removeFirst().continuation, next)
+    func push(_ unit: ArraySlice<QueueEvent>) {
+        change { $0.append(unit, capacity: capacity) }
+    }
+
+    func pushUnnumbered(_ event: QueueEvent) {
+        change { $0.appendUnnumbered(event, capacity: capacity) }
+    }
+
+    private func change(_ body: (inout State) -> Void) {
+        let deliveries: [(CheckedContinuation<QueueEvent?, Never>, QueueEvent)] = state.withLock { state in
+            guard !state.isFinished else { return [] }
+            body(&state)
+            var deliveries: [(CheckedContinuation<QueueEvent?, Never>, QueueEvent)] = []
+            while !state.waiters.isEmpty, let event = state.pop(at: Date()) {
+                deliveries.append((state.waiters.removeFirst().continuation, event))
+            }
+            return deliveries
         }
-        delivery?.0.resume(returning: delivery?.1)
+        for (continuation, event) in deliveries { continuation.resume(returning: event) }
     }
 
     func finish() {
@@ -101,5 +126,19 @@ final class EventBuffer: Sendable {
             }
             waiter?.continuation.resume(returning: nil)
         }
+    }
+}
+
+extension QueueEvent {
+    /// What it costs a buffer to keep it: 256 IDs of 16 bytes take a page of memory.
+    fileprivate var cost: Int {
+        switch kind {
+        case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): 1 + ids.count / 256
+        default: 1
+        }
+    }
+
+    static func gap(_ missing: ClosedRange<UInt64>, at time: Date) -> QueueEvent {
+        QueueEvent(revision: missing.upperBound, time: time, kind: .gap(from: missing.lowerBound, to: missing.upperBound))
     }
 }

@@ -2,6 +2,9 @@ package import Foundation
 import TransferCore
 
 /// Numbers events and hands them to any number of subscribers, each with a bounded buffer of its own: a slow one never slows the queue.
+///
+/// The one writer calls ``number(_:at:)``, stores the events with the change that they tell of, and calls ``publish(_:)`` once that is durable.
+/// If the store refuses, it just does not publish them: their numbers are given again.
 package final class EventHub: Sendable {
     private struct Subscriber: Sendable {
         weak let buffer: EventBuffer?
@@ -11,47 +14,141 @@ package final class EventHub: Sendable {
         var revision: UInt64 = 0
         var isFinished = false
         var subscribers: [Subscriber] = []
+        /// Those that listen to one session only: a queue of 100,000 of them must not wake all for each event.
+        var sessionSubscribers: [SessionID: [Subscriber]] = [:]
+        var nextSweep = 64
+
+        func pushToSessions(_ event: QueueEvent) {
+            for (offset, id) in event.sessions.enumerated() {
+                guard let subscribers = sessionSubscribers[id] else { continue }
+                var narrowed = event
+                narrowed.kind.narrow(to: offset)
+                for subscriber in subscribers { subscriber.buffer?.push([narrowed]) }
+            }
+        }
     }
 
     private let state = Locked(State())
     private let capacity: Int
 
-    /// - Parameter capacity: How many events are kept for a subscriber that does not take them.
+    /// - Parameter capacity: How many events are kept for a subscriber that does not take them, at least 4.
     package init(capacity: Int = 4_096) {
-        self.capacity = capacity
+        self.capacity = max(4, capacity)
     }
 
+    deinit { finish() }
+
+    /// The number of the last event that was published.
+    package var revision: UInt64 { state.withLock { $0.revision } }
+
+    /// Goes on counting where an earlier process ended. Called before anything is published.
+    package func begin(after revision: UInt64) {
+        state.withLock { $0.revision = revision }
+    }
+
+    // MARK: Subscribers
+
     package func subscribe() -> QueueEvents {
-        let buffer = EventBuffer(capacity: capacity)
-        let isFinished = state.withLock { state in
-            if !state.isFinished { state.subscribers.append(Subscriber(buffer: buffer)) }
-            return state.isFinished
+        QueueEvents(buffer: newBuffer { $0.subscribers.append($1) }.buffer)
+    }
+
+    /// All after a revision: what is past is read from the log.
+    package func subscribe(after revision: UInt64, in log: QueueStore) -> QueueEvents {
+        let (buffer, present) = newBuffer { $0.subscribers.append($1) }
+        return QueueEvents(buffer: buffer, replay: EventReplay(log: log, after: revision, present: present))
+    }
+
+    /// The events that name this session; those that name others too are narrowed to it.
+    package func subscribe(to id: SessionID) -> QueueEvents {
+        let (buffer, _) = newBuffer { state, subscriber in
+            if state.sessionSubscribers.count >= state.nextSweep {
+                state.sessionSubscribers = state.sessionSubscribers.compactMapValues { subscribers in
+                    let present = subscribers.filter { $0.buffer != nil }
+                    return present.isEmpty ? nil : present
+                }
+                state.nextSweep = max(64, 2 * state.sessionSubscribers.count)
+            }
+            state.sessionSubscribers[id, default: []].append(subscriber)
         }
-        if isFinished { buffer.finish() }
         return QueueEvents(buffer: buffer)
     }
 
-    package func publish(_ kinds: [QueueEvent.Kind], at time: Date) {
-        guard !kinds.isEmpty else { return }
+    private func newBuffer(_ add: (inout State, Subscriber) -> Void) -> (buffer: EventBuffer, revision: UInt64) {
+        let buffer = EventBuffer(capacity: capacity)
+        let (revision, isFinished) = state.withLock { state in
+            if !state.isFinished { add(&state, Subscriber(buffer: buffer)) }
+            return (state.revision, state.isFinished)
+        }
+        if isFinished { buffer.finish() }
+        return (buffer, revision)
+    }
+
+    // MARK: Events
+
+    /// Gives numbers to what is about to be stored, and publishes nothing yet.
+    package func number(_ kinds: [QueueEvent.Kind], at time: Date) -> [QueueEvent] {
+        let last = revision
+        return kinds.enumerated().map { QueueEvent(revision: last + UInt64($0.offset) + 1, time: time, kind: $0.element) }
+    }
+
+    /// Sends what ``number(_:at:)`` gave, now that it is durable.
+    package func publish(_ events: [QueueEvent]) {
+        guard let last = events.last else { return }
         state.withLock { state in
+            state.revision = last.revision
             state.subscribers.removeAll { $0.buffer == nil }
-            for kind in kinds {
-                var event = QueueEvent(revision: state.revision, time: time, kind: kind)
-                if !event.isProgress {
-                    state.revision += 1
-                    event.revision = state.revision
-                }
-                for subscriber in state.subscribers { subscriber.buffer?.push(event) }
+            var rest = events[...]
+            while let first = rest.first {
+                let unit: ArraySlice<QueueEvent>
+                if case .willChangeQueue = first.kind { unit = rest.throughEndOfChange } else { unit = rest.prefix(1) }
+                for subscriber in state.subscribers { subscriber.buffer?.push(unit) }
+                if !state.sessionSubscribers.isEmpty { for event in unit { state.pushToSessions(event) } }
+                rest = rest.dropFirst(unit.count)
             }
         }
     }
 
+    /// Sends something that is never stored, and has no number of its own: figures, or that the store refuses.
+    package func publishUnnumbered(_ kind: QueueEvent.Kind, at time: Date) {
+        state.withLock { state in
+            let event = QueueEvent(revision: state.revision, time: time, kind: kind)
+            for subscriber in state.subscribers { subscriber.buffer?.pushUnnumbered(event) }
+            guard let id = event.session else { return }
+            for subscriber in state.sessionSubscribers[id] ?? [] { subscriber.buffer?.pushUnnumbered(event) }
+        }
+    }
+
+    /// Ends all subscriptions, once what was published is taken.
     package func finish() {
         let subscribers = state.withLock { state in
             state.isFinished = true
-            defer { state.subscribers = [] }
-            return state.subscribers
+            defer {
+                state.subscribers = []
+                state.sessionSubscribers = [:]
+            }
+            return state.subscribers + state.sessionSubscribers.values.joined()
         }
         for subscriber in subscribers { subscriber.buffer?.finish() }
+    }
+}
+
+extension ArraySlice<QueueEvent> {
+    /// The first event, which announces a change of the order, up to the one that ends it.
+    fileprivate var throughEndOfChange: ArraySlice<QueueEvent> {
+        let end = firstIndex { if case .didChangeQueue = $0.kind { true } else { false } }
+        return end.map { self[...$0] } ?? prefix(1)
+    }
+}
+
+extension QueueEvent.Kind {
+    /// Leaves one of several sessions.
+    fileprivate mutating func narrow(to offset: Int) {
+        switch self {
+        case .added(let ids, let index) where ids.count > 1: self = .added([ids[offset]], index: index + offset)
+        case .removed(let ids, let indices) where ids.count > 1: self = .removed([ids[offset]], indices: [indices[offset]])
+        case .changed(let ids, let state) where ids.count > 1: self = .changed([ids[offset]], state)
+        case .cancelled(let ids) where ids.count > 1: self = .cancelled([ids[offset]])
+        default: break
+        }
     }
 }

@@ -1,206 +1,173 @@
 import Logging
-import SystemPackage
 import TransferCore
 
-/// What a run of a session works with.
-struct RunContext: Sendable {
-    let key: SessionKey
-    let id: SessionID
-    let activation: UInt64
-    /// The account when the run began.
-    let account: Account
-    /// The account as it is now; nil once the session is gone.
-    let currentAccount: @Sendable () async -> Account?
-    let options: SessionOptions
-    let transports: [TransportID: any Transport]
-    let credentials: any CredentialProvider
-    let store: QueueStore
-    let mailbox: Mailbox
-    let clock: EngineClock
-    let randomFraction: @Sendable () -> Double
-    let logger: Logger
-    let live: LiveRun
-
-    /// Puts a report into the mailbox: stored in this order, without waiting for it.
-    func post(_ content: Report.Content) {
-        mailbox.post(.report(Report(key: key, run: activation, content: content)))
-    }
-
-    /// Puts a report into the mailbox, and returns when it is durable.
-    func tell(_ content: Report.Content) async throws(QueueError) {
-        try await mailbox.send(.report(Report(key: key, run: activation, content: content)))
-    }
-}
-
 /// Moves one file: attempt after attempt, until it arrived, was given up, or has to wait for longer than a slot is kept.
-struct FileRunner {
-    enum Outcome {
+struct FileRunner: Sendable {
+    enum Outcome: Sendable {
         case completed
         case givenUp(TransferError)
         case sessionFailed(TransferError)
-        case backoff(Duration, TransferError)
+        /// The next attempt is due at the time in the history; the error is nil if no attempt failed.
+        case waits(TransferError?)
+        case endpointsUnavailable(TransferError)
         case accountBlocked(TransferError, Account)
+        case noSpace(TransferError)
+    }
+
+    /// What comes next.
+    enum Step: Sendable {
+        case attempt(PreparedAttempt)
+        /// The attempt failed before it began.
+        case failed(TransferError, at: Endpoint)
+        case over(Outcome)
     }
 
     let context: RunContext
-    let endpoints: EndpointChoice
+    let record: EndpointRecord
     var file: PendingFile
-    var history: FailureVerdict.History
+    /// What earlier attempts left at each endpoint, by its address.
+    var checkpoints: [String: StoredCheckpoint]
+    var history: FileHistory
+    /// The account as it was for the present attempt.
+    private(set) var availability: EndpointAvailability
 
-    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be read.
-    mutating func run() async throws -> Outcome {
+    init(
+        context: RunContext, record: EndpointRecord, file: PendingFile, checkpoints: [String: StoredCheckpoint], history: FileHistory,
+        availability: EndpointAvailability
+    ) {
+        self.context = context
+        self.record = record
+        self.file = file
+        self.checkpoints = checkpoints
+        self.history = history
+        self.availability = availability
+    }
+
+    /// Goes on from a step until the file needs nothing more from this run.
+    ///
+    /// Its first attempt has begun when it first suspends, so that who calls it in order starts files in order.
+    ///
+    /// - Throws: `CancellationError` when the run was interrupted; ``QueueError`` when the store can't be used.
+    mutating func run(from first: Step) async throws -> Outcome {
+        var step = first
         while true {
-            try Task.checkCancellation()
-            if let account = await context.currentAccount() { endpoints.follow(account) }
-            guard let endpoint = endpoints.current else {
-                return .givenUp(
-                    TransferError(
-                        .unsupported, .unsupported, "No transport of this process serves the account \"\(context.account.name)\"."))
+            let failure: (error: TransferError, endpoint: Endpoint, known: Int)
+            switch step {
+            case .attempt(let attempt):
+                do {
+                    try await perform(attempt)
+                    return .completed
+                } catch let error as TransferError {
+                    failure = (error, attempt.endpoint, attempt.failuresBefore)
+                }
+            case .failed(let error, let endpoint):
+                failure = (error, endpoint, record.failures(of: endpoint))
+            case .over(let outcome):
+                return outcome
             }
-            let error: TransferError
+            try Task.checkCancellation()
+            if let outcome = try await react(to: failure.error, at: failure.endpoint, failuresBefore: failure.known) { return outcome }
+            guard let now = await context.currentEndpoints() else { throw CancellationError() }
+            availability = now
+            step = try await next()
+        }
+    }
+
+    /// Chooses an endpoint, and looks at the file as it is now.
+    mutating func next() async throws -> Step {
+        try Task.checkCancellation()
+        let now = context.clock.now()
+        history.dueAt = nil
+        let choice = EndpointChoice(
+            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
+            uptime: now)
+        switch choice {
+        case .none:
+            return .over(.endpointsUnavailable(availability.error))
+        case .wait(let endpoint, let until):
+            if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
+            // What says that the endpoint can't be used may be a little older than the time.
+            history.dueAt = max(until, now + RetryPolicy.slotKept)
+            return .over(.waits(nil))
+        case .use(let endpoint):
             do {
-                let receipt = try await attempt(at: endpoint)
-                endpoints.succeeded()
-                context.post(.file(position: file.position, .completed(receipt)))
-                context.live.finish(position: file.position, isCompleted: true)
-                return .completed
-            } catch let thrown as TransferError {
-                error = thrown
-            } catch let thrown as CancellationError {
-                throw thrown
-            } catch let thrown as QueueError {
-                throw thrown
-            } catch {
-                throw error
+                return .attempt(try await prepare(at: endpoint))
+            } catch let error as TransferError {
+                return .failed(error, at: endpoint)
             }
-            try Task.checkCancellation()
-            if let outcome = try await react(to: error, at: endpoint) { return outcome }
         }
     }
 
     /// Does what the error's class asks for; nil to try again.
-    private mutating func react(to error: TransferError, at endpoint: Endpoint) async throws -> Outcome? {
-        history.failures += 1
-        history.violations = error.failureClass == .protocolViolation ? history.violations + 1 : 0
-        history.hasNextEndpoint = endpoints.hasNext
-        let verdict = FailureVerdict(error: error, history: history, policy: context.options.retry, fraction: context.randomFraction())
+    private mutating func react(to error: TransferError, at endpoint: Endpoint, failuresBefore: Int) async throws -> Outcome? {
+        let options = context.options
+        let now = context.clock.now()
+        history.failed(error, at: endpoint, uptime: now)
+        tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
+        let situation = situation(at: endpoint, uptime: now)
+        let rules = FailureVerdict.Rules(
+            retry: options.retry, onSourceChange: options.onSourceChange,
+            fallsBackOnCredentials: availability.account.fallsBackOnCredentials)
+        let verdict = FailureVerdict(error: error, history: situation, rules: rules, fraction: context.randomFraction())
         context.logger.notice(
             "An attempt failed: \(error)",
             metadata: ["item": "\(file.position)", "endpoint": "\(endpoint.location)", "verdict": "\(verdict)"])
         switch verdict {
-        case .retry(let delay) where delay <= RetryPolicy.slotKept:
-            context.post(.attemptFailed(error, retryIn: delay, endsRun: true))
+        case .retry(let delay):
+            history.passedOver = [:]
+            guard delay <= RetryPolicy.slotKept else {
+                history.dueAt = now + delay
+                return .waits(error)
+            }
+            context.live.disconnect { context.post(.attemptFailed(error, retryIn: delay, endsRun: $0)) }
             try await context.clock.sleep(delay)
             return nil
-        case .retry(let delay):
-            return .backoff(delay, error)
         case .restart:
-            history.hasRestarted = true
-            history.hasCheckpoint = false
-            file.generation += 1
-            context.live.restart(position: file.position)
-            try await context.tell(.file(position: file.position, .restarted(generation: file.generation, error)))
+            try await startOver(error)
             return nil
         case .nextEndpoint:
-            endpoints.advance()
-            history.hasCheckpoint = false
-            context.post(.attemptFailed(error, retryIn: .zero, endsRun: true))
+            history.moved(from: endpoint, error, isExhausted: situation.failures >= options.retry.maximumAttempts)
+            context.live.disconnect { context.post(.attemptFailed(error, retryIn: .zero, endsRun: $0)) }
             return nil
         case .giveUpFile:
             return .givenUp(error)
         case .failSession:
             return .sessionFailed(error)
         case .blockAccount:
-            return .accountBlocked(error, endpoints.account)
+            return .accountBlocked(error, availability.account)
+        case .waitForSpace:
+            // This machine's fault alone: it costs the file none of its attempts.
+            history.failures -= 1
+            return .noSpace(error)
         }
     }
 
-    private mutating func attempt(at endpoint: Endpoint) async throws -> TransferReceipt {
-        guard let transport = context.transports[endpoint.transport] else {
-            throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
-        }
-        let path = file.source
-        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
-        let stored = try await context.store.checkpoint(
-            session: context.key, position: file.position, endpoint: endpoint.address, generation: file.generation)
-        if let stored { try check(identity, against: stored.identity) }
-        if identity.size != file.size { context.post(.file(position: file.position, .size(identity.size))) }
+    private func situation(at endpoint: Endpoint, uptime: Duration) -> FailureVerdict.History {
+        let others = availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
+        return FailureVerdict.History(
+            failures: history.failures, violations: history.violations, hasRestarted: history.hasRestarted,
+            sourceChanges: history.sourceChanges, hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
+            mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
+            hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
+            isProven: context.proven.contains(endpoint))
+    }
 
-        let start = stored?.checkpoint.confirmed ?? 0
-        let attempt = FileAttempt(
-            transferID: "\(context.id)-\(file.position)-\(file.generation)", number: history.failures + 1, endpoint: endpoint,
-            source: UploadSource(path: path, identity: identity), remotePath: try RemotePath(bytes: file.destination),
-            checkpoint: stored?.checkpoint, options: AttemptOptions(metadata: context.options.metadata), credentials: context.credentials,
-            logger: context.logger)
-        let active = context.live.begin(
-            position: file.position, size: identity.size, knownSize: file.size, counted: file.confirmed, stored: start)
-        let before = active.confirmed
-        file.size = identity.size
-        defer {
-            history.hasCheckpoint = active.confirmed > 0
-            if RetryPolicy.isProgress(confirmed: active.confirmed - before, of: identity.size) {
-                history = FailureVerdict.History(hasCheckpoint: history.hasCheckpoint)
-            }
-        }
-        do {
-            let receipt = try await perform(attempt, with: transport, active)
-            guard receipt.bytes == identity.size else {
-                throw TransferError(
-                    .protocolViolation, .badAnswer, "\(path) has \(identity.size) bytes, but \(receipt.bytes) are said to have arrived.")
-            }
-            context.live.end(active, confirmed: identity.size)
-            return receipt
-        } catch {
-            context.live.end(active, confirmed: active.confirmed)
-            throw error
+    private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) {
+        if let pause = error.retryAfter, pause > .zero { context.post(.hostBusy(endpoint, pause)) }
+        let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
+        guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
+        if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
+            context.post(.endpointFailed(endpoint, error))
         }
     }
 
-    private func check(_ identity: SourceIdentity, against earlier: SourceIdentity) throws(TransferError) {
-        let what: String
-        switch identity.difference(from: earlier) {
-        case nil: return
-        case .content(let change): what = change
-        case .fileReplaced: what = "it was replaced by another file"
-        }
-        throw TransferError(
-            .sourceChanged, .sourceChanged,
-            "\(file.source) changed after a part of it was sent: \(what). Enqueue it again to send the new content.")
-    }
-
-    /// Runs the transport in a task of its own, which the stall watch can end without ending the run.
-    private func perform(_ attempt: FileAttempt, with transport: any Transport, _ active: ActiveFile) async throws -> TransferReceipt {
-        let (context, position, generation) = (context, file.position, file.generation)
-        let reporter = AttemptReporter(
-            progress: { sent, confirmed in active.report(sent: sent, confirmed: confirmed) },
-            checkpoint: { checkpoint in
-                try await context.tell(
-                    .file(
-                        position: position,
-                        .checkpoint(checkpoint, endpoint: attempt.endpoint, generation: generation, attempt.source.identity)))
-            })
-        let task = Task { try await transport.perform(attempt, reporting: reporter) }
-        active.whenStalled { task.cancel() }
-        do {
-            return try await withTaskCancellationHandler {
-                try await task.value
-            } onCancel: {
-                task.cancel()
-            }
-        } catch let error as TransferError {
-            throw error
-        } catch let error as QueueError {
-            throw error
-        } catch is CancellationError where active.isStalled && !Task.isCancelled {
-            throw TransferError(
-                .transient, .stalled,
-                "Nothing moved between this machine and \(attempt.endpoint.location) for too long while \(file.source) was sent.")
-        } catch is CancellationError where Task.isCancelled {
-            throw CancellationError()
-        } catch {
-            throw TransferError(
-                .transient, .internalFailure, "The transport \"\(transport.id)\" failed in a way that it does not explain.",
-                cause: "\(error)")
-        }
+    /// The file begins anew at byte 0, with a transfer ID of its own.
+    mutating func startOver(_ error: TransferError) async throws(QueueError) {
+        history.startedOver(becauseSourceChanged: error.failureClass == .sourceChanged)
+        file.generation += 1
+        checkpoints = [:]
+        context.live.restart(file)
+        file.confirmed = 0
+        try await context.tell(.file(position: file.position, .restarted(generation: file.generation, error)))
     }
 }

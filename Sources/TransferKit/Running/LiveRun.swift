@@ -1,31 +1,74 @@
+import Synchronization
 import TransferCore
 
-/// The figures of a running session: from the store at first, then kept up to date in memory; progress never writes to the store.
-final class LiveRun: Sendable {
+/// What is known of a running session: its options, and its figures, from the store at first, then kept up to date in memory; progress never
+/// writes to the store.
+package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
+        var options: SessionOptions
         var active: [Int64: ActiveFile] = [:]
-        /// How much of each file that was attempted in this run is part of the base at present.
+        /// How much of each file that was attempted in this run, and is not finished, is part of the base at present.
         var counted: [Int64: Int64] = [:]
         var meter = RateMeter()
-        /// What was confirmed before this run.
-        var bytesAtStart: Int64
+        /// Whether the session's folders are being read.
+        var isPreparing = false
+        var isHistoryForgotten = false
+        /// Bytes that attempts of this run moved that are over.
+        var moved: Int64 = 0
     }
 
-    let id: SessionID
-    let activation: UInt64
+    package let id: SessionID
+    package let activation: UInt64
+    /// The location of the endpoint that the session used before this run.
+    package let endpointBefore: String?
     private let startedAt: Duration
+    private let isConnected = Atomic(false)
     private let state: Locked<State>
 
-    init(id: SessionID, activation: UInt64, base: SessionStatistics, at uptime: Duration) {
+    /// - Parameter base: The figures before this run. Its ``SessionStatistics/secondsElapsed`` goes on from there.
+    package init(
+        id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
+        at uptime: Duration
+    ) {
         self.id = id
+        self.endpointBefore = endpointBefore
         self.activation = activation
         startedAt = uptime
-        state = Locked(State(base: base, bytesAtStart: base.bytesDone))
+        state = Locked(State(base: base, options: options))
     }
 
-    /// Takes changed options.
-    func update(_ options: SessionOptions) {}
+    /// What the session wants now.
+    package var options: SessionOptions { state.withLock { $0.options } }
+
+    /// Changes what the session wants; the stall watch sees it at its next sample, everything else at its next decision.
+    package func update(_ options: SessionOptions) {
+        state.withLock { $0.options = options }
+    }
+
+    /// The session's folders are being read.
+    func prepare() {
+        state.withLock { $0.isPreparing = true }
+    }
+
+    /// The session's folders were read, and its figures grew by that.
+    func prepared(_ growth: ManifestTotals) {
+        state.withLock {
+            $0.isPreparing = false
+            $0.base.files += Int(growth.files)
+            $0.base.filesFailed += Int(growth.failed)
+            $0.base.bytesTotal += growth.bytes
+        }
+    }
+
+    /// The session was told to begin anew: what this run remembers of failures no longer counts.
+    func forgetHistory() {
+        state.withLock { $0.isHistoryForgotten = true }
+    }
+
+    var isHistoryForgotten: Bool { state.withLock { $0.isHistoryForgotten } }
+
+    // MARK: Attempts
 
     var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
@@ -38,7 +81,7 @@ final class LiveRun: Sendable {
     func begin(position: Int64, size: Int64, knownSize: Int64, counted: Int64, stored: Int64) -> ActiveFile {
         state.withLock {
             let counted = $0.counted[position] ?? counted
-            let file = ActiveFile(position: position, size: size, start: max(counted, stored))
+            let file = ActiveFile(position: position, size: size, start: stored, floor: counted)
             $0.base.bytesTotal += size - knownSize
             $0.base.bytesDone -= counted
             $0.counted[position] = 0
@@ -53,6 +96,7 @@ final class LiveRun: Sendable {
             $0.active[file.position] = nil
             $0.base.bytesDone += confirmed
             $0.counted[file.position] = confirmed
+            $0.moved += file.moved
         }
     }
 
@@ -65,27 +109,52 @@ final class LiveRun: Sendable {
     }
 
     /// A file begins anew at byte 0: what its abandoned life had confirmed is taken out of the figures.
-    func restart(position: Int64) {
+    func restart(_ file: PendingFile) {
         state.withLock {
-            $0.base.bytesDone -= $0.counted[position] ?? 0
-            $0.counted[position] = 0
+            $0.base.bytesDone -= $0.counted[file.position] ?? file.confirmed
+            $0.counted[file.position] = 0
         }
     }
+
+    // MARK: Connection
+
+    /// Something moved: calls the body if that is news, since the run began or since its last connection was lost.
+    ///
+    /// The body is called under the lock, as that of ``disconnect(_:)``, so that what they tell comes in the order of what happened.
+    func connect(_ body: () -> Void) {
+        guard !isConnected.load(ordering: .relaxed) else { return }
+        state.withLock { _ in
+            guard !isConnected.exchange(true, ordering: .relaxed) else { return }
+            body()
+        }
+    }
+
+    /// An attempt failed.
+    ///
+    /// - Parameter body: Told whether no other attempt goes on.
+    func disconnect(_ body: (_ wasLast: Bool) -> Void) {
+        state.withLock { state in
+            if state.active.isEmpty { isConnected.store(false, ordering: .relaxed) }
+            body(state.active.isEmpty)
+        }
+    }
+
+    // MARK: Figures
 
     func sample(at uptime: Duration) -> SessionStatistics {
         state.withLock { state in
-            let statistics = Self.statistics(state)
-            state.meter.sample(bytes: statistics.bytesSent, at: uptime)
-            return statistics
+            state.meter.sample(bytes: Self.moved(state), at: uptime)
+            return Self.statistics(state)
         }
     }
 
-    func statistics(at uptime: Duration) -> SessionStatistics {
+    package func statistics(at uptime: Duration) -> SessionStatistics {
         state.withLock { state in
             var statistics = Self.statistics(state)
             statistics.rate = state.meter.rate
             let seconds = (uptime - startedAt).inSeconds
-            let moved = statistics.bytesSent - state.bytesAtStart
+            statistics.secondsElapsed += seconds
+            let moved = Self.moved(state)
             statistics.averageRate = seconds > 0 && moved > 0 ? Double(moved) / seconds : nil
             if let rate = state.meter.rate, rate > 0 {
                 statistics.secondsRemaining = Double(max(0, statistics.bytesTotal - statistics.bytesSent)) / rate
@@ -94,20 +163,26 @@ final class LiveRun: Sendable {
         }
     }
 
-    var phase: SessionPhase {
+    package var phase: SessionPhase {
         state.withLock { state in
+            if state.isPreparing { return .preparing }
             guard !state.active.isEmpty else { return .connecting }
             if state.active.values.allSatisfy({ $0.sent >= $0.size && $0.size > 0 }) { return .verifying }
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting
         }
     }
 
+    private static func moved(_ state: State) -> Int64 {
+        state.active.values.reduce(state.moved) { $0 + $1.moved }
+    }
+
     private static func statistics(_ state: State) -> SessionStatistics {
         var statistics = state.base
         statistics.bytesSent = statistics.bytesDone
         for file in state.active.values {
-            statistics.bytesDone += file.confirmed
-            statistics.bytesSent += file.sent
+            let confirmed = file.shownConfirmed
+            statistics.bytesDone += confirmed
+            statistics.bytesSent += max(file.shownSent, confirmed)
         }
         return statistics
     }

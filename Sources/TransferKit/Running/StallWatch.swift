@@ -1,30 +1,40 @@
-/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long.
+/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through.
 ///
 /// After the last byte was sent, the server may take longer: a PATCH is confirmed at its end only.
 package struct StallWatch {
+    private struct Sample: Equatable {
+        let sent: Int64
+        let confirmed: Int64
+        let timesHeldBack: Int
+
+        init(_ file: ActiveFile) {
+            sent = file.sent
+            confirmed = file.confirmed
+            timesHeldBack = file.timesHeldBack
+        }
+    }
+
     package let stallTimeout: Duration
     package let responseTimeout: Duration
-    private var sent: Int64
-    private var confirmed: Int64
+    private var last: Sample
     private var lastChange: Duration
 
     package init(_ file: ActiveFile, stallTimeout: Duration, responseTimeout: Duration, at uptime: Duration) {
         self.stallTimeout = stallTimeout
         self.responseTimeout = responseTimeout
-        sent = file.sent
-        confirmed = file.confirmed
+        last = Sample(file)
         lastChange = uptime
     }
 
     /// Takes a sample; true if the attempt hangs.
     package mutating func sample(_ file: ActiveFile, at uptime: Duration) -> Bool {
-        if file.sent != sent || file.confirmed != confirmed {
-            sent = file.sent
-            confirmed = file.confirmed
+        let sample = Sample(file)
+        guard sample == last else {
+            last = sample
             lastChange = uptime
             return false
         }
-        let limit = sent >= file.size ? max(stallTimeout, responseTimeout) : stallTimeout
+        let limit = sample.sent >= file.size ? max(stallTimeout, responseTimeout) : stallTimeout
         return uptime - lastChange >= limit
     }
 }

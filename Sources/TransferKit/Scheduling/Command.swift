@@ -59,6 +59,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case one(SessionReference)
     /// Many; those for whose state the operation makes no sense are left out.
     case group(SessionGroup)
+    /// As a group; those that are gone meanwhile are left out.
+    case found([SessionID])
 }
 
 /// What a command came to, for its caller.

@@ -100,6 +100,15 @@ package struct EndpointHealth: Sendable, Equatable {
         return until.map { .unavailable(until: $0) } ?? .available
     }
 
+    /// Those whose hosts want to be left alone, and until when.
+    func busy(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
+        guard !busyHosts.isEmpty else { return [:] }
+        let found = endpoints.compactMap { endpoint in
+            Self.host(endpoint).flatMap { busyHosts[$0] }.flatMap { $0 > uptime ? (endpoint, $0) : nil }
+        }
+        return Dictionary(found, uniquingKeysWith: max)
+    }
+
     private static func host(_ endpoint: Endpoint) -> String? {
         URLComponents(string: endpoint.address)?.host
     }

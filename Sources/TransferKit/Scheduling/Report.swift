@@ -18,10 +18,12 @@ package struct Report: Sendable, Codable {
         case connected
         /// Something about one file that only has to be stored and told.
         case file(position: Int64, FileReport)
+        /// A step of reading the session's folders, to be stored.
+        case expansion(ExpansionStep)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
         /// A file goes on at another endpoint than its session used before.
-        case endpointChanged(from: Endpoint?, to: Endpoint)
+        case endpointChanged(from: String, to: String)
         /// An attempt at an endpoint moved bytes or finished a file.
         case endpointWorks(Endpoint)
         /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.
@@ -39,7 +41,7 @@ package struct Report: Sendable, Codable {
 package enum FileReport: Sendable, Codable {
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity)
     case size(Int64)
-    case completed(TransferReceipt)
+    case completed(TransferReceipt, endpoint: Endpoint)
     case failed(TransferError)
     case restarted(generation: Int64, TransferError)
 }

@@ -1,5 +1,3 @@
-package import TransferCore
-
 /// When and how often a failed attempt is repeated: exponential backoff with full jitter, so that many clients of one server do not come back
 /// together.
 public struct RetryPolicy: Hashable, Sendable, Codable {
@@ -43,78 +41,5 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// Whether the progress of an attempt is enough to begin a new row of failures: 1 MiB or 1 % of the file.
     package static func isProgress(confirmed: Int64, of size: Int64) -> Bool {
         confirmed > 0 && (confirmed >= 1 << 20 || confirmed >= (size + 99) / 100)
-    }
-}
-
-/// What the engine does about a file whose attempt failed.
-package enum FailureVerdict: Equatable {
-    /// Repeat the attempt after the delay.
-    case retry(after: Duration)
-    /// The file begins anew at byte 0.
-    case restart
-    /// The account's next endpoint may be tried at once.
-    case nextEndpoint
-    /// The file is given up; the session's other files go on.
-    case giveUpFile
-    /// The session fails, whatever its options say.
-    case failSession
-    /// No session of the account starts until a person acts.
-    case blockAccount
-
-    /// What has happened to a file so far, as far as it matters.
-    package struct History: Equatable, Sendable {
-        /// Attempts that failed in a row, the last one included.
-        package var failures = 0
-        /// Protocol violations in a row, the last one included.
-        package var violations = 0
-        /// Whether the file was already started over without having moved on since.
-        package var hasRestarted = false
-        /// Whether a checkpoint holds bytes at the present endpoint.
-        package var hasCheckpoint = false
-        /// Whether the account has an endpoint that was not tried since the last success.
-        package var hasNextEndpoint = false
-
-        package init(
-            failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, hasCheckpoint: Bool = false, hasNextEndpoint: Bool = false
-        ) {
-            self.failures = failures
-            self.violations = violations
-            self.hasRestarted = hasRestarted
-            self.hasCheckpoint = hasCheckpoint
-            self.hasNextEndpoint = hasNextEndpoint
-        }
-    }
-
-    /// Decides by the error's class.
-    package init(error: TransferError, history: History, policy: RetryPolicy, fraction: Double) {
-        let again: FailureVerdict =
-            history.failures >= policy.maximumAttempts
-            ? .giveUpFile
-            : .retry(after: policy.delay(afterFailures: history.failures, retryAfter: error.retryAfter, fraction: fraction))
-        switch error.failureClass {
-        case .unreachable:
-            self = history.hasNextEndpoint && !history.hasCheckpoint ? .nextEndpoint : again
-        case .credentials, .trust:
-            self = .blockAccount
-        case .resumeLost:
-            self = history.hasRestarted ? .giveUpFile : .restart
-        case .sourceChanged, .sourceLost, .permanent:
-            self = .giveUpFile
-        case .unsupported:
-            self = history.hasNextEndpoint ? .nextEndpoint : .giveUpFile
-        case .remoteFull:
-            self = .failSession
-        case .noSpace:
-            // Nobody's fault but this machine's, and it may last: the file is never given up for it.
-            self = .retry(after: policy.delay(afterFailures: history.failures, retryAfter: nil, fraction: fraction))
-        case .protocolViolation:
-            if history.violations <= 2 {
-                self = again
-            } else {
-                self = history.hasNextEndpoint && !history.hasCheckpoint ? .nextEndpoint : again
-            }
-        default:
-            self = again
-        }
     }
 }

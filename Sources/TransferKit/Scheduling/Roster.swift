@@ -69,7 +69,15 @@ package struct Roster: Sendable {
     var dueDates = DueTimes()
     /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
     var ends = DueTimes()
-    private var loaded: [(rank: Int64, key: SessionKey)] = []
+    private var loaded: [Loaded] = []
+
+    /// A session that was loaded; plain, as nearly all are, if it only waits for its turn.
+    private struct Loaded {
+        var rank: Int64
+        var key: SessionKey
+        var account: AccountKey
+        var isPlain: Bool
+    }
 
     init(isStrict: Bool, keepsEnds: Bool) {
         self.isStrict = isStrict
@@ -237,34 +245,47 @@ package struct Roster: Sendable {
     mutating func load(_ entry: Entry, _ details: EntryDetails) {
         table.insert(entry)
         if details != .none { detailed[entry.key] = details }
-        loaded.append((entry.rank, entry.key))
+        let isPlain = entry.isEligible && entry.lane == .none && !isStrict && details == .none
+        loaded.append(Loaded(rank: entry.rank, key: entry.key, account: entry.account, isPlain: isPlain))
     }
 
     /// Puts all that was loaded in order. Returns the sessions whose rank was another's already, and had to change.
     mutating func finishLoading() -> [SessionKey] {
         var renumbered: [SessionKey] = []
-        let rows = loaded
+        var others: [Entry] = []
+        var rows = loaded
         loaded = []
-        let isSorted = zip(rows, rows.dropFirst()).allSatisfy { $0.0 < $0.1 }
+        if !zip(rows, rows.dropFirst()).allSatisfy({ $0.rank < $1.rank }) { rows.sort { ($0.rank, $0.key) < ($1.rank, $1.key) } }
         var last = Int64.min
-        for (rank, key) in isSorted ? rows : rows.sorted(by: { $0.0 < $1.0 }) {
-            guard var entry = table[key] else { continue }
+        var line: (account: AccountKey, keys: RankedKeys)?
+        var plain: [AccountKey: Int] = [:]
+        for row in rows {
+            var rank = row.rank
             if rank <= last {
-                entry.rank = last + 1
-                table.update(entry)
-                renumbered.append(key)
+                rank = last + 1
+                renumber(row.key, rank)
+                renumbered.append(row.key)
             }
-            last = entry.rank
-            order.append(key)
-            if entry.isEligible, entry.lane == .none, !isStrict {
-                // As `admit`, for what nearly all sessions are, and without searching for the end.
-                count(entry, .none, 1)
-                lines[entry.account, default: Line()].inOrder.append(key)
-                if let word = detailed[key]?.deduplicationKey { deduplicated[word] = key }
-            } else {
-                admit(entry, self.details(key))
+            last = rank
+            order.append(row.key)
+            guard row.isPlain else {
+                if let entry = table[row.key] { others.append(entry) }
+                continue
             }
+            if line?.account != row.account {
+                if let line { lines[line.account, default: Line()].inOrder = line.keys }
+                line = (row.account, lines[row.account]?.inOrder ?? RankedKeys())
+                lines[row.account] = nil
+            }
+            line?.keys.append(row.key)
+            plain[row.account, default: 0] += 1
         }
+        if let line { lines[line.account, default: Line()].inOrder = line.keys }
+        for (account, count) in plain {
+            sessionsOfAccount[account, default: 0] += count
+            counts[.waiting, default: 0] += count
+        }
+        for entry in others { admit(entry, details(entry.key)) }
         return renumbered
     }
 }
@@ -282,6 +303,9 @@ extension Duration {
 }
 
 extension Date {
-    /// Milliseconds since 1970, as the store keeps times.
-    var milliseconds: Int64 { Int64((timeIntervalSince1970 * 1_000).rounded()) }
+    /// Milliseconds since 1970, as the store keeps times; the farthest there are for a date beyond them.
+    var milliseconds: Int64 {
+        let date = min(max(self, .distantPast), .distantFuture)
+        return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0
+    }
 }

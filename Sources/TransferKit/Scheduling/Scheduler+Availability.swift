@@ -1,15 +1,5 @@
 import Foundation
-package import TransferCore
-
-/// Which of an account's endpoints a run may use at present.
-package struct EndpointAvailability: Sendable, Equatable {
-    /// The account as it is now.
-    package var account: Account
-    /// Of its endpoints, those that this process has a transport for, in order of preference.
-    package var registered: [Endpoint]
-    /// Of these, those that may be asked now.
-    package var available: [Endpoint]
-}
+import TransferCore
 
 extension Scheduler {
     /// Whether sessions of an account can start, slots aside.
@@ -50,7 +40,8 @@ extension Scheduler {
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
         return EndpointAvailability(
             account: account, registered: registered,
-            available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available })
+            available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
+            busyUntil: flags.health.busy(registered, at: now.uptime))
     }
 
     func slotsInUse(of account: AccountKey) -> Int {

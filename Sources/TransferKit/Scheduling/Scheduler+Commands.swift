@@ -95,8 +95,7 @@ extension Scheduler {
             let key = try accountKey(name)
             try edit(key, &transaction) { $0.sessionLimit = limit }
         } else {
-            let limit = limit ?? settings.sessionLimit
-            guard limit >= 1 else { throw QueueError(.invalidRequest, "The queue's limit of sessions is at least 1.") }
+            guard limit.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "The queue's limit of sessions is at least 1.") }
             mutateFlags { $0.sessionLimit = limit }
             transaction.events.append(.limitsChanged)
         }

@@ -30,13 +30,13 @@ extension Scheduler {
         while let first = roster.due.first, first.due <= now.uptime.nanoseconds {
             _ = roster.due.popFirst()
             let details = roster.details(first.key)
-            if let retryAt = details.retryAt, retryAt.uptime <= now.uptime {
+            if let retryAt = details.retryAt, retryAt.uptime.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
                     entry.conditions.remove(.backoff)
                     details.retryAt = nil
                 }
             }
-            if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt <= now.uptime {
+            if let spaceCheckAt = details.spaceCheckAt, spaceCheckAt.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
                     entry.conditions.remove(.noSpace)
                     details.spaceCheckAt = nil

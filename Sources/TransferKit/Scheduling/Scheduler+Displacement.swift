@@ -17,7 +17,9 @@ extension Scheduler {
 
     /// The session whose slot a preemptor takes: never more than one, and none if that would not be enough.
     private func victim(for entry: Entry, at now: Moment) -> SessionKey? {
-        let claimants = roster.claimants.compactMap { $0 == entry.key ? nil : roster[$0] }.filter { ability(of: $0.account, at: now).isAble }
+        let claimants = roster.claimants.compactMap { $0 == entry.key ? nil : roster[$0] }.filter {
+            ability(of: $0.account, at: now).isAble
+        }
         let taken = roster.slots.total - roster.slots.freed + claimants.count
         let isShort = taken >= sessionLimit
         var takenOfAccount = 0

@@ -72,7 +72,9 @@ extension Scheduler {
         guard let other = roster.key(of: dependency.session), let target = roster[other], let entry = roster[key] else {
             throw QueueError(.noSuchSession, "There is no session \(dependency.session) to come after.")
         }
-        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) { return }
+        if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) {
+            return
+        }
         if settings.ordering == .strict, target.rank > entry.rank {
             throw QueueError(
                 .impossibleOrder,

@@ -9,6 +9,7 @@ extension Scheduler {
         switch target {
         case .one(let reference): (keys, isGroup) = ([try resolve(reference)], false)
         case .group(let group): (keys, isGroup) = (try resolve(group), true)
+        case .found(let ids): (keys, isGroup) = (try resolve(.sessions(ids.filter { roster.key(of: $0) != nil })), true)
         }
         switch operation {
         case .move(let destination): return try move(keys, to: destination, &transaction)
@@ -191,6 +192,8 @@ extension Scheduler {
             entry.state = .waiting
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
+            // A run that has yet to let go knows nothing of what is to be done again.
+            if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.resetSession(entry.key, isWhole: isWhole))
         transaction.actions.append(.forget(entry.key))
@@ -236,7 +239,8 @@ extension Scheduler {
     ) throws(QueueError) {
         let key = entry.key
         let mark = flags.lastMark
-        let goesOn = flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
+        let goesOn =
+            flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
             && !entry.conditions.contains(.displaced)
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }

@@ -12,7 +12,8 @@ extension Scheduler {
             if let expected, expected != flags.orderRevision {
                 throw QueueError(
                     .staleOrder,
-                    "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again.")
+                    "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again."
+                )
             }
             guard (0..<roster.count).contains(index) else {
                 throw QueueError(.indexOutOfRange, "There is no session at index \(index); the queue has \(roster.count).")
@@ -181,7 +182,8 @@ extension Scheduler {
         for pair in pairs {
             guard let earlier = roster[pair.earlier], let later = roster[pair.later], earlier.rank > later.rank else { continue }
             throw QueueError(
-                .impossibleOrder, "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
+                .impossibleOrder,
+                "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
         }
     }
 
@@ -196,7 +198,8 @@ extension Scheduler {
             guard isForced || waiting.isEmpty else {
                 throw QueueError(
                     .hasDependents,
-                    "The session \(id) can't be removed: \(waiting.count == 1 ? "1 session waits" : "\(waiting.count) sessions wait") for it to end.")
+                    "The session \(id) can't be removed: \(waiting.count == 1 ? "1 session waits" : "\(waiting.count) sessions wait") for it to end."
+                )
             }
             for other in waiting.sorted() { dropDependency(other) }
         }
@@ -212,7 +215,7 @@ extension Scheduler {
             }
             if entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
             letGoAll(of: place.key, &transaction)
-            transaction.writes.append(.deleteSession(place.key))
+            transaction.writes.append(.deleteSession(place.key, isRunning: run != 0))
             transaction.actions.append(.forget(place.key))
         }
         for place in places { take(place.key) }

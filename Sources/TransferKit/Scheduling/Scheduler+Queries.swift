@@ -92,7 +92,9 @@ extension Scheduler {
     private func ownReason(_ entry: Entry, at now: Moment) -> WaitReason? {
         let details = roster.details(entry.key)
         if entry.conditions.contains(.stopped) { return .stoppedByApp }
-        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ roster[$0] }) { return .displaced(by: owner.id) }
+        if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ roster[$0] }) {
+            return .displaced(by: owner.id)
+        }
         if entry.conditions.contains(.backoff), let retryAt = details.retryAt { return .retry(at: retryAt.date) }
         if entry.conditions.contains(.early), let notBefore = details.notBefore { return .notBefore(notBefore) }
         if entry.conditions.contains(.dependent), let dependency = details.dependency {

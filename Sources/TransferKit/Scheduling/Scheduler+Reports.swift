@@ -12,10 +12,13 @@ extension Scheduler {
             transaction.events.append(.didStartRunning(entry.id))
         case .file(let position, let fileReport):
             handle(fileReport, position: position, of: entry, &transaction)
+        case .expansion(let step):
+            transaction.writes.append(.expansion(key, step))
+            transaction.events += Self.failures(in: step, of: entry.id)
         case .endpoint(let endpoint):
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
-            transaction.events.append(.endpointChanged(entry.id, from: from?.location, to: to.location))
+            transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
             mutateFlags { $0.health.works(endpoint) }
         case .endpointFailed(let endpoint, _):
@@ -38,13 +41,16 @@ extension Scheduler {
     /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
     private mutating func handleLate(_ report: Report, _ transaction: inout Transaction) {
         switch report.content {
-        case .file(_, .checkpoint(let checkpoint, let endpoint, _, _)):
-            transaction.writes.append(.discard(checkpoint, endpoint))
+        case .file(let position, .checkpoint(let checkpoint, let endpoint, _, _)):
+            transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
+        case .file(let position, .completed(_, let endpoint)):
+            transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended:
             mutateFlags {
                 $0.ending[report.run] = nil
                 $0.health.end(run: report.run)
             }
+            transaction.writes.append(.releaseDiscards(report.key))
             finishStoppingIfQuiet(&transaction)
         default: break
         }
@@ -54,9 +60,17 @@ extension Scheduler {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         case .checkpoint, .size: break
-        case .completed(let receipt): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
+        case .completed(let receipt, _): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
+        }
+    }
+
+    private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
+        guard case .add(_, let batch) = step else { return [] }
+        return batch.entries.compactMap { entry in
+            guard entry.state == .failed, let error = entry.error else { return nil }
+            return .itemFailed(id, position: entry.position, error)
         }
     }
 
@@ -81,7 +95,8 @@ extension Scheduler {
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, &transaction) }
 
         switch outcome {
-        case .finished(let failure, _) where before.state != .cancelled && !before.conditions.contains(.hasNewItems):
+        case .finished(let failure, let seen)
+        where before.state != .cancelled && (!before.conditions.contains(.hasNewItems) || (seen == .max && !wasEnding)):
             finish(key, failure, at: now, &transaction)
             return
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):

@@ -41,7 +41,8 @@ package struct Scheduler: Sendable {
     /// The small part of the state, copied whole for undo.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
-        package var sessionLimit: Int
+        /// Nil until one is set: then that of the settings counts.
+        package var sessionLimit: Int?
         package var rateLimit: Int64?
         package var orderRevision: UInt64 = 0
         package var lastRun: UInt64 = 0
@@ -70,7 +71,8 @@ package struct Scheduler: Sendable {
     private var journal: [Change] = []
     /// Sessions whose stored row is behind.
     private var dirty: [SessionKey] = []
-    private var storedSettings: (UInt64, Int, Int64?) = (0, 0, nil)
+    private var lastLoadedAccount: AccountKey?
+    private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
     /// How to take back one change.
     private enum Change: Sendable {
@@ -90,15 +92,14 @@ package struct Scheduler: Sendable {
 
     package init(_ settings: Settings) {
         self.settings = settings
-        flags = Flags(sessionLimit: settings.sessionLimit)
+        flags = Flags()
         roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
-        storedSettings = (0, settings.sessionLimit, nil)
     }
 
     package var orderRevision: UInt64 { flags.orderRevision }
 
     /// How many sessions may use a slot at once.
-    package var sessionLimit: Int { settings.ordering == .strict ? 1 : flags.sessionLimit }
+    package var sessionLimit: Int { settings.ordering == .strict ? 1 : flags.sessionLimit ?? settings.sessionLimit }
 
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }
 
@@ -110,7 +111,7 @@ package struct Scheduler: Sendable {
     }
 
     package mutating func load(sessionLimit: Int?, rateLimit: Int64?, orderRevision: UInt64) {
-        flags.sessionLimit = sessionLimit ?? settings.sessionLimit
+        flags.sessionLimit = sessionLimit
         flags.rateLimit = rateLimit
         flags.orderRevision = orderRevision
         storedSettings = (orderRevision, flags.sessionLimit, rateLimit)
@@ -123,7 +124,14 @@ package struct Scheduler: Sendable {
     }
 
     /// Takes over a session from the store; in any order. What ran when the last owner ended goes first.
-    package mutating func load(_ row: ScheduleRow) {
+    ///
+    /// - Returns: False if its account does not exist or its ID is that of another one; it is left out then.
+    package mutating func load(_ row: ScheduleRow) -> Bool {
+        if row.entry.account != lastLoadedAccount {
+            guard accounts[row.entry.account] != nil else { return false }
+            lastLoadedAccount = row.entry.account
+        }
+        guard roster.key(of: row.entry.id) == nil else { return false }
         var row = row
         if row.entry.state == .running {
             row.entry.state = .waiting
@@ -136,15 +144,16 @@ package struct Scheduler: Sendable {
         flags.nextSession = max(flags.nextSession, row.entry.key + 1)
         flags.lastMark = max(flags.lastMark, row.details.mark)
         roster.load(row.entry, row.details)
+        return true
     }
 
-    /// Ends the loading. Sessions whose preemptor is gone are let go, and what they come after is dropped if it is gone.
+    /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go, and what they come after is dropped if it is gone.
     ///
     /// - Returns: What the store has to be told of what became of its sessions.
     package mutating func finishLoading() -> [StoreWrite] {
         for key in roster.finishLoading() { dirty.append(key) }
         var nobodyListens = Transaction()
-        for owner in roster.owners.keys.sorted() where roster[owner] == nil { letGoAll(of: owner, &nobodyListens) }
+        for owner in roster.owners.keys.sorted() where !canOwn(owner) { letGoAll(of: owner, &nobodyListens) }
         for (id, keys) in roster.dependents {
             guard let other = roster.key(of: id).flatMap({ roster[$0] }) else {
                 for key in keys.sorted() { dropDependency(key) }
@@ -157,6 +166,17 @@ package struct Scheduler: Sendable {
         flush(into: &transaction)
         commit()
         return transaction.writes
+    }
+
+    /// Whether a session can have another one's slot: it exists, goes on, and is not displaced, however indirectly, by those it displaced.
+    private func canOwn(_ key: SessionKey) -> Bool {
+        var seen: Set<SessionKey> = []
+        var next: SessionKey? = key
+        while let key = next {
+            guard let entry = roster[key], !entry.state.isEnded, entry.state != .held, seen.insert(key).inserted else { return false }
+            next = roster.details(key).displacedBy
+        }
+        return true
     }
 
     // MARK: Changes, each with its way back

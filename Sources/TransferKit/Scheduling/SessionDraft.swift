@@ -33,16 +33,3 @@ package struct SessionDraft: Sendable, Codable, Equatable {
         self.items = items
     }
 }
-
-/// An item of a ``SessionDraft``. Names are bytes.
-package struct ItemDraft: Sendable, Codable, Equatable {
-    package var source: Data
-    package var destination: Data
-    package var size: Int64
-
-    package init(source: Data, destination: Data, size: Int64) {
-        self.source = source
-        self.destination = destination
-        self.size = size
-    }
-}

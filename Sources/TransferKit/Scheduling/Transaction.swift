@@ -30,7 +30,7 @@ package struct Transaction: Sendable {
 
     /// Adds what follows from another input; the answer is left alone.
     package mutating func append(_ other: Transaction) {
-        writes += other.writes
+        if writes.isEmpty { writes = other.writes } else { writes += other.writes }
         events += other.events
         actions += other.actions
     }

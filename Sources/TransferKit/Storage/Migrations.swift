@@ -18,6 +18,8 @@ enum Migrations {
         }
         migrator.registerMigration("2") { db in
             try db.execute(sql: sessions2)
+            try migrateItems(db)
+            try db.execute(sql: changeLogSchema)
             try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)
@@ -147,7 +149,9 @@ enum Migrations {
             confirmed INTEGER NOT NULL,
             attempts INTEGER NOT NULL DEFAULT 0,
             next_attempt_at INTEGER NOT NULL,
-            give_up_at INTEGER NOT NULL
+            give_up_at INTEGER NOT NULL,
+            held_by INTEGER,                    -- the session, removed, whose run may still complete the file
+            position INTEGER
         ) STRICT;
         CREATE TABLE quarantine (               -- what could not be read, as it was
             key INTEGER PRIMARY KEY,

@@ -17,18 +17,13 @@ extension QueueStore {
 
     /// Moves what a session left at its servers into the outbox. The lives of those files end with it: a later attempt begins a new one, whose
     /// remote name a late discard can't hit.
-    static func discardCheckpoints(of key: SessionKey, in db: Database) throws {
+    ///
+    /// - Parameter isHeld: Whether a run of the session may still complete what it sends; then nothing is removed before that has let go.
+    static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, in db: Database) throws {
         let rows = try Row.fetchAll(
-            db.cachedStatement(sql: "SELECT position, endpoint, data, confirmed FROM checkpoint WHERE session = ?"), arguments: [key])
+            db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
         guard !rows.isEmpty else { return }
-        let definition = try String.fetchOne(
-            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
-        let account: Account? = try StoreCoding.decodeIfPresent(from: definition)
-        for row in rows {
-            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
-            guard let endpoint = account?.endpoints.first(where: { $0.address == row[1] as String }) else { continue }
-            try discard(Checkpoint(data: row[2], confirmed: row[3]), at: try StoreCoding.encode(endpoint), in: db)
-        }
+        try discard(rows, of: key, isHeld: isHeld, in: db)
         try execute(
             db,
             """
@@ -38,30 +33,76 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
-    static func discard(_ checkpoint: Checkpoint, at endpoint: String, in db: Database) throws {
-        let now = Date()
-        try execute(
-            db, "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES (?, ?, ?, 0, ?)",
-            [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(now.addingTimeInterval(Self.discardLifetime))])
+    /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
+    static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, in db: Database) throws {
+        let rows = try Row.fetchAll(
+            db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
+            arguments: [key, position])
+        guard !rows.isEmpty else { return }
+        try discard(rows.filter { $0[0] as String? != address }, of: key, isHeld: false, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    /// The next of what is due, and when more will be.
-    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], next: Date?) {
+    private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, in db: Database) throws {
+        guard !rows.isEmpty else { return }
+        let definition = try String.fetchOne(
+            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
+        // An account that can't be read must not keep its sessions from being removed.
+        let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
+        for row in rows {
+            // An endpoint that the account no longer has can't be asked; what is there is left to expire.
+            guard let endpoint = account?.endpoints.first(where: { $0.address == row[0] as String? }), let data = row[1] as Data? else {
+                continue
+            }
+            try discard(
+                Checkpoint(data: data, confirmed: row[2] as Int64? ?? 0), at: try StoreCoding.encode(endpoint), heldBy: isHeld ? key : nil,
+                position: row[3], in: db)
+        }
+    }
+
+    static func discard(
+        _ checkpoint: Checkpoint, at endpoint: String, heldBy key: SessionKey?, position: Int64, in db: Database
+    ) throws {
+        let giveUpAt = Date().addingTimeInterval(Self.discardLifetime)
+        try execute(
+            db,
+            "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at, held_by, position) VALUES (?, ?, ?, 0, ?, ?, ?)",
+            [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
+    }
+
+    static func dropDiscard(of key: SessionKey, position: Int64, _ endpoint: Endpoint, in db: Database) throws {
+        try execute(
+            db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND endpoint = ?",
+            [key, position, try StoreCoding.encode(endpoint)])
+    }
+
+    /// The next of what is due, the keys of what is due but can't be read, and when more will be.
+    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], unreadable: [Int64], next: Date?) {
         try await read { db in
             let now = StoreCoding.encode(date)
-            let due = try Row.fetchAll(
+            var due: [PendingDiscard] = []
+            var unreadable: [Int64] = []
+            let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ?
+                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL
                     ORDER BY next_attempt_at, key LIMIT ?
                     """, arguments: [now, limit]
-            ).map { row in
-                PendingDiscard(
-                    key: row[0], endpoint: try StoreCoding.decode(from: row[1] as String), checkpoint: Checkpoint(data: row[2], confirmed: row[3]),
-                    attempts: row[4], giveUpAt: StoreCoding.date(row[5]))
+            )
+            for row in rows {
+                let key: Int64 = try row.decode(atIndex: 0)
+                do {
+                    due.append(
+                        PendingDiscard(
+                            key: key, endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
+                            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
+                            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5))))
+                } catch {
+                    unreadable.append(key)
+                }
             }
-            let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ?", arguments: [now])
-            return (due, next.map(StoreCoding.date))
+            let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL", arguments: [now])
+            return (due, unreadable, next.map(StoreCoding.date))
         }
     }
 }

@@ -3,34 +3,17 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    static func insertItems(_ items: [ItemDraft], of key: SessionKey, in db: Database) throws {
-        for (position, file) in items.enumerated() {
-            try execute(
-                db, "INSERT INTO file(session, position, source, destination, state, size) VALUES (?, ?, ?, ?, ?, ?)",
-                [key, position, file.source, file.destination, ItemState.pending.rawValue, file.size])
-        }
-    }
-
-    static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
-        let count = try Int.fetchOne(db, sql: "SELECT ifnull(max(position) + 1, 0) FROM file WHERE session = ?", arguments: [key]) ?? 0
-        for (offset, file) in items.enumerated() {
-            try execute(
-                db, "INSERT INTO file(session, position, source, destination, state, size) VALUES (?, ?, ?, ?, ?, ?)",
-                [key, count + offset, file.source, file.destination, ItemState.pending.rawValue, file.size])
-        }
-        try execute(
-            db, "UPDATE session SET files = files + ?, bytes_total = bytes_total + ? WHERE key = ?",
-            [items.count, items.reduce(0) { $0 + $1.size }, key])
-    }
-
+    /// Lets failed files, or all of them, be done again.
     static func resetFiles(of key: SessionKey, isWhole: Bool, in db: Database) throws {
-        if isWhole {
-            try discardCheckpoints(of: key, in: db)
-            try execute(
-                db, "UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1 WHERE session = ?", [key])
-        } else {
-            try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
-        }
+        if isWhole { try discardCheckpoints(of: key, in: db) }
+        try retryFailedItems(of: key, in: db)
+        guard isWhole else { return }
+        try execute(
+            db,
+            """
+            UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1
+            WHERE session = ? AND state <> 'skipped'
+            """, [key])
     }
 
     static func apply(_ report: FileReport, to session: SessionKey, position: Int64, in db: Database) throws {
@@ -48,14 +31,15 @@ extension QueueStore {
             try execute(
                 db,
                 """
-                UPDATE session SET bytes_total = bytes_total + ? - (SELECT size FROM file WHERE session = ? AND position = ?) WHERE key = ?
+                UPDATE session SET bytes_total = bytes_total + ? - (SELECT max(size, 0) FROM file WHERE session = ? AND position = ?) WHERE key = ?
                 """, [size, session, position, session])
             try execute(db, "UPDATE file SET size = ? WHERE session = ? AND position = ?", [size, session, position])
-        case .completed(let receipt):
+        case .completed(let receipt, let endpoint):
             try execute(
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
-            try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [session, position])
+            // What another endpoint has of the file is no longer needed there.
+            try discardCheckpoints(of: session, position: position, leaving: endpoint.address, in: db)
             try execute(
                 db, "UPDATE session SET files_done = files_done + 1, bytes_done = bytes_done + ? WHERE key = ?", [receipt.bytes, session])
         case .failed(let error):
@@ -64,10 +48,10 @@ extension QueueStore {
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
         case .restarted(let generation, let error):
+            try discardCheckpoints(of: session, position: position, leaving: nil, in: db)
             try execute(
                 db, "UPDATE file SET generation = ?, error = ? WHERE session = ? AND position = ?",
                 [generation, try StoreCoding.encode(error), session, position])
-            try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [session, position])
         }
     }
 }

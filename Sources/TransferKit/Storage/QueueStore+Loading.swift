@@ -5,8 +5,8 @@ import TransferCore
 extension QueueStore {
     /// Fills a scheduler with all that the store knows. What can't be read is set aside.
     ///
-    /// - Returns: The scheduler, and a sentence for each row that was set aside.
-    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String]) {
+    /// - Returns: The scheduler, a sentence for each row that was set aside, and what is to be told of it.
+    package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
         let (scheduler, unreadable, recovery) = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
@@ -15,6 +15,8 @@ extension QueueStore {
             try Self.loadSessions(into: &scheduler, unreadable: &unreadable, from: db)
             var recovery = scheduler.finishLoading()
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
+            recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
+                .map { .releaseDiscards($0) }
             // Killed between the end of a cancelled run and what follows from it.
             recovery += try SessionKey.fetchAll(
                 db,
@@ -26,29 +28,39 @@ extension QueueStore {
             return (scheduler, unreadable, recovery)
         }
         try await commit(recovery)
-        return (scheduler, unreadable.map(\.1))
+        let interrupted = scheduler.roster.interrupted.compactMap { scheduler.roster[$0]?.id }
+        let news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
+        return (scheduler, unreadable.map(\.1), news + unreadable.map { .quarantined($0.1) })
     }
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
         var values: [String: Int64] = [:]
         for row in try Row.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") { values[row[0]] = row[1] }
+        // Limits below 1 can only be damage; without a limit of its own the configuration's is in force.
         scheduler.load(
-            sessionLimit: values["sessionLimit"].map { Int(clamping: $0) }, rateLimit: values["rateLimit"],
-            orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
+            sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
+            rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {
         for row in try Row.fetchAll(db, sql: "SELECT key, name, definition, block FROM account ORDER BY key") {
+            // One without a name or a key can't be named by anybody; its sessions are set aside.
+            guard let key = try? row.decode(AccountKey.self, atIndex: 0), key < .max, let name = try? row.decode(String.self, atIndex: 1)
+            else {
+                continue
+            }
             do {
-                let account: Account = try StoreCoding.decode(from: row[2] as String)
+                let account: Account = try StoreCoding.decode(from: row.decode(String.self, atIndex: 2))
                 scheduler.load(
-                    row[0], Scheduler.AccountEntry(account: account, block: try StoreCoding.decodeIfPresent(from: row[3] as String?)))
+                    key,
+                    Scheduler.AccountEntry(
+                        account: account, block: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, atIndex: 3))))
             } catch {
                 // Its sessions keep their places; saving an account of this name mends it.
-                let name: String = row[1]
                 let problem = TransferError(
-                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.", cause: "\(error)")
-                scheduler.load(row[0], Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
+                    .credentials, .internalFailure, "The account \"\(name)\" can't be read from the store. Save it again.",
+                    cause: "\(error)")
+                scheduler.load(key, Scheduler.AccountEntry(account: Account(name, endpoints: []), block: AccountBlock(error: problem)))
             }
         }
     }
@@ -57,34 +69,11 @@ extension QueueStore {
         into scheduler: inout Scheduler, unreadable: inout [(SessionKey, String)], from db: Database
     ) throws {
         scheduler.reserveCapacity(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
-        let rows = try Row.fetchCursor(
-            db,
-            sql: """
-                SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at
-                FROM schedule ORDER BY session
-                """)
-        while let row = try rows.next() {
-            let key: SessionKey = row[0]
-            guard let id = SessionID(data: row[1]), let state = SessionState(rawValue: row[4]),
-                let lane = Entry.Lane(rawValue: row[5]), scheduler.accounts[row[3]] != nil, scheduler.roster.key(of: id) == nil
-            else {
-                unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
-                continue
+        try ScheduleScan(db).forEach { key, row in
+            guard let row, scheduler.load(row) else {
+                unreadable.append((key, "The session in row \(key) has no valid ID, state or account, or the ID of another one."))
+                return
             }
-            var entry = Entry(id: id, key: key, rank: row[2], account: row[3], state: state)
-            entry.lane = lane
-            if row[7] { entry.conditions.insert(.keepsPartial) }
-            var details = EntryDetails()
-            details.mark = row[6]
-            details.displacedBy = row[8]
-            details.notBefore = (row[9] as Int64?).map(StoreCoding.date)
-            if let after = (row[10] as Data?).flatMap({ SessionID(data: $0) }) {
-                details.dependency = SessionDependency(after, acceptsAnyEnd: row[11] ?? false)
-            }
-            details.deduplicationKey = row[12]
-            details.completedAt = (row[13] as Int64?).map(StoreCoding.date)
-            scheduler.load(ScheduleRow(entry: entry, details: details))
         }
     }
 

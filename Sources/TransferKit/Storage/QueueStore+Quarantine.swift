@@ -26,8 +26,9 @@ extension QueueStore {
         try execute(
             db, "INSERT INTO quarantine(found_at, reason, content) VALUES (?, ?, ?)",
             [StoreCoding.encode(Date()), reason, try StoreCoding.encode(content)])
+        // All by name: what a damaged store lacks does not cascade.
+        for table in ["file", "session_tag", "schedule"] { try execute(db, "DELETE FROM \(table) WHERE session = ?", [key]) }
         try execute(db, "DELETE FROM session WHERE key = ?", [key])
-        try execute(db, "DELETE FROM schedule WHERE session = ?", [key])
     }
 
     private static func text(of value: DatabaseValue) -> String? {

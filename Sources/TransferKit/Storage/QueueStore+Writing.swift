@@ -8,16 +8,25 @@ extension QueueStore {
     /// Called by the queue's one writer, from a task that is never cancelled: GRDB rolls back what a cancelled task writes.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
         guard !writes.isEmpty else { return }
+        let freed: [Data]
         do {
-            try await pool.write { db in
-                for write in writes { try Self.apply(write, to: db) }
+            freed = try await pool.write { db in
+                var freed: [Data] = []
+                var insertion: SessionInsertion?
+                for write in writes {
+                    freed += try Self.blobsFreed(by: write, in: db)
+                    try Self.apply(write, to: db, &insertion)
+                }
+                return freed
             }
         } catch {
             throw Self.storageError(error, folder: folder)
         }
+        await spool.remove(freed)
     }
 
-    private static func apply(_ write: StoreWrite, to db: Database) throws {
+    /// - Parameter insertion: Prepared by the first session that is inserted, and used for all of a transaction.
+    private static func apply(_ write: StoreWrite, to db: Database, _ insertion: inout SessionInsertion?) throws {
         switch write {
         case .saveAccount(let key, let account):
             try execute(
@@ -32,22 +41,28 @@ extension QueueStore {
         case .blockAccount(let key, let block):
             try execute(db, "UPDATE account SET block = ? WHERE key = ?", [try StoreCoding.encodeIfPresent(block), key])
         case .settings(let orderRevision, let sessionLimit, let rateLimit):
-            let values = [("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", Int64(sessionLimit)), ("rateLimit", rateLimit)]
+            let values = [
+                ("orderRevision", Int64(clamping: orderRevision)), ("sessionLimit", sessionLimit.map(Int64.init)), ("rateLimit", rateLimit),
+            ]
             for (name, value) in values {
-                try execute(db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
+                try execute(
+                    db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
             }
         case .insertSession(let row, let draft, let createdAt):
-            try insert(row, draft, createdAt: createdAt, into: db)
+            if insertion == nil { insertion = try SessionInsertion(db) }
+            try insertion?.insert(row, draft, createdAt: createdAt, into: db)
         case .schedule(let row):
             try schedule(row, in: db)
         case .updateSession(let key, let update):
             try self.update(key, update, in: db)
         case .addItems(let key, let items):
             try addItems(items, to: key, in: db)
+        case .expansion(let key, let step):
+            try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
             try reset(key, isWhole: isWhole, in: db)
-        case .deleteSession(let key):
-            try discardCheckpoints(of: key, in: db)
+        case .deleteSession(let key, let isRunning):
+            try discardCheckpoints(of: key, isHeld: isRunning, in: db)
             try execute(db, "DELETE FROM session WHERE key = ?", [key])
         case .quarantine(let key, let reason):
             try quarantine(key, reason, in: db)
@@ -69,46 +84,36 @@ extension QueueStore {
             try apply(report, to: key, position: position, in: db)
         case .discardPartial(let key):
             try discardCheckpoints(of: key, in: db)
-        case .discard(let checkpoint, let endpoint):
-            try discard(checkpoint, at: try StoreCoding.encode(endpoint), in: db)
+        case .holdDiscard(let key, let position, let checkpoint, let endpoint):
+            try dropDiscard(of: key, position: position, endpoint, in: db)
+            try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, in: db)
+        case .dropDiscard(let key, let position, let endpoint):
+            try dropDiscard(of: key, position: position, endpoint, in: db)
+        case .releaseDiscards(let key):
+            try execute(db, "UPDATE discard SET held_by = NULL WHERE held_by = ?", [key])
         case .discarded(let key):
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
         case .discardFailed(let key, let nextAttempt):
             try execute(
                 db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ? WHERE key = ?", [StoreCoding.encode(nextAttempt), key])
+        case .events(let events, let limit):
+            try append(events, keeping: limit, to: db)
         }
     }
 
-    private static func insert(_ row: ScheduleRow, _ draft: SessionDraft, createdAt: Date, into db: Database) throws {
-        let key = row.entry.key
-        try execute(
-            db,
-            """
-            INSERT INTO session(key, account, name, direction, context, options, files, bytes_total, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            """,
-            [
-                key, row.entry.account, draft.name, draft.direction.rawValue, draft.context,
-                draft.options == SessionOptions() ? nil : try StoreCoding.encode(draft.options), draft.items.count,
-                draft.items.reduce(0) { $0 + $1.size }, StoreCoding.encode(createdAt),
-            ])
-        try schedule(row, in: db)
-        try setTags(draft.tags, of: key, in: db)
-        try insertItems(draft.items, of: key, in: db)
-    }
+    static let scheduleInsertion = """
+        INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
+            deduplication_key, completed_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
+            keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
+            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+        """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
         let (entry, details) = (row.entry, row.details)
         try execute(
-            db,
-            """
-            INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                deduplication_key, completed_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
-                keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
-                after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
-            """,
+            db, scheduleInsertion,
             [
                 entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
@@ -117,7 +122,7 @@ extension QueueStore {
             ])
     }
 
-    private static func setTags(_ tags: [String], of key: SessionKey, in db: Database) throws {
+    static func setTags(_ tags: [String], of key: SessionKey, in db: Database) throws {
         for tag in tags { try execute(db, "INSERT OR IGNORE INTO session_tag(tag, session) VALUES (?, ?)", [tag, key]) }
     }
 

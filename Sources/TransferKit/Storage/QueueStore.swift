@@ -8,24 +8,31 @@ import TransferCore
 package final class QueueStore: Sendable {
     package let folder: FilePath
     package let pool: DatabasePool
+    package let spool: Spool
+    /// Where local files are found.
+    package let sources: SourceFolders
     private let lock: OwnerLock
 
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
+    /// - Parameter observer: Told of every step of what changes the store, on the thread that does it; for tests.
     /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable` or `storageDamaged`; the store is untouched.
-    package static func open(_ storage: Storage, clock: EngineClock) async throws(QueueError) -> QueueStore {
+    package static func open(
+        _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
+    ) async throws(QueueError) -> QueueStore {
         try await DiskThread.run { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
         return try await DiskThread.run { () throws(QueueError) in
             do {
-                return try QueueStore(folder: storage.folder, lock: lock)
+                return try QueueStore(storage, lock: lock, observer: observer)
             } catch {
                 throw storageError(error, folder: storage.folder)
             }
         }
     }
 
-    private init(folder: FilePath, lock: OwnerLock) throws {
+    private init(_ storage: Storage, lock: OwnerLock, observer: (@Sendable (StoreStep) -> Void)?) throws {
+        let folder = storage.folder
         let path = folder.appending("queue.sqlite")
         try StorageFolder.inspect(path)
         StorageFolder.makePrivate(path)
@@ -33,6 +40,7 @@ package final class QueueStore: Sendable {
         configuration.label = "transferkit"
         configuration.maximumReaderCount = 2
         configuration.foreignKeysEnabled = true
+        if let observer { Self.observe(&configuration, observer) }
         let pool = try DatabasePool(path: path.string, configuration: configuration)
         // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
@@ -42,7 +50,22 @@ package final class QueueStore: Sendable {
         try Migrations.migrate(pool)
         self.folder = folder
         self.pool = pool
+        spool = Spool(in: folder)
+        sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
+        try spool.removeOrphans(of: pool)
         self.lock = lock
+    }
+
+    private static func observe(_ configuration: inout Configuration, _ observer: @escaping @Sendable (StoreStep) -> Void) {
+        configuration.prepareDatabase { db in
+            guard !db.configuration.readonly else { return }
+            db.trace(options: [.statement, .profile]) { event in
+                switch event {
+                case .statement(let statement): observer(.before(statement.sql))
+                case .profile(let statement, _): observer(.after(statement.sql))
+                }
+            }
+        }
     }
 
     /// Closes the database and lets the folder go.
@@ -58,6 +81,9 @@ package final class QueueStore: Sendable {
 
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
+        if error is DecodingError || error is RowDecodingError {
+            return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
+        }
         guard let error = error as? DatabaseError else {
             return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(error).")
         }

@@ -21,12 +21,11 @@ enum StoreCoding {
     }
 
     /// Milliseconds since 1970.
-    static func encode(_ date: Date) -> Int64 {
-        Int64((date.timeIntervalSince1970 * 1000).rounded())
-    }
+    static func encode(_ date: Date) -> Int64 { date.milliseconds }
 
+    /// What no calendar knows, as only a damaged store holds it, becomes the farthest date that there is.
     static func date(_ milliseconds: Int64) -> Date {
-        Date(timeIntervalSince1970: Double(milliseconds) / 1000)
+        min(max(Date(timeIntervalSince1970: Double(milliseconds) / 1000), .distantPast), .distantFuture)
     }
 }
 

@@ -6,17 +6,18 @@ package enum StoreWrite: Sendable {
     case saveAccount(AccountKey, Account)
     case deleteAccount(AccountKey)
     case blockAccount(AccountKey, AccountBlock?)
-    case settings(orderRevision: UInt64, sessionLimit: Int, rateLimit: Int64?)
+    case settings(orderRevision: UInt64, sessionLimit: Int?, rateLimit: Int64?)
 
     case insertSession(ScheduleRow, SessionDraft, createdAt: Date)
     /// All that the scheduler has to know of a session after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
     case addItems(SessionKey, [ItemDraft])
+    case expansion(SessionKey, ExpansionStep)
     /// Failed items are to be done again, or, if `isWhole`, all of them.
     case resetSession(SessionKey, isWhole: Bool)
-    /// Puts what it left at its servers into the discard outbox.
-    case deleteSession(SessionKey)
+    /// Puts what it left at its servers into the discard outbox; while it runs, only to be kept there until its run has let go.
+    case deleteSession(SessionKey, isRunning: Bool = false)
     /// Sets a session that can't be read aside.
     case quarantine(SessionKey, String)
 
@@ -28,16 +29,25 @@ package enum StoreWrite: Sendable {
 
     /// Puts what a session left at its servers into the discard outbox.
     case discardPartial(SessionKey)
-    case discard(Checkpoint, Endpoint)
+    /// What the run of a removed session saved before it let go.
+    case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
+    /// A removed session's run completed a file after all: that is not to be touched.
+    case dropDiscard(SessionKey, position: Int64, Endpoint)
+    /// The run of a removed session has let go: what it left may be removed.
+    case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date)
+
+    /// Appends to the change log, which keeps the last so many events.
+    case events([QueueEvent], keeping: Int)
 }
 
 extension StoreWrite {
     /// Whether something may be in the discard outbox because of it.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .discard, .resetSession, .file(_, position: _, .restarted), .file(_, position: _, .completed): true
+        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .file(_, position: _, .restarted), .file(_, position: _, .completed):
+            true
         default: false
         }
     }

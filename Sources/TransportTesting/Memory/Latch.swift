@@ -1,7 +1,7 @@
 import TransferCore
 
 /// Something to wait for that happens once. Waiting ends when the task is cancelled.
-final class Latch: Sendable {
+package final class Latch: Sendable {
     private let state = Locked(State())
 
     private struct State {
@@ -12,7 +12,9 @@ final class Latch: Sendable {
 
     var isOpen: Bool { state.withLock { $0.isOpen } }
 
-    func open() {
+    package init() {}
+
+    package func open() {
         let waiting = state.withLock { state in
             defer { state.waiting = [:] }
             state.isOpen = true
@@ -24,7 +26,7 @@ final class Latch: Sendable {
     /// Returns once the latch is open.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before.
-    func wait() async throws {
+    package func wait() async throws {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID

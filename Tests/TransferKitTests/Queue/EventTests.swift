@@ -20,13 +20,13 @@ import TransportTesting
             if case .progress = event.kind { continue }
             #expect(event.revision == revision + 1)
             revision = event.revision
-            story.append("\(event.kind)".prefix { $0 != "(" }.description)
+            story.append(event.kind.name)
         }
         #expect(
             story == [
                 "willChangeQueue", "added", "didChangeQueue", "queueStarted", "willActivate", "didActivate", "willStartRunning",
-                "itemCompleted", "itemCompleted", "didStopRunning", "willDeactivate", "didDeactivate", "completed", "queueBecameIdle",
-                "willChangeQueue", "removed", "didChangeQueue", "queueStopped",
+                "didStartRunning", "itemCompleted", "itemCompleted", "willStopRunning", "didStopRunning", "willDeactivate",
+                "didDeactivate", "completed", "queueBecameIdle", "willChangeQueue", "removed", "didChangeQueue", "queueStopped",
             ])
     }
 
@@ -58,9 +58,9 @@ import TransportTesting
     @Test func aSubscriberThatFallsBehindIsTold() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
-        for _ in 1...20 { hub.publish([.queueStarted], at: .now) }
+        for _ in 1...20 { hub.send(.queueStarted) }
         for revision in 1...7 { #expect(await events.next()?.revision == UInt64(revision)) }
-        hub.publish([.queueStopped], at: .now)
+        hub.send(.queueStopped)
         guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
         let next = try #require(await events.next())
         #expect(next.revision == 21)
@@ -70,7 +70,7 @@ import TransportTesting
     @Test func whoTookAllThatWasKeptIsToldOfTheRest() async throws {
         let hub = EventHub(capacity: 8)
         var events = hub.subscribe().makeAsyncIterator()
-        for _ in 1...20 { hub.publish([.queueStarted], at: .now) }
+        for _ in 1...20 { hub.send(.queueStarted) }
         for _ in 1...7 { _ = await events.next() }
         // Nothing came since, and yet there is something to tell.
         guard case .gap(from: 8, to: 20) = await events.next()?.kind else { throw Unexpected() }
@@ -80,9 +80,9 @@ import TransportTesting
         let hub = EventHub(capacity: 8)
         let id = SessionID()
         var events = hub.subscribe().makeAsyncIterator()
-        hub.publish([.didActivate(id)], at: .now)
-        for bytes in 1...1_000 { hub.publish([.progress(id, SessionStatistics(bytesSent: Int64(bytes)))], at: .now) }
-        hub.publish([.completed(id)], at: .now)
+        hub.send(.didActivate(id))
+        for bytes in 1...1_000 { hub.publishUnnumbered(.progress(id, SessionStatistics(bytesSent: Int64(bytes))), at: .now) }
+        hub.send(.completed(id))
         hub.finish()
         guard case .didActivate = await events.next()?.kind, case .progress(_, let figures) = await events.next()?.kind else {
             throw Unexpected()

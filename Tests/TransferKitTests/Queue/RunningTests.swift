@@ -23,7 +23,6 @@ import TransportTesting
         await queue.waitUntilIdle()
 
         #expect(memory.attempts.map(\.path.description) == ["1", "2", "3", "4", "5", "6"])
-        #expect(memory.peakRunningCount == 1)
         for name in ["1", "2", "3", "4", "5", "6"] { #expect(memory.contents(of: name) == (try fixture.content(name))) }
         let statuses = try await queue.sessions()
         #expect(statuses.map(\.id) == sessions.map(\.id))
@@ -71,7 +70,7 @@ import TransportTesting
     @Test func aShutDownQueueGoesOnInTheNextProcess() async throws {
         var queue = try await fixture.openWithAccounts()
         let gate = memory.gate("2", atByte: 7_000)
-        let session = try await queue.enqueue(try fixture.upload("1", "2", "3"))
+        let session = try await queue.enqueue(try fixture.upload("1", "2", "3", options: SessionOptions(filesInFlight: 1)))
         try await queue.enqueue(try fixture.upload("4"))
         try await queue.start()
         try await gate.reached()

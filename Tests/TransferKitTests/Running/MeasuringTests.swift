@@ -53,6 +53,23 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(301)))
     }
 
+    @Test func whoIsHeldBackByTheRateLimitsDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.heldBack()
+            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(660)))
+    }
+
+    @Test func whatIsSentOverAgainMoves() {
+        let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
+        var watch = watch(file)
+        file.report(sent: 10, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(60)))
+    }
+
     @Test func numbersNeverGoBack() {
         let file = ActiveFile(position: 0, size: 100, start: 10)
         #expect(file.sent == 10 && file.confirmed == 10)

@@ -61,4 +61,15 @@ import TransferKit
         // On a stopped queue, two states less.
         #expect(OperationTable.cells.count == 14 * (8 + 8 + 6))
     }
+
+    @Test func theTableForPeopleIsThatOfTheArticle() throws {
+        var root = URL(fileURLWithPath: #filePath)
+        for _ in 0..<4 { root.deleteLastPathComponent() }
+        let article = try String(
+            contentsOf: root.appending(path: "Sources/TransferKit/TransferKit.docc/QueueSemantics.md"), encoding: .utf8)
+        let parts = article.components(separatedBy: "<!-- operations: begin -->")
+        let shown = try #require(parts.last?.components(separatedBy: "<!-- operations: end -->").first)
+        #expect(parts.count == 2)
+        #expect(shown.trimmingCharacters(in: .newlines) == OperationTable.markdown)
+    }
 }

@@ -126,7 +126,8 @@ import TransferKit
         _ = try scheduler.perform(.enqueue([.draft()]))
         let known = try #require(scheduler.roster[1]?.id)
         let refusals: [(Command, QueueError.Code)] = [
-            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount), (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
+            (.enqueue([.draft(), .draft("nobody")]), .noSuchAccount),
+            (.perform(.remove(), .group(.sessions([known, SessionID()]))), .noSuchSession),
             (.deleteAccount(name: "a"), .accountInUse), (.deleteAccount(name: "nobody"), .noSuchAccount),
             (.saveAccount(Account("", endpoints: [])), .invalidAccount), (.saveAccount(Account("x", endpoints: [])), .invalidAccount),
         ]
@@ -141,7 +142,8 @@ import TransferKit
         var scheduler = try Scheduler.fixture()
         _ = try scheduler.perform(.enqueue([.draft()]))
         _ = try scheduler.perform(.start)
-        let stale = try scheduler.handle(.report(Report(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1)))), at: .start)
+        let stale = try scheduler.handle(
+            .report(Report(key: 1, run: 99, content: .ended(.finished(failure: nil, itemsSeen: 1)))), at: .start)
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.roster[1]?.state == .running)
     }

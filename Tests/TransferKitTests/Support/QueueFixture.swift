@@ -17,13 +17,16 @@ struct QueueFixture {
     }
 
     /// Opens the queue; delays are the longest that the retry policy allows, so that tests know them.
-    func open(transports: [any Transport]? = nil) async throws -> TransferQueue {
-        var configuration = QueueConfiguration()
+    func open(transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000) async throws
+        -> TransferQueue
+    {
+        var configuration = QueueConfiguration(changeLogLimit: changeLogLimit)
         configuration.logger.logLevel = .critical
         configuration.clock = clock.engineClock
         configuration.randomFraction = { 1 }
         return try await TransferQueue(
-            storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration)
+            storage: .folder(folder.path.appending("store")), transports: transports ?? [memory], configuration: configuration,
+            delegate: delegate)
     }
 
     /// Opens the queue with the accounts "a" and "b".

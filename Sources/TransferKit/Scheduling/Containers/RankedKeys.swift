@@ -55,7 +55,12 @@ package struct RankedKeys: Sendable {
     /// Puts a session where its rank says; it must not be in here yet. Returns the index that it got.
     @discardableResult
     package mutating func insert(_ key: SessionKey, rank: (SessionKey) -> Int64) -> Int {
-        var place = place(forRank: rank(key), rank: rank)
+        let wanted = rank(key)
+        if let last = chunks.last?.last, rank(last) < wanted {
+            append(key)
+            return count - 1
+        }
+        var place = place(forRank: wanted, rank: rank)
         let index = counts.count(before: place.chunk) + place.offset
         guard index < count else {
             append(key)

@@ -12,6 +12,8 @@ extension ReferenceQueue {
             case .remove(let isForced): return try remove([id], isForced: isForced)
             default: return try change(id, by: operation)
             }
+        case .found(let found):
+            return try perform(operation, on: .group(.sessions(found.filter { index(of: $0) != nil })))
         case .group(let group):
             let ids = try resolve(group)
             switch operation {
@@ -149,6 +151,8 @@ extension ReferenceQueue {
             guard others.isEmpty else { throw QueueError(.duplicate, "") }
         }
         sessions[index].state = .waiting
+        // A run that has yet to let go knows nothing of what is to be done again.
+        if sessions[index].run != nil { sessions[index].hasNewItems = true }
         sessions[index].retryAt = nil
         sessions[index].endedAt = nil
     }

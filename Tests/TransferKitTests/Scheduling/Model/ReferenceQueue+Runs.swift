@@ -86,7 +86,7 @@ extension ReferenceQueue {
         case .ended(let outcome):
             health.end(run)
             ended(index, outcome)
-        case .connected, .file, .endpoint, .endpointChanged, .attemptFailed: break
+        case .connected, .file, .expansion, .endpoint, .endpointChanged, .attemptFailed: break
         }
     }
 

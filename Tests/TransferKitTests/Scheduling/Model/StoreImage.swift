@@ -16,7 +16,7 @@ struct StoreImage {
             case .blockAccount(let key, let block): accounts[key]?.block = block
             case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
             case .insertSession(let row, _, _), .schedule(let row): rows[row.entry.key] = Self.stored(row)
-            case .deleteSession(let key), .quarantine(let key, _): rows[key] = nil
+            case .deleteSession(let key, _), .quarantine(let key, _): rows[key] = nil
             default: break
             }
         }
@@ -41,7 +41,7 @@ struct StoreImage {
         var scheduler = Scheduler(settings)
         scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)
         for (key, account) in accounts { scheduler.load(key, account) }
-        for row in rows.values { scheduler.load(row) }
+        for row in rows.values { _ = scheduler.load(row) }
         apply(scheduler.finishLoading())
         return scheduler
     }

@@ -1,0 +1,119 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Turns items into drafts: looks at what they name, settles the remote names, and notes all that is wrong. Blocks.
+struct ItemDrafting {
+    private static let namedProblems = 20
+
+    private let sources: SourceFolders
+    private let workingFolder: FilePath
+    private(set) var problems: [String] = []
+
+    init(_ sources: SourceFolders) {
+        self.sources = sources
+        workingFolder = Self.currentFolder()
+    }
+
+    /// Makes a draft; of a blob without its name in the spool. Nil if something is wrong.
+    mutating func draft(of item: TransferItem) -> ItemDraft? {
+        do throws(TransferError) {
+            switch item.content {
+            case .path(let path): return try draft(of: item, at: path)
+            case .data(let data):
+                return ItemDraft(kind: .blob, source: Data(), destination: Data(item.destination?.bytes ?? []), size: Int64(data.count))
+            }
+        } catch {
+            problems.append(error.message)
+            return nil
+        }
+    }
+
+    private func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
+        guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
+        let path = given.isAbsolute ? given : workingFolder.pushing(given)
+        let local = try LocalFile(at: path)
+        let destination = if let given = item.destination { given } else { try Self.name(of: path) }
+        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination.bytes), size: 0)
+        switch local {
+        case .file(let size): draft.size = size
+        case .folder:
+            draft.kind = .folder
+            draft.symbolicLinks = item.symbolicLinks
+        }
+        return draft
+    }
+
+    /// A path's last component, or that of the folder that it means if that is "." or "..".
+    private static func name(of path: FilePath) throws(TransferError) -> RemotePath {
+        var component = path.lastComponent
+        if component?.kind != .regular { component = resolve(path)?.lastComponent }
+        guard let component else {
+            throw TransferError(.sourceLost, .unsafeName, "\(path) has no name of its own; give the item a remote name.")
+        }
+        return try RemotePath(bytes: FilePath(root: nil, components: component).bytes)
+    }
+
+    private static func resolve(_ path: FilePath) -> FilePath? {
+        guard let resolved = unsafe path.withPlatformString({ unsafe realpath($0, nil) }) else { return nil }
+        defer { unsafe free(resolved) }
+        return unsafe FilePath(platformString: resolved)
+    }
+
+    /// Not Foundation's, which can't tell names that are not UTF-8.
+    private static func currentFolder() -> FilePath {
+        guard let path = unsafe getcwd(nil, 0) else { return "/" }
+        defer { unsafe free(path) }
+        return unsafe FilePath(platformString: path)
+    }
+
+    /// - Throws: ``QueueError`` with the code `unreadableItems`, naming what is wrong, if something is.
+    func finish() throws(QueueError) {
+        guard !problems.isEmpty else { return }
+        var text = problems.prefix(Self.namedProblems).joined(separator: "\n")
+        if problems.count > Self.namedProblems { text += "\n… and \(problems.count - Self.namedProblems) more." }
+        throw QueueError(.unreadableItems, text)
+    }
+}
+
+extension QueueStore {
+    /// Turns items into drafts, for a session that exists. What was handed over in memory is on disk when this returns; if the drafts are not
+    /// stored after all, it is for the caller to call ``discardBlobs(of:)``.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
+    package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add; give at least one.") }
+        return try await DiskThread.run { [sources, spool] () throws(QueueError) in
+            var drafting = ItemDrafting(sources)
+            var drafts = items.compactMap { drafting.draft(of: $0) }
+            try drafting.finish()
+            let names = try spool.write(items.compactMap(\.data))
+            drafts.nameBlobs(names[...])
+            return drafts
+        }
+    }
+}
+
+extension TransferItem {
+    var data: Data? {
+        if case .data(let data) = content { data } else { nil }
+    }
+}
+
+extension [ItemDraft] {
+    /// Gives the blobs their names in the spool, in order; returns those that are left.
+    @discardableResult
+    mutating func nameBlobs(_ names: ArraySlice<Data>) -> ArraySlice<Data> {
+        var names = names
+        for index in indices where self[index].kind == .blob {
+            if let name = names.popFirst() { self[index].source = name }
+        }
+        return names
+    }
+}

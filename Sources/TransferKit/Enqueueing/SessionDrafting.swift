@@ -1,0 +1,47 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+extension QueueStore {
+    /// Turns requests into drafts: checks the local files and settles names. What was handed over in memory is on disk when this returns; for
+    /// drafts that are not stored after all, it is for the caller to call ``discardBlobs(of:)``.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
+    func drafts(of requests: [SessionRequest]) async throws(QueueError) -> [SessionDraft] {
+        try await DiskThread.run { [sources, spool] () throws(QueueError) in
+            var drafting = ItemDrafting(sources)
+            var drafts: [SessionDraft] = []
+            drafts.reserveCapacity(requests.count)
+            for request in requests { drafts.append(try SessionDraft(request, &drafting)) }
+            try drafting.finish()
+            var names = try spool.write(requests.flatMap { $0.items.compactMap(\.data) })[...]
+            if !names.isEmpty {
+                for index in drafts.indices { names = drafts[index].items.nameBlobs(names) }
+            }
+            return drafts
+        }
+    }
+}
+
+extension SessionDraft {
+    fileprivate init(_ request: SessionRequest, _ drafting: inout ItemDrafting) throws(QueueError) {
+        guard let first = request.items.first else {
+            throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
+        }
+        guard request.direction == .upload else {
+            throw QueueError(.invalidRequest, "This version can't download.")
+        }
+        self.init(
+            id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
+            direction: request.direction, tags: request.tags, context: request.context, options: request.options,
+            notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
+            items: request.items.compactMap { drafting.draft(of: $0) })
+    }
+
+    private static func name(_ first: TransferItem, of count: Int) -> String {
+        let name =
+            first.source.map { $0.lastComponent?.string ?? $0.string }
+            ?? first.destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
+        return count == 1 ? name : "\(name) and \(count - 1) more"
+    }
+}

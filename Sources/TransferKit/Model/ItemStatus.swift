@@ -1,0 +1,40 @@
+public import SystemPackage
+public import TransferCore
+
+/// Where one item of a session is in its life.
+public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
+    /// Not finished: waiting for its turn, in flight, or waiting to be tried again.
+    case pending
+    /// All bytes are confirmed at the destination.
+    case completed
+    /// Given up; the item's error says why.
+    case failed
+    /// Something in a folder that is no file and no folder, such as a socket, and was left out; the item's error says what it is.
+    ///
+    /// The session completes nevertheless, and its figures do not count it.
+    case skipped
+}
+
+/// A snapshot of one item.
+public struct ItemStatus: Hashable, Sendable {
+    /// The item's position in its session, from 0. Final once the session's folders were read; numbers may be left out.
+    public var position: Int64
+    /// The local file or folder; for bytes from memory, the file that they are kept in until they have arrived.
+    public var source: FilePath
+    /// The remote name.
+    public var destination: RemotePath
+    /// Whether it is a folder as a whole: one that was not read yet, or could not be.
+    public var isFolder = false
+    /// Where it is in its life.
+    public var state: ItemState
+    /// The size in bytes, when the queue last looked; 0 for a folder.
+    public var bytesTotal: Int64
+    /// Confirmed bytes.
+    public var bytesDone: Int64
+    /// Where the file is now, as the transport says; nil until it is completed.
+    public var remoteURL: String?
+    /// The checksum both ends agreed on; nil if none was compared.
+    public var checksum: String?
+    /// Why it failed or was left out, or why its last attempt failed.
+    public var error: TransferError?
+}

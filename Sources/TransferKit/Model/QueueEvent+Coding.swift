@@ -1,0 +1,90 @@
+import Foundation
+import TransferCore
+
+extension QueueEvent.Kind {
+    /// The name of the case: how the event is called in JSON, in the change log and by the command.
+    public var name: String {
+        switch self {
+        case .queueStarted: "queueStarted"
+        case .queueStopped: "queueStopped"
+        case .queueBecameIdle: "queueBecameIdle"
+        case .limitsChanged: "limitsChanged"
+        case .storageFailed: "storageFailed"
+        case .quarantined: "quarantined"
+        case .gap: "gap"
+        case .willChangeQueue: "willChangeQueue"
+        case .didChangeQueue: "didChangeQueue"
+        case .added: "added"
+        case .removed: "removed"
+        case .moved: "moved"
+        case .willActivate: "willActivate"
+        case .didActivate: "didActivate"
+        case .willStartRunning: "willStartRunning"
+        case .didStartRunning: "didStartRunning"
+        case .willStopRunning: "willStopRunning"
+        case .didStopRunning: "didStopRunning"
+        case .willDeactivate: "willDeactivate"
+        case .didDeactivate: "didDeactivate"
+        case .changed: "changed"
+        case .updated: "updated"
+        case .completed: "completed"
+        case .failed: "failed"
+        case .cancelled: "cancelled"
+        case .progress: "progress"
+        case .itemCompleted: "itemCompleted"
+        case .itemFailed: "itemFailed"
+        case .itemRestarted: "itemRestarted"
+        case .attemptFailed: "attemptFailed"
+        case .endpointChanged: "endpointChanged"
+        case .accountBlocked: "accountBlocked"
+        case .accountUnblocked: "accountUnblocked"
+        case .needsCredentials: "needsCredentials"
+        }
+    }
+}
+
+extension QueueEvent.Kind: Codable {
+    /// Decodes one flat object, as ``encode(to:)`` writes it.
+    ///
+    /// - Throws: `DecodingError` for an event that this version does not know; see ``QueueEvent/init(from:)``.
+    public init(from decoder: any Decoder) throws {
+        let fields = try EventFields(from: decoder)
+        guard let kind = fields.kind else {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: decoder.codingPath,
+                    debugDescription: "The event \"\(fields.event ?? "")\" is not known, or lacks a member."))
+        }
+        self = kind
+    }
+
+    /// Encodes one flat object: `event` with the case's ``name``, `id` or `ids` of the sessions, and the case's own members.
+    public func encode(to encoder: any Encoder) throws {
+        try EventFields(self).encode(to: encoder)
+    }
+}
+
+extension QueueEvent: Codable {
+    private enum CodingKeys: CodingKey {
+        case revision
+        case time
+    }
+
+    /// Decodes an event as any version wrote it: one that this version does not know is a ``Kind/gap(from:to:)``.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        let revision = try container.decode(UInt64.self, forKey: .revision)
+        // Also what is known by name may have members that a later version writes in another way.
+        let kind = (try? EventFields(from: decoder))?.kind
+        self.init(
+            revision: revision, time: try container.decode(Date.self, forKey: .time), kind: kind ?? .gap(from: revision, to: revision))
+    }
+
+    /// Encodes one flat object: `revision`, `time`, and the members of the ``Kind``. How dates are written is the encoder's choice.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encode(revision, forKey: .revision)
+        try container.encode(time, forKey: .time)
+        try kind.encode(to: encoder)
+    }
+}

@@ -1,0 +1,99 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A file on disk, however it is named; only comparable while nobody removes it.
+struct FileNumber: Hashable, Sendable {
+    let device: UInt64
+    let inode: UInt64
+
+    init(_ status: stat) {
+        device = UInt64(bitPattern: Int64(status.st_dev))
+        inode = UInt64(status.st_ino)
+    }
+
+    /// nil if there is nothing at the path.
+    init?(of path: FilePath) {
+        var status = stat()
+        guard unsafe path.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
+        self.init(status)
+    }
+}
+
+/// An open folder, whose entries are read one after the other. Every call blocks.
+///
+/// Safe: the handle is closed with the object and never leaves it.
+@safe
+final class DirectoryStream {
+    #if canImport(Darwin)
+        private typealias Handle = UnsafeMutablePointer<DIR>
+    #else
+        private typealias Handle = OpaquePointer
+    #endif
+
+    let number: FileNumber
+    private let handle: Handle
+
+    /// Opens a folder.
+    ///
+    /// - Parameter followsLink: Whether the path may be a symbolic link to a folder.
+    init(opening path: FilePath, followsLink: Bool) throws(Errno) {
+        let descriptor: FileDescriptor
+        do {
+            descriptor = try FileDescriptor.open(
+                path, .readOnly, options: followsLink ? [.directory, .closeOnExec] : [.directory, .closeOnExec, .noFollow])
+        } catch {
+            throw error as? Errno ?? .ioError
+        }
+        var status = stat()
+        guard unsafe fstat(descriptor.rawValue, &status) == 0, let handle = unsafe fdopendir(descriptor.rawValue) else {
+            let code = errno
+            try? descriptor.close()
+            throw Errno(rawValue: code)
+        }
+        number = FileNumber(status)
+        unsafe self.handle = handle
+    }
+
+    deinit {
+        unsafe closedir(handle)
+    }
+
+    /// The next entry's name, in the file system's own order, without "." and ".."; nil after the last.
+    func next() throws(Errno) -> [UInt8]? {
+        while true {
+            // readdir(3) tells an error from the end by errno alone.
+            errno = 0
+            guard let entry = unsafe readdir(handle) else {
+                guard errno == 0 else { throw Errno(rawValue: errno) }
+                return nil
+            }
+            // Not through `d_name` itself: the tuple of 256 bytes would be copied, and some file systems have longer names.
+            guard let offset = MemoryLayout<dirent>.offset(of: \.d_name) else { throw .ioError }
+            let start = unsafe UnsafeRawPointer(entry).advanced(by: offset)
+            let length = unsafe strlen(start.assumingMemoryBound(to: CChar.self))
+            let name = unsafe [UInt8](UnsafeRawBufferPointer(start: start, count: length))
+            guard name != [UInt8(ascii: ".")], name != [UInt8(ascii: "."), UInt8(ascii: ".")] else { continue }
+            return name
+        }
+    }
+
+    /// What an entry is.
+    func status(of name: [UInt8], followsLink: Bool) throws(Errno) -> stat {
+        var status = stat()
+        let terminated = name + [0]
+        let result = unsafe terminated.withUnsafeBytes { buffer in
+            // The buffer holds at least the NUL, so it has a base address.
+            guard let start = buffer.baseAddress else { return CInt(-1) }
+            return unsafe fstatat(
+                dirfd(handle), start.assumingMemoryBound(to: CChar.self), &status, followsLink ? 0 : AT_SYMLINK_NOFOLLOW)
+        }
+        guard result == 0 else { throw Errno(rawValue: errno) }
+        return status
+    }
+}

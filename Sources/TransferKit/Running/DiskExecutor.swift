@@ -1,0 +1,11 @@
+import Dispatch
+
+/// Runs an actor whose methods wait for a disk away from the cooperative thread pool, whose threads must never block.
+final class DiskExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "transferkit.disk-actor")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}

@@ -1,0 +1,93 @@
+import TransferCore
+
+/// The endpoints that accepted an attempt in this process.
+package final class ProvenEndpoints: Sendable {
+    private let endpoints = Locked<Set<Endpoint>>([])
+
+    package init() {}
+
+    func insert(_ endpoint: Endpoint) {
+        endpoints.withLock { _ = $0.insert(endpoint) }
+    }
+
+    func contains(_ endpoint: Endpoint) -> Bool {
+        endpoints.withLock { $0.contains(endpoint) }
+    }
+}
+
+/// What one run learns of endpoints, over all of its files.
+final class EndpointRecord: Sendable {
+    private struct Known: Sendable {
+        /// Nil before the first attempt told.
+        var works: Bool?
+        /// How many failures were told: files in flight together fail together, and that is one failure of the endpoint.
+        var failures = 0
+        var avoidedUntil: Duration?
+    }
+
+    private struct State: Sendable {
+        var known: [Endpoint: Known] = [:]
+        var announced: Endpoint?
+        /// The location of the endpoint of the last attempt, of an earlier run too.
+        var location: String?
+    }
+
+    /// How long the other files of a session keep away from an endpoint that could not be reached, if they have another.
+    private static let avoidance = Duration.seconds(30)
+
+    private let state = Locked(State())
+
+    /// - Parameter location: Of the endpoint that the session used last.
+    init(location: String?) {
+        state.withLock { $0.location = location }
+    }
+
+    /// An attempt begins.
+    ///
+    /// - Returns: Whether the endpoint is another one than that of the run's last attempt, and where the session was before if that is elsewhere.
+    func announce(_ endpoint: Endpoint) -> (isNew: Bool, before: String?) {
+        state.withLock { state in
+            defer {
+                state.announced = endpoint
+                state.location = endpoint.location
+            }
+            return (state.announced != endpoint, state.location == endpoint.location ? nil : state.location)
+        }
+    }
+
+    func avoided(at uptime: Duration) -> Set<Endpoint> {
+        state.withLock { state in
+            Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
+        }
+    }
+
+    /// How many failures were told of an endpoint until now; an attempt asks as it begins.
+    func failures(of endpoint: Endpoint) -> Int {
+        state.withLock { $0.known[endpoint]?.failures ?? 0 }
+    }
+
+    /// An attempt moved something; true if that is news.
+    func works(_ endpoint: Endpoint) -> Bool {
+        state.withLock { state in
+            var known = state.known[endpoint] ?? Known()
+            defer { state.known[endpoint] = known }
+            known.avoidedUntil = nil
+            guard known.works != true else { return false }
+            known.works = true
+            return true
+        }
+    }
+
+    /// An attempt that began after so many failures failed in a way that tells of the endpoint; true if that is news.
+    func failed(_ endpoint: Endpoint, since failures: Int, isUnreachable: Bool, at uptime: Duration) -> Bool {
+        state.withLock { state in
+            var known = state.known[endpoint] ?? Known()
+            defer { state.known[endpoint] = known }
+            if isUnreachable { known.avoidedUntil = uptime + Self.avoidance }
+            known.works = false
+            guard known.failures == failures else { return false }
+            known.failures += 1
+            return true
+        }
+    }
+}

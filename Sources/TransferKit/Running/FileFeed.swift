@@ -1,0 +1,50 @@
+/// A session's unfinished files in order, read from the store one page ahead of those that are started.
+struct FileFeed {
+    static let pageSize = 256
+
+    private var present = FilePage(files: [], checkpoints: [:], filesSeen: nil)
+    private var nextIndex = 0
+    private var ahead: FilePage?
+    private var lastPosition: Int64 = -1
+    private var isReading = false
+    /// How many files the session had when there were no more to be read.
+    private(set) var filesSeen: Int64?
+
+    /// The next file; nil if there is none, or none has been read yet.
+    var next: PendingFile? { nextIndex < present.files.count ? present.files[nextIndex] : nil }
+
+    /// Whether all files were taken.
+    var isFinished: Bool { filesSeen != nil && next == nil && ahead == nil }
+
+    /// From where on the next page has to be read now; nil if none has to be.
+    mutating func pageToRead() -> Int64? {
+        guard !isReading, filesSeen == nil, ahead == nil else { return nil }
+        isReading = true
+        return lastPosition
+    }
+
+    mutating func received(_ page: FilePage) {
+        isReading = false
+        lastPosition = page.files.last?.position ?? lastPosition
+        filesSeen = page.filesSeen
+        if next == nil {
+            present = page
+            nextIndex = 0
+        } else {
+            ahead = page
+        }
+    }
+
+    /// Takes the next file, with what earlier attempts left of it.
+    mutating func take() -> (file: PendingFile, checkpoints: [String: StoredCheckpoint])? {
+        guard let file = next else { return nil }
+        nextIndex += 1
+        let checkpoints = present.checkpoints[file.position] ?? [:]
+        if next == nil {
+            present = ahead ?? FilePage(files: [], checkpoints: [:], filesSeen: nil)
+            ahead = nil
+            nextIndex = 0
+        }
+        return (file, checkpoints)
+    }
+}

@@ -1,0 +1,84 @@
+import TransferCore
+
+/// What happened to one file in this process, over all of its attempts and runs, as far as it decides what happens next.
+package struct FileHistory: Equatable, Sendable {
+    /// Attempts that could not reach one endpoint, in a row.
+    struct Outage: Equatable, Sendable {
+        /// When the first of them failed, as uptime.
+        var since: Duration
+        var attempts = 0
+    }
+
+    /// How many attempts in a row have to fail before bytes at an endpoint are given up.
+    static let attemptsBeforeFallback = 3
+
+    /// Attempts of the file's present life.
+    var attempts = 0
+    /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one.
+    var failures = 0
+    /// Answers that make no sense, in a row.
+    var violations = 0
+    /// Whether the last attempt got a sign of life from its endpoint.
+    var hasMoved = false
+    var hasRestarted = false
+    var sourceChanges = 0
+    /// Endpoints that failed since the last delay, and how.
+    var passedOver: [Endpoint: FailureClass] = [:]
+    var outages: [Endpoint: Outage] = [:]
+    /// The most that each endpoint confirmed in the file's present life.
+    var confirmed: [Endpoint: Int64] = [:]
+    /// The endpoint that the file used last.
+    var home: Endpoint?
+    /// When the next attempt is due, as uptime; nil if at once.
+    var dueAt: Duration?
+
+    package init() {}
+
+    /// Notes how far an attempt got.
+    mutating func progressed(to position: Int64, of size: Int64, at endpoint: Endpoint, from start: Int64) {
+        let best = max(confirmed[endpoint] ?? 0, start)
+        guard position > best else { return }
+        confirmed[endpoint] = position
+        outages[endpoint] = nil
+        guard RetryPolicy.isProgress(confirmed: position - best, of: size) else { return }
+        failures = 0
+        violations = 0
+        hasRestarted = false
+        passedOver = [:]
+    }
+
+    /// Notes that an attempt failed.
+    mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
+        failures += 1
+        violations = error.failureClass == .protocolViolation ? violations + 1 : 0
+        guard FailureVerdict.isUnreachable(error, violations: violations) else {
+            outages[endpoint] = nil
+            return
+        }
+        outages[endpoint, default: Outage(since: uptime)].attempts += 1
+    }
+
+    /// Whether what an endpoint has of the file may be left behind.
+    func mayFallBack(from endpoint: Endpoint, after patience: Duration, uptime: Duration) -> Bool {
+        guard let outage = outages[endpoint] else { return false }
+        return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= patience
+    }
+
+    /// The file goes on at another endpoint without a delay.
+    mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
+        passedOver[endpoint] = error.failureClass
+        // The row of failures ends where an endpoint is left for good; otherwise it is one round over all of them that counts.
+        failures = isExhausted ? 0 : failures - 1
+        violations = 0
+        home = nil
+    }
+
+    /// The file begins anew.
+    mutating func startedOver(becauseSourceChanged: Bool) {
+        if becauseSourceChanged { sourceChanges += 1 } else { hasRestarted = true }
+        attempts = 0
+        outages = [:]
+        confirmed = [:]
+        home = nil
+    }
+}

@@ -1,0 +1,75 @@
+import TransferCore
+
+/// Brings all items of a session into its manifest, the list of files in the order in which they go. Folders are read for that.
+///
+/// Called by the run of a session before its first file, and again when no file is left, as items may have been added. Nothing of a folder is
+/// held in memory but a piece: rows go to the store in batches, and a batch is durable before the next is read.
+package struct FolderExpansion: Sendable {
+    private static let batch = 1_000
+    /// Rows that are deleted take less time than rows that are made.
+    private static let discardedBatch = 10_000
+
+    private let key: SessionKey
+    private let store: QueueStore
+    private let tell: @Sendable (ExpansionStep) async throws -> Void
+
+    /// - Parameter tell: Makes a step durable.
+    package init(of key: SessionKey, in store: QueueStore, tell: @escaping @Sendable (ExpansionStep) async throws -> Void) {
+        self.key = key
+        self.store = store
+        self.tell = tell
+    }
+
+    /// Returns when no item is left that is not in the manifest.
+    ///
+    /// - Returns: By how much the session's figures grew; its folders were counted as one file each.
+    /// - Throws: `CancellationError` when the run was interrupted or the session is gone; ``QueueError`` when the store can't be used;
+    ///   ``TransferError`` when this machine lacks descriptors. The next run goes on from there.
+    @concurrent
+    package func run() async throws -> ManifestTotals {
+        var growth = ManifestTotals()
+        var last: Int64?
+        while let item = try await store.pendingItem(of: key) {
+            try Task.checkCancellation()
+            // The queue takes no more from a run that it has ended.
+            guard item.sequence != last else { throw CancellationError() }
+            last = item.sequence
+            guard item.kind == .folder else {
+                try await tell(.takeFiles(limit: Self.batch))
+                continue
+            }
+            let found = try await expand(item)
+            growth.files += found.files - 1
+            growth.failed += found.failed
+            growth.bytes += found.bytes
+        }
+        return growth
+    }
+
+    private func expand(_ item: PendingItem) async throws -> ManifestTotals {
+        let start = try await begin(item)
+        let walk = await DiskThread.run { [storage = store.folder] in FolderWalk(item, from: start, excluding: storage) }
+        while true {
+            let batch = try await walk.next(Self.batch)
+            guard batch.count > 0 else { break }
+            try await tell(.add(item: item.sequence, batch))
+            try Task.checkCancellation()
+        }
+        let totals = await walk.totals
+        try await tell(.finish(item: item.sequence, totals))
+        return totals
+    }
+
+    /// Notes where the folder's rows begin, and takes out those of a reading that was cut off.
+    private func begin(_ item: PendingItem) async throws -> ManifestStart {
+        if item.start == nil { try await tell(.begin(item: item.sequence)) }
+        while true {
+            try Task.checkCancellation()
+            guard let begun = try await store.pendingItem(of: key), begun.sequence == item.sequence, let start = begun.start else {
+                throw CancellationError()
+            }
+            guard start.hasRows else { return start }
+            try await tell(.discard(item: item.sequence, limit: Self.discardedBatch))
+        }
+    }
+}

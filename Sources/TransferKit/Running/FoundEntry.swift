@@ -1,0 +1,45 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// An entry of a folder, looked at.
+struct FoundEntry {
+    enum Kind {
+        case file(size: Int64)
+        case folder(isLink: Bool)
+        /// Nothing that can be sent: the session goes on without it.
+        case skipped(TransferError)
+        case failed(TransferError)
+    }
+
+    let name: [UInt8]
+    let kind: Kind
+
+    /// Looks at an entry; nil for a link that the policy leaves out.
+    init?(_ name: [UInt8], in folder: DirectoryStream, at path: [UInt8], _ policy: SymbolicLinkPolicy) {
+        self.name = name
+        var shown: FilePath { FilePath(bytes: path + [UInt8(ascii: "/")] + name) }
+        do throws(Errno) {
+            var status = try folder.status(of: name, followsLink: false)
+            let isLink = status.st_mode & S_IFMT == S_IFLNK
+            if isLink {
+                guard policy != .skip else { return nil }
+                status = try folder.status(of: name, followsLink: true)
+            }
+            switch status.st_mode & S_IFMT {
+            case S_IFREG: kind = .file(size: Int64(status.st_size))
+            case S_IFDIR:
+                guard !isLink || policy == .follow else { return nil }
+                kind = .folder(isLink: isLink)
+            default: kind = .skipped(LocalFile.notSendable(shown, mode: status.st_mode))
+            }
+        } catch {
+            kind = .failed(LocalFile.unavailable(shown, error))
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import Synchronization
+import TransferCore
+
+/// An attempt that is ready to begin.
+struct PreparedAttempt: Sendable {
+    let attempt: FileAttempt
+    let transport: any Transport
+    let active: ActiveFile
+    /// What the transport has saved so far.
+    let saved: Locked<StoredCheckpoint?>
+    /// How many failures of the endpoint were told before.
+    let failuresBefore: Int
+    let signs: SignsOfLife
+
+    var endpoint: Endpoint { attempt.endpoint }
+}
+
+/// Tells once that an attempt's endpoint answers. Called from a transport's threads, as often as bytes move.
+final class SignsOfLife: Sendable {
+    private let context: RunContext
+    private let record: EndpointRecord
+    private let endpoint: Endpoint
+    private let wasSeen = Atomic(false)
+
+    init(context: RunContext, record: EndpointRecord, endpoint: Endpoint) {
+        self.context = context
+        self.record = record
+        self.endpoint = endpoint
+    }
+
+    /// Whether the other end confirmed anything.
+    var hasAnswered: Bool { wasSeen.load(ordering: .relaxed) }
+
+    /// The network took bytes.
+    func sent() {
+        context.live.connect { context.post(.connected) }
+    }
+
+    /// The other end confirmed something.
+    func answered() {
+        sent()
+        guard !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) else { return }
+        context.proven.insert(endpoint)
+        if record.works(endpoint) { context.post(.endpointWorks(endpoint)) }
+    }
+}

@@ -1,0 +1,67 @@
+package import Logging
+package import TransferCore
+
+/// What a run of a session works with.
+package struct RunContext: Sendable {
+    package var key: SessionKey
+    package var id: SessionID
+    package var run: UInt64
+    /// The session's account as it is now, and what this run may ask of it; nil once the session is gone. Asked before each attempt.
+    package var currentEndpoints: @Sendable () async -> EndpointAvailability?
+    package var transports: [TransportID: any Transport]
+    package var credentials: any CredentialProvider
+    /// The endpoints that accepted the credentials in this process; one for all runs of a queue.
+    package var proven: ProvenEndpoints
+    /// How many of the next bytes the rate limits let through now.
+    package var allowance: @Sendable (Int) -> Allowance
+    package var store: QueueStore
+    package var mailbox: Mailbox
+    package var clock: EngineClock
+    package var randomFraction: @Sendable () -> Double
+    package var logger: Logger
+    package var live: LiveRun
+
+    package init(
+        key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
+        transports: [TransportID: any Transport], credentials: any CredentialProvider, proven: ProvenEndpoints,
+        allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
+        clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun
+    ) {
+        self.key = key
+        self.id = id
+        self.run = run
+        self.currentEndpoints = currentEndpoints
+        self.transports = transports
+        self.credentials = credentials
+        self.proven = proven
+        self.allowance = allowance
+        self.store = store
+        self.mailbox = mailbox
+        self.clock = clock
+        self.randomFraction = randomFraction
+        self.logger = logger
+        self.live = live
+    }
+
+    /// What the session wants now.
+    var options: SessionOptions { live.options }
+
+    /// Puts a report into the mailbox: stored in this order, without waiting for it.
+    func post(_ content: Report.Content) {
+        mailbox.post(input(content))
+    }
+
+    /// Puts a report into the mailbox that may wait for others, so that they share a transaction.
+    func postUnhurried(_ content: Report.Content) {
+        mailbox.postUnhurried(input(content), clock: clock)
+    }
+
+    /// Puts a report into the mailbox, and returns when it is durable.
+    func tell(_ content: Report.Content) async throws(QueueError) {
+        try await mailbox.send(input(content))
+    }
+
+    private func input(_ content: Report.Content) -> Input {
+        .report(Report(key: key, run: run, content: content))
+    }
+}

@@ -1,0 +1,280 @@
+import TransferCore
+
+/// The files of one run: which are in flight, which wait, and which come next.
+///
+/// Files start strictly in order of position. One that waits for longer than a slot is kept makes room for those after it, and goes first when
+/// it is due.
+struct SessionFiles {
+    /// What the run waits for.
+    enum Happening: Sendable {
+        case file(FileRunner, Result<FileRunner.Outcome, any Error>)
+        case page(Result<FilePage, any Error>)
+        /// A waiting file may be due.
+        case due
+    }
+
+    struct Waiting {
+        let file: PendingFile
+        let checkpoints: [String: StoredCheckpoint]
+        let dueAt: Duration
+        /// What it waits for, if an attempt failed.
+        let error: TransferError?
+    }
+
+    /// When so many files wait, no further one is tried: what is wrong is not theirs.
+    private static let mostWaiting = 16
+
+    let context: RunContext
+    let record: EndpointRecord
+    /// What happened to files that are not finished and not in flight.
+    private(set) var histories: [Int64: FileHistory]
+
+    private var feed = FileFeed()
+    private var window = FileWindow()
+    private var waiting: [Int64: Waiting] = [:]
+    /// The next time that something rings for.
+    private var alarmAt: Duration?
+    private var unavailable: TransferError?
+    /// The first file that failed, by position; one that failed in an earlier run comes first.
+    private var failure: (position: Int64, error: TransferError)?
+    /// Whether the run was interrupted before a file was finished.
+    private var leavesFiles = false
+    private var end: Result<RunOutcome, any Error>?
+
+    init(context: RunContext, histories: [Int64: FileHistory]) {
+        self.context = context
+        record = EndpointRecord(location: context.live.endpointBefore)
+        self.histories = histories
+        // A run that begins before anything is due was asked for by somebody.
+        let now = context.clock.now()
+        if let first = histories.values.compactMap(\.dueAt).min(), first > now {
+            for position in histories.keys { self.histories[position]?.dueAt = nil }
+        }
+    }
+
+    /// Runs until the run has to end. No attempt goes on when it returns.
+    ///
+    /// - Parameter failure: The error of a file that failed in an earlier run.
+    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
+    mutating func run(after failure: TransferError?) async throws -> RunOutcome {
+        self.failure = failure.map { (-1, $0) }
+        await withTaskGroup(of: Happening.self) { group in
+            while end == nil, !Task.isCancelled {
+                readAhead(&group)
+                await startWhatMay(&group)
+                guard end == nil, !Task.isCancelled else { break }
+                if let outcome = outcomeIfNothingGoesOn() {
+                    end = .success(outcome)
+                } else {
+                    setAlarm(&group)
+                    guard let happening = await group.next() else { break }
+                    handle(happening)
+                }
+            }
+            group.cancelAll()
+            for await happening in group { handle(happening) }
+        }
+        for (position, waiting) in waiting { histories[position]?.dueAt = waiting.dueAt }
+        if let end { return try end.get() }
+        // What was told to end may have been done all the same.
+        guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
+        return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
+    }
+
+    // MARK: Starting
+
+    private mutating func readAhead(_ group: inout TaskGroup<Happening>) {
+        guard let position = feed.pageToRead() else { return }
+        let (store, key) = (context.store, context.key)
+        group.addTask {
+            do {
+                return .page(.success(try await store.page(of: key, after: position, limit: FileFeed.pageSize)))
+            } catch {
+                return .page(.failure(error))
+            }
+        }
+    }
+
+    private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
+        while end == nil, !Task.isCancelled, let size = sizeOfNext(), window.admits(size: size, limit: context.options.filesInFlight) {
+            guard let availability = await context.currentEndpoints() else {
+                end = .failure(CancellationError())
+                return
+            }
+            unavailable = availability.available.isEmpty ? availability.error : nil
+            guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
+            readAhead(&group)
+            let history = histories[file.position] ?? FileHistory()
+            if let dueAt = history.dueAt, dueAt > context.clock.now() {
+                waiting[file.position] = Waiting(file: file, checkpoints: checkpoints, dueAt: dueAt, error: nil)
+                continue
+            }
+            await start(
+                FileRunner(
+                    context: context, record: record, file: file, checkpoints: checkpoints, history: history, availability: availability),
+                &group)
+        }
+    }
+
+    private mutating func start(_ starting: FileRunner, _ group: inout TaskGroup<Happening>) async {
+        var runner = starting
+        let step: FileRunner.Step
+        do {
+            step = try await runner.next()
+        } catch {
+            handle(.file(runner, .failure(error)))
+            return
+        }
+        histories[runner.file.position] = nil
+        window.insert(runner.file.position, size: runner.file.size)
+        if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+            group.addImmediateTask { [runner] in await Self.run(runner, from: step) }
+        } else {
+            group.addTask { [runner] in await Self.run(runner, from: step) }
+        }
+    }
+
+    private static func run(_ runner: FileRunner, from step: FileRunner.Step) async -> Happening {
+        var runner = runner
+        do {
+            let outcome = try await runner.run(from: step)
+            return .file(runner, .success(outcome))
+        } catch {
+            return .file(runner, .failure(error))
+        }
+    }
+
+    /// The first file that is due; otherwise the next one of all, unless too many wait already.
+    private var firstDue: Waiting? {
+        let now = context.clock.now()
+        return waiting.values.filter { $0.dueAt <= now }.min { $0.file.position < $1.file.position }
+    }
+
+    private var mayTakeNew: Bool { waiting.count < Self.mostWaiting }
+
+    private func sizeOfNext() -> Int64? {
+        firstDue?.file.size ?? (mayTakeNew ? feed.next?.size : nil)
+    }
+
+    private mutating func takeNext() -> (PendingFile, [String: StoredCheckpoint])? {
+        if let due = firstDue {
+            waiting[due.file.position] = nil
+            histories[due.file.position]?.dueAt = nil
+            return (due.file, due.checkpoints)
+        }
+        return feed.take()
+    }
+
+    // MARK: What happened
+
+    private mutating func handle(_ happening: Happening) {
+        switch happening {
+        case .due:
+            alarmAt = nil
+        case .page(.success(let page)):
+            feed.received(page)
+        case .page(.failure(let error)):
+            stop(with: .failure(error))
+        case .file(let runner, let result):
+            window.remove(runner.file.position)
+            switch result {
+            case .success(let outcome): handle(outcome, of: runner)
+            case .failure(let error):
+                leavesFiles = true
+                histories[runner.file.position] = runner.history
+                if !(error is CancellationError) { stop(with: .failure(error)) }
+            }
+        }
+    }
+
+    private mutating func handle(_ outcome: FileRunner.Outcome, of runner: FileRunner) {
+        if case .completed = outcome { return }
+        if case .givenUp(let error) = outcome {
+            giveUp(runner.file, error)
+            if context.options.onItemFailure == .failSession { stop(with: .success(.finished(failure: error, itemsSeen: .max))) }
+            return
+        }
+        if case .sessionFailed(let error) = outcome {
+            giveUp(runner.file, error)
+            stop(with: .success(.finished(failure: error, itemsSeen: .max)))
+            return
+        }
+        leavesFiles = true
+        histories[runner.file.position] = runner.history
+        switch outcome {
+        case .completed, .givenUp, .sessionFailed: break
+        case .waits(let error):
+            wait(runner, error)
+        case .endpointsUnavailable(let error):
+            unavailable = error
+            wait(runner, nil)
+        case .accountBlocked(let error, let account):
+            stop(with: .success(.accountBlocked(error, account)))
+        case .noSpace(let error):
+            stop(with: .success(.noSpace(error)))
+        }
+    }
+
+    private mutating func wait(_ runner: FileRunner, _ error: TransferError?) {
+        let position = runner.file.position
+        let now = context.clock.now()
+        let dueAt = runner.history.dueAt ?? now
+        waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
+        // A failure that ends the run is told with its end.
+        guard let error, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
+        context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, endsRun: $0)) }
+    }
+
+    private mutating func giveUp(_ file: PendingFile, _ error: TransferError) {
+        context.post(.file(position: file.position, .failed(error)))
+        context.live.finish(position: file.position, isCompleted: false)
+        if failure.map({ file.position < $0.position }) ?? true { failure = (file.position, error) }
+    }
+
+    /// The first reason counts.
+    private mutating func stop(with result: Result<RunOutcome, any Error>) {
+        if end == nil { end = result }
+    }
+
+    // MARK: The end
+
+    private func outcomeIfNothingGoesOn() -> RunOutcome? {
+        guard window.isEmpty else { return nil }
+        if let unavailable { return .endpointsUnavailable(unavailable) }
+        guard feed.isFinished || !mayTakeNew else { return nil }
+        guard let next = waiting.values.min(by: { $0.dueAt < $1.dueAt }) else {
+            return .finished(failure: summary, itemsSeen: feed.filesSeen ?? 0)
+        }
+        let delay = next.dueAt - context.clock.now()
+        guard delay > RetryPolicy.slotKept else { return nil }
+        let error = next.error ?? waiting.values.lazy.compactMap(\.error).first
+        return .backoff(
+            delay,
+            error
+                ?? TransferError(.unreachable, .connectionRefused, "The endpoint that has a part of \(next.file.source) can't be used now.")
+        )
+    }
+
+    /// Rings when the first waiting file is due.
+    private mutating func setAlarm(_ group: inout TaskGroup<Happening>) {
+        let now = context.clock.now()
+        guard let next = waiting.values.map(\.dueAt).filter({ $0 > now }).min(), alarmAt.map({ next < $0 }) ?? true else { return }
+        alarmAt = next
+        let clock = context.clock
+        group.addTask {
+            try? await clock.sleep(next - now)
+            return .due
+        }
+    }
+
+    /// A session of one file fails with that file's own error; a larger one says how many failed, and why the first did.
+    private var summary: TransferError? {
+        guard let failure = failure?.error else { return nil }
+        let statistics = context.live.statistics(at: context.clock.now())
+        guard statistics.files > 1 else { return failure }
+        return TransferError(
+            failure.failureClass, .itemsFailed,
+            "\(statistics.filesFailed) of \(statistics.files) files failed, the first because: \(failure.message)",
+            cause: failure.cause)
+    }
+}

@@ -1,0 +1,32 @@
+/// Samples the progress of the files in flight: for the figures, and to end attempts that hang.
+struct SessionMonitor {
+    let live: LiveRun
+    let clock: EngineClock
+
+    private static let interval = Duration.milliseconds(100)
+
+    /// Runs until its task is cancelled.
+    func watch(_ publish: @Sendable (SessionStatistics) -> Void) async {
+        var watches: [ObjectIdentifier: (file: ActiveFile, watch: StallWatch)] = [:]
+        var published: SessionStatistics?
+        while (try? await clock.sleep(Self.interval)) != nil {
+            let now = clock.now()
+            let options = live.options
+            let active = live.activeFiles
+            let present = Set(active.map(ObjectIdentifier.init))
+            watches = watches.filter { present.contains($0.key) }
+            for file in active where !file.isStalled {
+                var entry =
+                    watches[ObjectIdentifier(file)]
+                    ?? (file, StallWatch(file, stallTimeout: options.stallTimeout, responseTimeout: options.responseTimeout, at: now))
+                if entry.watch.sample(file, at: now) { file.stall() }
+                watches[ObjectIdentifier(file)] = entry
+            }
+            let sample = live.sample(at: now)
+            if sample != published {
+                published = sample
+                publish(live.statistics(at: now))
+            }
+        }
+    }
+}

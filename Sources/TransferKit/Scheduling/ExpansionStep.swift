@@ -1,0 +1,68 @@
+package import Foundation
+package import TransferCore
+
+/// One step on the way from a session's items to its manifest, the list of files in the order in which they go.
+///
+/// Items that come after a folder which was not read yet wait in a list of their own. A step changes the manifest and that list in one
+/// transaction; a process that ends between two steps leaves a folder half read, whose rows the next run takes out before it reads it again.
+package enum ExpansionStep: Sendable, Codable, Equatable {
+    /// The folder at the head of the list is being read: all rows from here on come from it.
+    case begin(item: Int64)
+    /// Takes out so many rows at most of what an earlier reading left of the folder.
+    case discard(item: Int64, limit: Int)
+    /// Adds to what the reading of a folder found.
+    case add(item: Int64, ManifestBatch)
+    /// The folder is in the manifest as a whole.
+    case finish(item: Int64, ManifestTotals)
+    /// Moves the files at the head of the list to the manifest, at most so many.
+    case takeFiles(limit: Int)
+}
+
+/// Rows for the manifest, in their order.
+package struct ManifestBatch: Sendable, Codable, Equatable {
+    package var directories: [ManifestDirectory] = []
+    package var entries: [ManifestEntry] = []
+
+    package init() {}
+
+    package var count: Int { directories.count + entries.count }
+}
+
+/// A folder that holds entries of the manifest. Their paths are made of its own and their names.
+package struct ManifestDirectory: Sendable, Codable, Equatable {
+    package var number: Int64
+    /// The folder that it is in; nil for one whose source and destination are whole.
+    package var parent: Int64?
+    package var source: Data
+    /// Empty for one that has a parent.
+    package var destination: Data
+}
+
+/// A file of the manifest, or something else in a folder that has to be told of.
+package struct ManifestEntry: Sendable, Codable, Equatable {
+    package var position: Int64
+    /// The folder that it is in; nil if source and destination are whole.
+    package var directory: Int64?
+    package var kind: ItemKind
+    package var source: Data
+    package var destination: Data
+    package var size: Int64
+    package var state: ItemState
+    package var error: TransferError?
+    /// Of a folder that could not be read, so that it can be tried again.
+    package var symbolicLinks: SymbolicLinkPolicy?
+}
+
+/// What the reading of a folder found; what was skipped does not count.
+package struct ManifestTotals: Sendable, Codable, Equatable {
+    package var files: Int64 = 0
+    /// How many of ``files`` can't be sent.
+    package var failed: Int64 = 0
+    package var bytes: Int64 = 0
+
+    package init(files: Int64 = 0, failed: Int64 = 0, bytes: Int64 = 0) {
+        self.files = files
+        self.failed = failed
+        self.bytes = bytes
+    }
+}

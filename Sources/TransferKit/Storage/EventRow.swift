@@ -1,0 +1,115 @@
+import Foundation
+import TransferCore
+
+/// An event as it is stored. The frequent kinds are written without an encoder; all are read in one way.
+struct EventRow {
+    /// More than these are not stored: who reads the log then finds a gap, and reads the queue itself sooner than such an event.
+    static let maximumSessions = 100_000
+
+    var kind: String
+    var sessions: Data?
+    var number: Int64?
+    var detail: String?
+
+    /// What the row takes in the store, more or less.
+    var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
+
+    init(kind: String, sessions: Data?, number: Int64?, detail: String?) {
+        self.kind = kind
+        self.sessions = sessions
+        self.number = number
+        self.detail = detail
+    }
+
+    init(_ event: QueueEvent.Kind) throws {
+        var fields = EventFields(event)
+        kind = event.name
+        let ids = fields.ids ?? fields.id.map { [$0] } ?? []
+        guard ids.count <= Self.maximumSessions else { return }
+        sessions = ids.isEmpty ? nil : Self.data(ids)
+        switch event {
+        case .willChangeQueue(let revision), .didChangeQueue(let revision): number = Int64(clamping: revision)
+        case .added(_, let index): number = Int64(index)
+        case .removed(_, let indices):
+            number = indices.first.map(Int64.init)
+            let isOneRange = (indices.last ?? 0) - (indices.first ?? 0) == indices.count - 1
+            if !isOneRange { detail = "{\"indices\":[\(indices.map(String.init).joined(separator: ","))]}" }
+        case .moved(_, let from, let to): detail = "{\"from\":\(from),\"to\":\(to)}"
+        case .changed(_, let state): detail = "{\"state\":\"\(state.rawValue)\"}"
+        case .itemCompleted(_, let position, let receipt):
+            number = position
+            detail = "{\"receipt\":\(JSONText.object(receipt))}"
+        case .endpointChanged(_, let from, let to):
+            let previous = from.map { ",\"previousEndpoint\":\(JSONText.string($0))" } ?? ""
+            detail = "{\"endpoint\":\(JSONText.string(to))\(previous)}"
+        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .willActivate, .didActivate, .willStartRunning,
+            .didStartRunning, .willStopRunning, .didStopRunning, .willDeactivate, .didDeactivate, .updated, .completed, .cancelled:
+            break
+        default:
+            number = fields.position ?? fields.retryAt.map { StoreCoding.encode($0) }
+            (fields.event, fields.id, fields.ids, fields.position, fields.retryAt) = (nil, nil, nil, nil, nil)
+            detail = try StoreCoding.encode(fields)
+        }
+    }
+
+    /// The event; nil if a later version wrote it, or not all of it is stored.
+    var event: QueueEvent.Kind? {
+        var fields = EventFields()
+        if let detail {
+            guard let stored = try? StoreCoding.decode(EventFields.self, from: detail) else { return nil }
+            fields = stored
+        }
+        let ids = sessions.flatMap(Self.sessionIDs)
+        fields.event = kind
+        fields.id = ids?.first
+        fields.ids = ids
+        switch kind {
+        case "willChangeQueue", "didChangeQueue": fields.orderRevision = number.flatMap(UInt64.init(exactly:))
+        case "added": fields.index = number.flatMap(Int.init(exactly:))
+        case "removed": fields.indices = fields.indices ?? number.flatMap(Int.init(exactly:)).map { Array($0..<$0 + (ids?.count ?? 0)) }
+        case "attemptFailed": fields.retryAt = number.map(StoreCoding.date)
+        default: fields.position = number
+        }
+        return fields.kind
+    }
+
+    private static func data(_ ids: [SessionID]) -> Data {
+        var data = Data(capacity: 16 * ids.count)
+        for id in ids { unsafe withUnsafeBytes(of: id.uuid.uuid) { unsafe data.append(contentsOf: $0) } }
+        return data
+    }
+
+    private static func sessionIDs(_ data: Data) -> [SessionID]? {
+        guard data.count.isMultiple(of: 16) else { return nil }
+        return unsafe data.withUnsafeBytes { bytes in
+            stride(from: 0, to: bytes.count, by: 16).map {
+                // A multiple of 16 bytes, so that each ID is whole.
+                unsafe SessionID(uuid: UUID(uuid: bytes.loadUnaligned(fromByteOffset: $0, as: uuid_t.self)))
+            }
+        }
+    }
+}
+
+/// JSON of the few values that are written so often that an encoder for each would tell.
+enum JSONText {
+    static func object(_ receipt: TransferReceipt) -> String {
+        var text = "{\"bytes\":\(receipt.bytes)"
+        if let url = receipt.remoteURL { text += ",\"remoteURL\":\(string(url))" }
+        if let checksum = receipt.checksum { text += ",\"checksum\":\(string(checksum))" }
+        return text + ",\"warnings\":[\(receipt.warnings.map(string).joined(separator: ","))]}"
+    }
+
+    /// RFC 8259, section 7.
+    static func string(_ value: String) -> String {
+        guard value.utf8.contains(where: { $0 < 0x20 || $0 == 0x22 || $0 == 0x5C }) else { return "\"\(value)\"" }
+        var text = "\""
+        for scalar in value.unicodeScalars {
+            switch scalar.value {
+            case 0x22, 0x5C: text += "\\\(scalar)"
+            case ..<0x20: text += "\\u00" + (scalar.value < 0x10 ? "0" : "") + String(scalar.value, radix: 16)
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        return text + "\""
+    }
+}

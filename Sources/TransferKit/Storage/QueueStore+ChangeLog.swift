@@ -1,0 +1,122 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// The change log: written with the changes that it tells of, read by whoever comes late.
+extension QueueStore {
+    /// What the log may take in the store, more or less, however few events that is.
+    private static let maximumWeight: Int64 = 64 << 20
+
+    /// What a reader gets at once, at least one whole change of the order.
+    private static let pageCount = 512
+    private static let pageWeight: Int64 = 1 << 20
+
+    /// Kinds after which a change of the order is not over.
+    private static let openKinds: Set<String> = ["willChangeQueue", "added", "removed", "moved"]
+
+    // MARK: Writing
+
+    /// Appends events, and prunes the log when it is a tenth over its limit: in steps, so that most commits have nothing to delete.
+    static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
+        guard let last = events.last else { return }
+        var weight = try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0
+        let insertion = try db.cachedStatement(
+            sql: "INSERT INTO event(revision, time, kind, sessions, number, detail, weight) VALUES (?, ?, ?, ?, ?, ?, ?)")
+        for event in events {
+            let row = try EventRow(event.kind)
+            weight += row.weight
+            try insertion.execute(arguments: [
+                Int64(clamping: event.revision), StoreCoding.encode(event.time), row.kind, row.sessions, row.number, row.detail, weight,
+            ])
+        }
+        try prune(keeping: Int64(max(1, limit)), last: Int64(clamping: last.revision), weight: weight, in: db)
+    }
+
+    private static func prune(keeping limit: Int64, last: Int64, weight: Int64, in db: Database) throws {
+        guard
+            let first = try Row.fetchOne(db.cachedStatement(sql: "SELECT revision, weight FROM event ORDER BY revision LIMIT 1"))
+        else { return }
+        var target: Int64 = 0
+        if last - first[0] >= limit + limit / 10 { target = last - limit }
+        if weight - first[1] > maximumWeight + maximumWeight / 10 {
+            let kept = try Int64.fetchOne(
+                db, sql: "SELECT revision FROM event WHERE weight > ? ORDER BY revision LIMIT 1", arguments: [weight - maximumWeight])
+            target = max(target, (kept ?? last) - 1)
+        }
+        guard target > 0 else { return }
+        // What is left begins with a whole change of the order, and is never nothing: the numbers go on from it.
+        try execute(
+            db,
+            """
+            DELETE FROM event WHERE revision <= (
+                SELECT revision FROM event WHERE revision <= ? AND kind NOT IN ('willChangeQueue', 'added', 'removed', 'moved')
+                ORDER BY revision DESC LIMIT 1)
+            """, [min(target, last - 1)])
+    }
+
+    // MARK: Reading
+
+    /// The number of the last event that was stored; 0 if there was none.
+    package func lastRevision() async throws -> UInt64 {
+        try await read { db in UInt64(clamping: try Int64.fetchOne(db, sql: "SELECT max(revision) FROM event") ?? 0) }
+    }
+
+    /// The first events of a range, in order and without a hole: what is not stored, or not understood, is a gap.
+    package func events(in range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
+        try await read { db in
+            let cursor = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT revision, time, kind, sessions, number, detail FROM event WHERE revision BETWEEN ? AND ? ORDER BY revision
+                        """), arguments: [Int64(clamping: range.lowerBound), Int64(clamping: range.upperBound)])
+            var page = EventPage(from: range.lowerBound)
+            var (count, weight) = (0, Int64(0))
+            while let stored = try cursor.next() {
+                let row = EventRow(kind: stored[2], sessions: stored[3], number: stored[4], detail: stored[5])
+                page.append(row, revision: UInt64(clamping: stored[0] as Int64), time: StoreCoding.date(stored[1]))
+                count += 1
+                weight += row.weight
+                if count >= Self.pageCount || weight >= Self.pageWeight, !Self.openKinds.contains(row.kind) { return page.events }
+            }
+            return page.filled(through: range.upperBound)
+        }
+    }
+}
+
+/// A part of the log as it is handed out.
+private struct EventPage {
+    private(set) var events: [QueueEvent] = []
+    private var next: UInt64
+    private var time = Date()
+
+    init(from revision: UInt64) {
+        next = revision
+    }
+
+    mutating func append(_ row: EventRow, revision: UInt64, time: Date) {
+        if next < revision { appendGap(next...revision - 1, at: time) }
+        next = revision + 1
+        self.time = time
+        guard let kind = row.event else { return appendGap(revision...revision, at: time) }
+        // A change of the order that is not whole is none that a reader could apply.
+        if case .gap = events.last?.kind, row.kind == "didChangeQueue" { return appendGap(revision...revision, at: time) }
+        events.append(QueueEvent(revision: revision, time: time, kind: kind))
+    }
+
+    func filled(through revision: UInt64) -> [QueueEvent] {
+        var page = self
+        if next <= revision { page.appendGap(next...revision, at: time) }
+        return page.events
+    }
+
+    /// Joins a gap with the one before it, and with the announcement of a change that is missing.
+    private mutating func appendGap(_ gap: ClosedRange<UInt64>, at time: Date) {
+        var from = gap.lowerBound
+        if case .willChangeQueue = events.last?.kind { from = events.removeLast().revision }
+        if case .gap(let earlier, _) = events.last?.kind {
+            from = earlier
+            events.removeLast()
+        }
+        events.append(.gap(from...gap.upperBound, at: time))
+    }
+}

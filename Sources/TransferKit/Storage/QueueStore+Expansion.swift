@@ -1,0 +1,82 @@
+import Foundation
+import GRDB
+import TransferCore
+
+extension QueueStore {
+    static func apply(_ step: ExpansionStep, to session: SessionKey, in db: Database) throws {
+        switch step {
+        case .begin(let item):
+            try execute(
+                db,
+                """
+                UPDATE item SET
+                    first_position = ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + 1,
+                    first_directory = ifnull((SELECT max(number) FROM directory WHERE session = ?1), -1) + 1
+                WHERE session = ?1 AND sequence = ?2 AND first_position IS NULL
+                """, [session, item])
+        case .discard(let item, let limit):
+            for (table, column, first) in [("file", "position", "first_position"), ("directory", "number", "first_directory")] {
+                try execute(
+                    db,
+                    """
+                    DELETE FROM \(table) WHERE session = ?1 AND \(column) IN (SELECT \(column) FROM \(table) WHERE session = ?1
+                        AND \(column) >= (SELECT \(first) FROM item WHERE session = ?1 AND sequence = ?2)
+                        ORDER BY \(column) DESC LIMIT ?3)
+                    """, [session, item, limit])
+            }
+        case .add(_, let batch):
+            try add(batch, to: session, in: db)
+        case .finish(let item, let totals):
+            try execute(
+                db,
+                """
+                UPDATE session SET files = files + ? - 1, files_failed = files_failed + ?, bytes_total = bytes_total + ? WHERE key = ?
+                """, [totals.files, totals.failed, totals.bytes, session])
+            try execute(db, "DELETE FROM item WHERE session = ? AND sequence = ?", [session, item])
+        case .takeFiles(let limit):
+            try takeFiles(limit, of: session, in: db)
+        }
+    }
+
+    private static func add(_ batch: ManifestBatch, to session: SessionKey, in db: Database) throws {
+        let directories = try db.cachedStatement(
+            sql: "INSERT INTO directory(session, number, parent, source, destination) VALUES (?, ?, ?, ?, ?)")
+        for directory in batch.directories {
+            try directories.execute(
+                arguments: [session, directory.number, directory.parent, directory.source, directory.destination])
+        }
+        let files = try db.cachedStatement(
+            sql: """
+                INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                """)
+        for entry in batch.entries {
+            try files.execute(
+                arguments: [
+                    session, entry.position, entry.kind.rawValue, entry.directory, entry.source, entry.destination, entry.state.rawValue,
+                    entry.size, try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
+                ])
+        }
+    }
+
+    /// Moves files from the head of the list to the end of the manifest, up to the next folder.
+    private static func takeFiles(_ limit: Int, of session: SessionKey, in db: Database) throws {
+        let end = try Int64.fetchOne(
+            db.cachedStatement(
+                sql: """
+                    SELECT max(sequence) + 1 FROM (SELECT sequence FROM item WHERE session = ?1 AND sequence <
+                        ifnull((SELECT min(sequence) FROM item WHERE session = ?1 AND kind = 'folder'), 9223372036854775807)
+                        ORDER BY sequence LIMIT ?2)
+                    """), arguments: [session, limit])
+        guard let end else { return }
+        try execute(
+            db,
+            """
+            INSERT INTO file(session, position, kind, directory, source, destination, state, size)
+            SELECT session, ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + row_number() OVER (ORDER BY sequence),
+                kind, directory, source, destination, 'pending', size
+            FROM item WHERE session = ?1 AND sequence < ?2
+            """, [session, end])
+        try execute(db, "DELETE FROM item WHERE session = ? AND sequence < ?", [session, end])
+    }
+}

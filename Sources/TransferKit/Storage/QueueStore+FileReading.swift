@@ -1,0 +1,98 @@
+import Foundation
+import GRDB
+package import SystemPackage
+package import TransferCore
+
+/// A file as a run needs it.
+package struct PendingFile: Sendable {
+    package var position: Int64
+    package var source: FilePath
+    package var destination: [UInt8]
+    package var size: Int64
+    package var generation: Int64
+    /// The most that a checkpoint at any endpoint vouches for.
+    package var confirmed: Int64
+}
+
+/// A checkpoint with what it was made of.
+package struct StoredCheckpoint: Sendable {
+    package var checkpoint: Checkpoint
+    package var identity: SourceIdentity
+}
+
+extension QueueStore {
+    /// A number of which there can't be less than none; 0 if there is none.
+    private static func bytes(_ row: Row, atIndex index: Int) throws -> Int64 {
+        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
+    }
+
+    /// The next files of a session that are not finished, in order; one whose state makes no sense is not, so that no session completes without
+    /// it. Only those of its manifest, see ``FolderExpansion``.
+    package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
+        try await read { [sources] db in
+            var paths = DirectoryPaths(of: key, sources)
+            return try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT position, kind, directory, source, destination, size, generation,
+                            (SELECT max(confirmed) FROM checkpoint
+                                WHERE checkpoint.session = file.session AND checkpoint.position = file.position)
+                        FROM file
+                        WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
+                        """),
+                arguments: [key, position, limit]
+            ).map { row in
+                let location = try paths.location(
+                    ItemKind(rawValue: row[1]) ?? .file, directory: row[2], source: row[3], destination: row[4], in: db)
+                return PendingFile(
+                    position: row[0], source: FilePath(bytes: location.source), destination: location.destination,
+                    size: try Self.bytes(row, atIndex: 5), generation: try Self.bytes(row, atIndex: 6),
+                    confirmed: try Self.bytes(row, atIndex: 7))
+            }
+        }
+    }
+
+    /// What an earlier attempt of this life of a file left at an endpoint.
+    package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
+        try await read { db in
+            guard
+                let row = try Row.fetchOne(
+                    db.cachedStatement(
+                        sql: """
+                            SELECT data, confirmed, identity FROM checkpoint
+                            WHERE session = ? AND position = ? AND endpoint = ? AND generation = ?
+                            """),
+                    arguments: [session, position, endpoint, generation])
+            else { return nil }
+            return StoredCheckpoint(
+                checkpoint: Checkpoint(data: row[0], confirmed: row[1]), identity: try StoreCoding.decode(from: row[2] as String))
+        }
+    }
+
+    /// The error of the first file of a session that failed.
+    package func firstFailure(of key: SessionKey) async throws -> TransferError? {
+        try await read { db in
+            try StoreCoding.decodeIfPresent(
+                from: String.fetchOne(
+                    db.cachedStatement(
+                        sql: "SELECT error FROM file WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1"), arguments: [key]))
+        }
+    }
+
+    /// The source of the first file of a session that failed.
+    static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
+        guard
+            let row = try Row.fetchOne(
+                db.cachedStatement(
+                    sql: """
+                        SELECT kind, directory, source, destination FROM file
+                        WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1
+                        """), arguments: [key])
+        else { return nil }
+        var paths = DirectoryPaths(of: key, sources)
+        return FilePath(
+            bytes: try paths.location(
+                ItemKind(rawValue: row[0]) ?? .file, directory: row[1], source: row[2], destination: row[3], in: db
+            ).source)
+    }
+}

@@ -1,0 +1,124 @@
+import Foundation
+import GRDB
+import SystemPackage
+import TransferCore
+
+/// The first of a session's items that are not in its manifest.
+struct PendingItem: Sendable {
+    var sequence: Int64
+    var kind: ItemKind
+    /// The folder that it is in; nil if the stored source and destination are whole.
+    var directory: Int64?
+    var source: Data
+    var destination: Data
+    var symbolicLinks: SymbolicLinkPolicy
+    /// Where it is.
+    var path: FilePath
+    /// The folders of the same item that it is in.
+    var ancestors: [FilePath]
+    /// Where its rows begin, once its reading began.
+    var start: ManifestStart?
+}
+
+/// Where the rows of a folder begin in the manifest.
+struct ManifestStart: Sendable {
+    var position: Int64
+    var directory: Int64
+    /// Whether an earlier reading left rows there.
+    var hasRows: Bool
+}
+
+extension QueueStore {
+    /// Whether there are items that have yet to go into the manifest.
+    func hasPendingItems(of key: SessionKey) async throws -> Bool {
+        try await read { db in
+            try Bool.fetchOne(
+                db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key]) == true
+        }
+    }
+
+    /// The item at the head of what has yet to go into the manifest; nil if the manifest is whole.
+    func pendingItem(of key: SessionKey) async throws -> PendingItem? {
+        try await read { [sources] db in
+            guard
+                let row = try Row.fetchOne(
+                    db.cachedStatement(
+                        sql: """
+                            SELECT sequence, kind, directory, source, destination, symbolic_links, first_position, first_directory,
+                                EXISTS (SELECT 1 FROM file WHERE file.session = item.session AND position >= first_position)
+                                OR EXISTS (SELECT 1 FROM directory WHERE directory.session = item.session AND number >= first_directory)
+                            FROM item WHERE session = ? ORDER BY sequence LIMIT 1
+                            """), arguments: [key])
+            else { return nil }
+            let kind = ItemKind(rawValue: row[1]) ?? .file
+            var paths = DirectoryPaths(of: key, sources)
+            let location = try paths.location(kind, directory: row[2], source: row[3], destination: row[4], in: db)
+            var ancestors: [FilePath] = []
+            var directory: Int64? = row[2]
+            while let number = directory {
+                ancestors.append(FilePath(bytes: try paths.location(of: number, in: db).source))
+                directory = try Int64.fetchOne(
+                    db, sql: "SELECT parent FROM directory WHERE session = ? AND number = ?", arguments: [key, number])
+            }
+            var start: ManifestStart?
+            if let position = row[6] as Int64?, let directory = row[7] as Int64? {
+                start = ManifestStart(position: position, directory: directory, hasRows: row[8])
+            }
+            return PendingItem(
+                sequence: row[0], kind: kind, directory: row[2], source: row[3], destination: row[4],
+                symbolicLinks: SymbolicLinkPolicy(rawValue: row[5]) ?? .follow, path: FilePath(bytes: location.source),
+                ancestors: ancestors, start: start)
+        }
+    }
+
+    /// Items of a session in order, from a position on: first its manifest, then what has yet to go into it.
+    package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
+        try await read { [sources] db in
+            var paths = DirectoryPaths(of: key, sources)
+            var items = try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT file.*, (SELECT max(confirmed) FROM checkpoint
+                            WHERE checkpoint.session = file.session AND checkpoint.position = file.position) AS confirmed
+                        FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
+                        """),
+                arguments: [key, position, limit]
+            ).map { try Self.itemStatus($0, &paths, in: db) }
+            guard items.count < limit else { return items }
+            let last = try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
+            let next = (last ?? -1) + 1
+            let skipped = max(0, position - next)
+            let rows = try Row.fetchCursor(
+                db.cachedStatement(sql: "SELECT * FROM item WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?"),
+                arguments: [key, limit - items.count, skipped])
+            var place = next + skipped
+            while let row = try rows.next() {
+                let kind = ItemKind(rawValue: row["kind"]) ?? .file
+                let location = try paths.location(
+                    kind, directory: row["directory"], source: row["source"], destination: row["destination"], in: db)
+                items.append(
+                    ItemStatus(
+                        position: place, source: FilePath(bytes: location.source), destination: try RemotePath(bytes: location.destination),
+                        isFolder: kind == .folder, state: .pending, bytesTotal: row["size"], bytesDone: 0))
+                place += 1
+            }
+            return items
+        }
+    }
+
+    private static func itemStatus(_ row: Row, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
+        let kind = ItemKind(rawValue: row["kind"]) ?? .file
+        let location = try paths.location(
+            kind, directory: row["directory"], source: row["source"], destination: row["destination"], in: db)
+        let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
+        // What is in no known state is sent, see ``pendingFiles(of:after:limit:)``.
+        let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
+        return ItemStatus(
+            position: try row.decode(forColumn: "position"), source: FilePath(bytes: location.source),
+            destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
+            bytesTotal: try row.decode(forColumn: "size"),
+            bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0, remoteURL: receipt?.remoteURL,
+            checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
+    }
+}

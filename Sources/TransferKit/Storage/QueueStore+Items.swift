@@ -1,0 +1,63 @@
+import Foundation
+package import GRDB
+import TransferCore
+
+extension QueueStore {
+    /// Stores items at the end of a session. Files go into the manifest at once; from the first folder on, items wait until it was read.
+    static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
+        let files = items.prefix { $0.kind != .folder }
+        let insertion = try db.cachedStatement(
+            sql: "INSERT INTO file(session, position, kind, source, destination, state, size) VALUES (?, ?, ?, ?, ?, 'pending', ?)")
+        for (position, file) in zip(firstPosition..., files) {
+            try insertion.execute(arguments: [key, position, file.kind.rawValue, file.source, file.destination, file.size])
+        }
+        try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
+    }
+
+    private static func insertPendingItems(_ items: ArraySlice<ItemDraft>, of key: SessionKey, in db: Database) throws {
+        guard !items.isEmpty else { return }
+        let last = try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT max(sequence) FROM item WHERE session = ?"), arguments: [key])
+        let insertion = try db.cachedStatement(
+            sql: """
+                INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links) VALUES (?, ?, ?, ?, ?, ?, ?)
+                """)
+        for (sequence, item) in zip(((last ?? -1) + 1)..., items) {
+            try insertion.execute(
+                arguments: [
+                    key, sequence, item.kind.rawValue, item.source, item.destination, item.size, item.symbolicLinks.rawValue,
+                ])
+        }
+    }
+
+    /// Adds items behind all that a session has.
+    static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
+        let isWaiting = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM item WHERE session = ?)"), arguments: [key])
+        if isWaiting == true {
+            try insertPendingItems(items[...], of: key, in: db)
+        } else {
+            let last = try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
+            try insertItems(items, of: key, firstPosition: (last ?? -1) + 1, in: db)
+        }
+        try execute(
+            db, "UPDATE session SET files = files + ?, bytes_total = bytes_total + ? WHERE key = ?",
+            [items.count, items.reduce(0) { $0 + $1.size }, key])
+    }
+
+    /// Makes a session's failed files pending again; folders that could not be read are read anew.
+    package static func retryFailedItems(of key: SessionKey, in db: Database) throws {
+        try execute(
+            db,
+            """
+            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
+            SELECT session, position + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
+                kind, directory, source, destination, 0, symbolic_links
+            FROM file WHERE session = ?1 AND state = 'failed' AND kind = 'folder'
+            """, [key])
+        try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind = 'folder'", [key])
+        try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
+        try execute(db, "UPDATE session SET files_failed = 0 WHERE key = ?", [key])
+    }
+}

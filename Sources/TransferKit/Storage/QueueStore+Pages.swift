@@ -1,0 +1,59 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// Some of a session's files, in order, as a run reads them ahead.
+package struct FilePage: Sendable {
+    package var files: [PendingFile]
+    /// What earlier attempts left, by position and by the endpoint's address.
+    package var checkpoints: [Int64: [String: StoredCheckpoint]]
+    /// How many files the session had when no more of them were left to be read than these; nil if there may be more.
+    package var filesSeen: Int64?
+}
+
+extension QueueStore {
+    /// The next files of a session that are not finished, with all that is needed to go on with them.
+    package func page(of key: SessionKey, after position: Int64, limit: Int) async throws -> FilePage {
+        var files = try await pendingFiles(of: key, after: position, limit: limit)
+        var filesSeen: Int64?
+        if files.count < limit {
+            // Counted before it is looked again: a file that is added in between is seen, one that is added later is not counted.
+            filesSeen = try await fileCount(of: key)
+            files += try await pendingFiles(of: key, after: files.last?.position ?? position, limit: limit)
+        }
+        var page = FilePage(files: files, checkpoints: [:], filesSeen: filesSeen)
+        guard let first = files.first, let last = files.last else { return page }
+        let lives = Dictionary(uniqueKeysWithValues: files.map { ($0.position, $0.generation) })
+        page.checkpoints = try await checkpoints(of: key, in: first.position...last.position, lives: lives)
+        return page
+    }
+
+    private func fileCount(of key: SessionKey) async throws -> Int64 {
+        try await read { db in
+            try Int64.fetchOne(
+                db.cachedStatement(sql: "SELECT count(*) FROM file WHERE session = ?"), arguments: [key]) ?? 0
+        }
+    }
+
+    private func checkpoints(of key: SessionKey, in positions: ClosedRange<Int64>, lives: [Int64: Int64]) async throws
+        -> [Int64: [String: StoredCheckpoint]]
+    {
+        try await read { db in
+            var found: [Int64: [String: StoredCheckpoint]] = [:]
+            let rows = try Row.fetchCursor(
+                db.cachedStatement(
+                    sql: """
+                        SELECT position, endpoint, generation, data, confirmed, identity FROM checkpoint
+                        WHERE session = ? AND position BETWEEN ? AND ?
+                        """),
+                arguments: [key, positions.lowerBound, positions.upperBound])
+            while let row = try rows.next() {
+                let position: Int64 = row[0]
+                guard lives[position] == row[2] else { continue }
+                found[position, default: [:]][row[1]] = StoredCheckpoint(
+                    checkpoint: Checkpoint(data: row[3], confirmed: row[4]), identity: try StoreCoding.decode(from: row[5] as String))
+            }
+            return found
+        }
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+
+/// Inserts row after row with one prepared statement, without anything between the values and SQLite: an enqueueing may be 100,000 sessions.
+///
+/// Valid only within the access of the database that it was made in.
+struct RowInsertion {
+    private let statement: Statement
+    private var column: Int32 = 0
+
+    init(_ db: Database, _ sql: String) throws {
+        statement = try db.cachedStatement(sql: sql)
+    }
+
+    // The handle is the statement's own, which outlives each of these calls.
+
+    mutating func bind(_ value: Int64?) {
+        column += 1
+        if let value {
+            unsafe sqlite3_bind_int64(statement.sqliteStatement, column, value)
+        } else {
+            unsafe sqlite3_bind_null(statement.sqliteStatement, column)
+        }
+    }
+
+    mutating func bind(_ value: Bool?) {
+        bind(value.map { $0 ? 1 : 0 } as Int64?)
+    }
+
+    mutating func bind(_ value: String?) {
+        guard var value else { return bind(nil as Int64?) }
+        column += 1
+        value.withUTF8 { bytes in
+            _ = unsafe bytes.withMemoryRebound(to: CChar.self) {
+                unsafe sqlite3_bind_text(statement.sqliteStatement, column, $0.baseAddress, Int32($0.count), Self.copies)
+            }
+        }
+    }
+
+    mutating func bind(_ value: Data?) {
+        guard let value else { return bind(nil as Int64?) }
+        unsafe value.withUnsafeBytes { unsafe bind($0) }
+    }
+
+    mutating func bind(_ value: SessionID?) {
+        guard let value else { return bind(nil as Int64?) }
+        unsafe withUnsafeBytes(of: value.uuid.uuid) { unsafe bind($0) }
+    }
+
+    private mutating func bind(_ bytes: UnsafeRawBufferPointer) {
+        column += 1
+        // An empty blob is not NULL, but has no address.
+        if let address = bytes.baseAddress {
+            unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
+        } else {
+            unsafe sqlite3_bind_zeroblob(statement.sqliteStatement, column, 0)
+        }
+    }
+
+    /// Inserts a row of what was bound since the last one.
+    mutating func insert() throws {
+        column = 0
+        let result = unsafe sqlite3_step(statement.sqliteStatement)
+        unsafe sqlite3_reset(statement.sqliteStatement)
+        guard result == SQLITE_DONE else {
+            let message = unsafe sqlite3_errmsg(sqlite3_db_handle(statement.sqliteStatement)).map { unsafe String(cString: $0) }
+            throw DatabaseError(resultCode: ResultCode(rawValue: result), message: message)
+        }
+    }
+
+    /// SQLITE_TRANSIENT (sqlite.org/c3ref/c_static.html), which Swift can't import: SQLite makes a copy.
+    private static var copies: sqlite3_destructor_type { unsafe unsafeBitCast(-1, to: sqlite3_destructor_type.self) }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import GRDB
+import GRDBSQLite
+
+/// Reads the rows of the schedule one by one, at SQLite's own speed: there may be a million, and opening waits for them.
+///
+/// Valid only within the access of the database that it was made in.
+struct ScheduleScan {
+    private let statement: Statement
+
+    init(_ db: Database) throws {
+        statement = try db.makeStatement(
+            sql: """
+                SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
+                    deduplication_key, completed_at
+                FROM schedule ORDER BY session
+                """)
+    }
+
+    /// Calls the body with each row, nil for one with values that make no sense.
+    func forEach(_ body: (SessionKey, ScheduleRow?) -> Void) throws {
+        // The handle is the statement's own, which outlives this call.
+        let handle = unsafe statement.sqliteStatement
+        var result = unsafe sqlite3_step(handle)
+        while result == SQLITE_ROW {
+            let columns = unsafe Columns(handle: handle)
+            body(columns.integer(0), columns.row())
+            result = unsafe sqlite3_step(handle)
+        }
+        unsafe sqlite3_reset(handle)
+        guard result == SQLITE_DONE else {
+            throw DatabaseError(resultCode: ResultCode(rawValue: result), message: "The schedule can't be read.")
+        }
+    }
+
+    /// The columns of the present row (sqlite.org/c3ref/column_blob.html): valid until the next step.
+    @safe private struct Columns {
+        /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
+        private static let greatestNumber: Int64 = 1 << 62
+
+        let handle: OpaquePointer?
+
+        func row() -> ScheduleRow? {
+            let key = integer(0)
+            guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)), let state = state(4),
+                let lane = UInt8(exactly: integer(5)).flatMap(Entry.Lane.init(rawValue:))
+            else { return nil }
+            var entry = Entry(id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
+            entry.lane = lane
+            if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
+            var details = EntryDetails()
+            let mark = integer(6)
+            details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
+            details.displacedBy = optionalInteger(8)
+            details.notBefore = optionalInteger(9).map(StoreCoding.date)
+            if let after = identity(10) { details.dependency = SessionDependency(after, acceptsAnyEnd: integer(11) != 0) }
+            details.deduplicationKey = text(12)
+            details.completedAt = optionalInteger(13).map(StoreCoding.date)
+            return ScheduleRow(entry: entry, details: details)
+        }
+
+        func integer(_ column: Int32) -> Int64 {
+            unsafe sqlite3_column_int64(handle, column)
+        }
+
+        private func optionalInteger(_ column: Int32) -> Int64? {
+            unsafe sqlite3_column_type(handle, column) == SQLITE_NULL ? nil : integer(column)
+        }
+
+        private func text(_ column: Int32) -> String? {
+            unsafe sqlite3_column_text(handle, column).map { unsafe String(cString: $0) }
+        }
+
+        /// By the first letters, as a string for each of a million rows takes time.
+        private func state(_ column: Int32) -> SessionState? {
+            guard let text = unsafe sqlite3_column_text(handle, column) else { return nil }
+            if unsafe text[0] == UInt8(ascii: "w"),
+                unsafe strcmp(UnsafeRawPointer(text).assumingMemoryBound(to: CChar.self), "waiting") == 0
+            {
+                return .waiting
+            }
+            return unsafe SessionState(rawValue: String(cString: text))
+        }
+
+        private func identity(_ column: Int32) -> SessionID? {
+            guard unsafe sqlite3_column_bytes(handle, column) == 16, let bytes = unsafe sqlite3_column_blob(handle, column) else {
+                return nil
+            }
+            return unsafe SessionID(uuid: UUID(uuid: bytes.loadUnaligned(as: uuid_t.self)))
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+import GRDB
+package import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Where local files are found: those below the base folder are stored relative to it, as it may move between two launches.
+package struct SourceFolders: Sendable {
+    package let base: FilePath?
+    package let spool: FilePath
+
+    package init(base: FilePath?, spool: FilePath) {
+        self.base = base
+        self.spool = spool
+    }
+
+    /// What is stored for an absolute path.
+    func stored(_ path: FilePath) -> [UInt8] {
+        guard let base, path.starts(with: base) else { return path.bytes }
+        var rest = path
+        _ = rest.removePrefix(base)
+        guard !rest.components.contains(where: { $0.kind == .parentDirectory }) else { return path.bytes }
+        return rest.isEmpty ? [UInt8(ascii: ".")] : rest.bytes
+    }
+
+    /// Makes a path of what is stored.
+    func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
+        if kind == .blob { return spool.bytes + [UInt8(ascii: "/")] + stored }
+        guard stored.first != UInt8(ascii: "/"), let base else { return stored }
+        return stored == [UInt8(ascii: ".")] ? base.bytes : base.bytes + [UInt8(ascii: "/")] + stored
+    }
+}
+
+extension QueueStore {
+    /// Keeps the base folder for the next opening, or finds the one of the last.
+    static func remember(_ base: FilePath?, in pool: DatabasePool) throws -> FilePath? {
+        let known = try pool.read { try Data.fetchOne($0, sql: "SELECT path FROM base_folder") }.map { FilePath(bytes: $0) }
+        guard let base else { return known }
+        guard base.isAbsolute else {
+            throw QueueError(.storageUnavailable, "The base folder \(base) is not an absolute path; give it as one.")
+        }
+        if base != known {
+            try pool.write {
+                try $0.execute(
+                    sql: "INSERT INTO base_folder(only, path) VALUES (1, ?) ON CONFLICT DO UPDATE SET path = excluded.path",
+                    arguments: [Data(base.bytes)])
+            }
+        }
+        return base
+    }
+}

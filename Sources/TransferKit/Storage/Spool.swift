@@ -1,0 +1,125 @@
+import Foundation
+import GRDB
+package import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The files that hold what apps handed over as bytes in memory, each for its owner alone.
+///
+/// A file is on disk before the session that refers to it is committed, and goes after the commit that no longer needs it; what a kill leaves
+/// between the two is removed at the next opening.
+package struct Spool: Sendable {
+    package let folder: FilePath
+
+    init(in storage: FilePath) {
+        folder = storage.appending("spool")
+    }
+
+    /// Writes files, and returns their names once they and the folder are on disk. Blocks.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageUnavailable`; nothing is left then.
+    func write(_ contents: [Data]) throws(QueueError) -> [Data] {
+        guard !contents.isEmpty else { return [] }
+        var names: [Data] = []
+        do {
+            try makeFolder()
+            for content in contents {
+                let name = UUID().uuidString
+                names.append(Data(name.utf8))
+                try Self.write(content, to: folder.appending(name))
+            }
+            try Self.sync(folder)
+            return names
+        } catch {
+            delete(names)
+            throw QueueError(
+                .storageUnavailable,
+                "The bytes to send can't be kept in \(folder): \(error). Free some space, or mend the folder's permissions.")
+        }
+    }
+
+    private func makeFolder() throws {
+        guard unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 else {
+            return try Self.sync(folder.removingLastComponent())
+        }
+        guard errno == EEXIST else { throw Errno(rawValue: errno) }
+    }
+
+    private static func write(_ content: Data, to path: FilePath) throws {
+        let file = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+        try file.closeAfter {
+            try unsafe content.withUnsafeBytes { _ = unsafe try file.writeAll($0) }
+            guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
+        }
+    }
+
+    private static func sync(_ folder: FilePath) throws {
+        let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+        try descriptor.closeAfter {
+            guard fsync(descriptor.rawValue) == 0 else { throw Errno(rawValue: errno) }
+        }
+    }
+
+    /// Removes files that nothing refers to any more.
+    func remove(_ names: [Data]) async {
+        guard !names.isEmpty else { return }
+        await DiskThread.run { delete(names) }
+    }
+
+    /// What can't be removed now is an orphan that the next opening finds.
+    private func delete(_ names: [Data]) {
+        for name in names {
+            let path = FilePath(bytes: folder.bytes + [UInt8(ascii: "/")] + name)
+            _ = unsafe path.withPlatformString { unsafe unlink($0) }
+        }
+    }
+
+    /// Removes the files that no unfinished item refers to. Blocks.
+    func removeOrphans(of pool: DatabasePool) throws {
+        guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
+        try pool.read { db in
+            // What was set aside may be the only place that still names some of them.
+            guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine)") != true else { return }
+            let statement = try db.cachedStatement(
+                sql: """
+                    SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
+                        OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
+                    """)
+            while let name = try stream.next() {
+                if try Bool.fetchOne(statement, arguments: [Data(name)]) != true { delete([Data(name)]) }
+            }
+        }
+    }
+}
+
+extension QueueStore {
+    /// The files of the spool that a change makes superfluous; asked before the change.
+    static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
+        switch write {
+        case .deleteSession(let key, _):
+            try Data.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT source FROM file WHERE session = ?1 AND kind = 'blob' AND state <> 'completed'
+                        UNION ALL SELECT source FROM item WHERE session = ?1 AND kind = 'blob'
+                        """), arguments: [key])
+        case .file(let key, let position, .completed):
+            try Data.fetchAll(
+                db.cachedStatement(sql: "SELECT source FROM file WHERE session = ? AND position = ? AND kind = 'blob'"),
+                arguments: [key, position])
+        default:
+            []
+        }
+    }
+
+    /// Removes what was spooled for items that were not added after all.
+    package func discardBlobs(of items: [ItemDraft]) async {
+        await spool.remove(items.filter { $0.kind == .blob }.map(\.source))
+    }
+}

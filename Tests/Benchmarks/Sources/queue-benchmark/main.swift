@@ -1,0 +1,115 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
+let arguments = Array(CommandLine.arguments.dropFirst())
+guard arguments.count >= 3, let count = Int(arguments[2]) else {
+    print("usage: queue-benchmark enqueue|tasks|fill|open|gap STORE COUNT [TASKS]")
+    exit(2)
+}
+let store = FilePath(arguments[1])
+let file = store.removingLastComponent().appending("queue-item")
+try Data(repeating: 7, count: 4_096).write(to: URL(fileURLWithPath: file.string))
+
+func open() async throws -> TransferQueue {
+    let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
+    try await queue.save(Account("instant", endpoints: [Endpoint(transport: "instant", address: "instant://here/")]))
+    return queue
+}
+
+func requests(_ count: Int) throws -> [SessionRequest] {
+    try (0..<count).map { _ in try .upload([file], to: "instant") }
+}
+
+func time(_ body: () async throws -> Void) async rethrows -> Double {
+    let start = ContinuousClock.now
+    try await body()
+    return start.duration(to: .now) / .seconds(1)
+}
+
+func report(_ name: String, _ value: Double) {
+    print(name, value)
+}
+
+func reportPercentiles(_ name: String, _ samples: [Double]) {
+    let sorted = samples.sorted()
+    report("\(name) p50 ms", sorted[sorted.count / 2] * 1_000)
+    report("\(name) p99 ms", sorted[min(sorted.count - 1, sorted.count * 99 / 100)] * 1_000)
+}
+
+/// Resident memory at its highest, from proc_pid_status(5).
+func peakMiB() -> Double {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") } ?? ""
+    return (line.split(separator: " ").compactMap { Double($0) }.first ?? 0) / 1_024
+}
+
+switch arguments[0] {
+case "enqueue":
+    let queue = try await open()
+    let batch = try requests(count)
+    report("seconds", try await time { try await queue.enqueue(batch) })
+    await queue.shutdown()
+case "tasks":
+    let tasks = arguments.count > 3 ? Int(arguments[3]) ?? 1 : 1
+    let queue = try await open()
+    let request = try requests(1)[0]
+    let seconds = try await time {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<tasks {
+                group.addTask {
+                    for _ in 0..<count / tasks {
+                        var request = request
+                        request.id = SessionID()
+                        try await queue.enqueue(request)
+                    }
+                }
+            }
+            try await group.waitForAll()
+        }
+    }
+    report("seconds", seconds)
+    await queue.shutdown()
+case "fill":
+    let queue = try await open()
+    for start in stride(from: 0, to: count, by: 50_000) { try await queue.enqueue(try requests(min(50_000, count - start))) }
+    await queue.shutdown()
+case "open":
+    var queue: TransferQueue?
+    report("open s", try await time { queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared]) })
+    report("open peak MiB", peakMiB())
+    guard let queue else { exit(1) }
+    let total = await queue.status().sessions
+    report("sessions", Double(total))
+    var samples: [Double] = []
+    for _ in 0..<1_000 {
+        let index = Int.random(in: 0..<total)
+        samples.append(try await time { _ = try await queue.sessions(index..<index + 1) })
+    }
+    reportPercentiles("answer an index", samples)
+    samples = []
+    for _ in 0..<1_000 {
+        let (from, to) = (Int.random(in: 0..<total), Int.random(in: 0..<total))
+        samples.append(try await time { try await queue.move(.index(from), to: .index(to)) })
+    }
+    reportPercentiles("move, durable", samples)
+    InstantTransport.shared.limit = 1_000
+    try await queue.start()
+    try await InstantTransport.shared.reached()
+    try await queue.stop()
+    reportPercentiles("dispatch, from session to session", InstantTransport.shared.gaps)
+    report("peak MiB", peakMiB())
+    await queue.shutdown()
+case "gap":
+    let queue = try await open()
+    try await queue.enqueue(try requests(count))
+    try await queue.start()
+    await queue.waitUntilIdle()
+    reportPercentiles("gap", InstantTransport.shared.gaps)
+    await queue.shutdown()
+default:
+    print("queue-benchmark: there is no measurement \"\(arguments[0])\"")
+    exit(2)
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+/// The articles show no code but that of `Articles/`, which compiles.
+@Suite struct ArticleTests {
+    @Test(arguments: Catalog.articles) func theCodeIsWhatCompiles(article: String) throws {
+        let shown = try Catalog.code(in: article)
+        let compiled = try Catalog.compiledCode(of: article)
+        #expect(shown.count == compiled.count)
+        for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
+    }
+
+    @Test func thereAreArticles() {
+        #expect(Catalog.articles.contains("GettingStarted"))
+    }
+}
+
+/// The articles of the documentation, and the code that they show.
+enum Catalog {
+    private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    private static let folder = tests.deletingLastPathComponent().deletingLastPathComponent()
+        .appending(path: "Sources/TransferKit/TransferKit.docc")
+
+    static let articles: [String] = {
+        let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
+        return files.filter { $0.pathExtension == "md" }.map { $0.deletingPathExtension().lastPathComponent }.sorted()
+    }()
+
+    /// The blocks of Swift in an article, without blank lines and imports.
+    static func code(in article: String) throws -> [[String]] {
+        let text = try String(contentsOf: folder.appending(path: "\(article).md"), encoding: .utf8)
+        return text.components(separatedBy: "```swift\n").dropFirst().map { block in
+            lines(block.components(separatedBy: "```")[0], indentation: 0)
+        }
+    }
+
+    /// The sections of the file that compiles an article's code; none if there is no such file.
+    static func compiledCode(of article: String) throws -> [[String]] {
+        let file = tests.appending(path: "Articles/\(article).swift")
+        guard FileManager.default.fileExists(atPath: file.path) else { return [] }
+        let parts = try String(contentsOf: file, encoding: .utf8).components(separatedBy: "// ARTICLE\n")
+        return zip(parts, parts.dropFirst()).map { before, section in
+            let indentation = before.reversed().prefix { $0 == " " }.count
+            return lines(section.components(separatedBy: "// END\n")[0], indentation: indentation)
+        }
+    }
+
+    private static func lines(_ text: String, indentation: Int) -> [String] {
+        text.split(separator: "\n").filter { !$0.allSatisfy(\.isWhitespace) && !$0.hasPrefix("import ") }
+            .map { String($0.prefix { $0 == " " }.count >= indentation ? $0.dropFirst(indentation) : $0) }
+    }
+}

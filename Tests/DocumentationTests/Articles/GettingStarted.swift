@@ -1,0 +1,71 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The code of the article "Getting started", in its order; ``ArticleTests`` holds the two together.
+// swift-format-ignore
+private func gettingStarted() async throws {
+    // ARTICLE
+    let folder: FilePath = "/var/lib/uploader/queue"
+    let queue = try await TransferQueue(storage: .folder(folder), transports: [TUSTransport()])
+    // END
+
+    // ARTICLE
+    try await queue.save(Account("studio", endpoints: [
+        .tus("https://upload.example.com/files/", credentials: .bearer(.environment("STUDIO_TOKEN"))),
+    ]))
+    // END
+
+    // ARTICLE
+    let reel = try await queue.enqueue(.upload(["reel.mov", "stills/"], to: "studio", name: "the reel"))
+    // END
+
+    // ARTICLE
+    let note = Data("Colours are final.".utf8)
+    let extras = try await queue.enqueue(.upload(items: [
+        TransferItem("/srv/grades/final.cube", as: RemotePath("grades/reel.cube")),
+        .data(note, as: RemotePath("note.txt")),
+    ], to: "studio"))
+    // END
+
+    // ARTICLE
+    try await queue.start()
+    do {
+        let end = try await reel.value
+        print("\(end.name): \(end.statistics.filesDone) files, \(end.statistics.bytesDone) bytes")
+    } catch let error as TransferError {
+        print("The reel failed: \(error)")
+    }
+    // END
+
+    // ARTICLE
+    try await queue.retry(reel.id)
+    // END
+
+    // ARTICLE
+    try await queue.run(extras.id)                 // now; what runs makes room, and comes back by itself
+    try await queue.move(reel.id, to: .end)        // order only
+    try await queue.hold(.account("studio"))       // a whole group
+    try await queue.release(.account("studio"))
+    try await queue.setRateLimit(2_000_000)        // bytes per second, for all sessions together
+    // END
+
+    // ARTICLE
+    switch try await queue.pause(extras.id) {
+    case .paused: try await queue.resume(extras.id)
+    default: try await queue.release(extras.id)
+    }
+    // END
+
+    // ARTICLE
+    for session in try await queue.sessions() where session.state == .waiting {
+        print("\(session.index) \(session.name): \(session.why?.description ?? "It is about to start.")")
+    }
+    // END
+
+    // ARTICLE
+    await queue.shutdown()
+    // END
+}

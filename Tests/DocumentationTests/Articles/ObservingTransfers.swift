@@ -1,0 +1,150 @@
+import TransferCore
+import TransferKit
+
+// The code of the article "Observing transfers", in its order; ``ArticleTests`` holds the two together.
+
+// swift-format-ignore-file
+
+// ARTICLE
+actor Journal: TransferQueueDelegate {
+    private(set) var lines: [String] = []
+
+    func queue(_ queue: TransferQueue, didComplete session: SessionID) {
+        lines.append("\(session) arrived.")
+    }
+
+    func queue(_ queue: TransferQueue, didFail session: SessionID, with error: TransferError) {
+        lines.append("\(session) failed. \(error.message)")
+    }
+
+    func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) -> CredentialsAnswer {
+        lines.append("\(account) needs new credentials. \(error.message)")
+        return .later
+    }
+}
+// END
+
+private func setDelegate(queue: TransferQueue) {
+    // ARTICLE
+    let journal = Journal()
+    queue.setDelegate(journal)
+    // END
+}
+
+private func followSession(reel: TransferSession) async {
+    // ARTICLE
+    for await event in reel.events {
+        switch event {
+        case .present(let status): print("\(status.name) is \(status.state.rawValue).")
+        case .event(let event): print(event.kind.name)
+        case .ended(let end): print("The end: \(end)")
+        }
+    }
+    // END
+}
+
+private func followQueue(queue: TransferQueue) async {
+    // ARTICLE
+    for await event in queue.events {
+        switch event.kind {
+        case .progress(let id, let figures): print("\(id): \(figures.bytesDone) of \(figures.bytesTotal)")
+        case .accountBlocked(let account, let error): print("\(account) is blocked. \(error.message)")
+        case .gap: print("Too slow; read the queue again.")
+        default: break
+        }
+    }
+    // END
+}
+
+private func comeBack(queue: TransferQueue) async {
+    // ARTICLE
+    var last = UInt64(0)  // from where the app keeps it
+    for await event in queue.events(since: last) {
+        if case .gap = event.kind {
+            print("The log no longer has all of it: read the queue again.")
+        } else {
+            print("\(event.time) \(event.kind.name)")
+        }
+        last = event.revision
+    }
+    // END
+}
+
+// ARTICLE
+@MainActor protocol RowView: AnyObject {
+    func beginUpdates()
+    func insertRows(at indices: Range<Int>)
+    func deleteRows(at indices: [Int])
+    func moveRow(from index: Int, to newIndex: Int)
+    func endUpdates()
+    func reloadRow(at index: Int)
+    func reloadAll()
+}
+// END
+
+// ARTICLE
+@MainActor final class QueueList {
+    private(set) var rows: [SessionID] = []
+    private var revision: UInt64 = 0
+    private let view: any RowView
+
+    init(view: any RowView) {
+        self.view = view
+    }
+
+    /// Follows a queue until it is shut down.
+    func follow(_ queue: TransferQueue) async {
+        let events = queue.events
+        await load(queue)
+        var isNews = false
+        for await event in events {
+            switch event.kind {
+            case .willChangeQueue(let revision):
+                isNews = revision > self.revision
+                if isNews { view.beginUpdates() }
+            case .didChangeQueue(let revision):
+                if isNews { view.endUpdates() }
+                self.revision = max(self.revision, revision)
+            case .added, .removed, .moved:
+                if isNews { apply(event.kind) }
+            case .gap:
+                await load(queue)
+            default:
+                if let id = event.session, let index = rows.firstIndex(of: id) { view.reloadRow(at: index) }
+            }
+        }
+    }
+
+    private func apply(_ change: QueueEvent.Kind) {
+        switch change {
+        case .added(let ids, let index):
+            rows.insert(contentsOf: ids, at: index)
+            view.insertRows(at: index..<index + ids.count)
+        case .removed(_, let indices):
+            for index in indices.reversed() { rows.remove(at: index) }
+            view.deleteRows(at: indices)
+        case .moved(let id, let index, let newIndex):
+            rows.remove(at: index)
+            rows.insert(id, at: newIndex)
+            view.moveRow(from: index, to: newIndex)
+        default: break
+        }
+    }
+
+    private func load(_ queue: TransferQueue) async {
+        var before: UInt64
+        repeat {
+            before = await queue.status().orderRevision
+            rows = await queue.sessionIDs()
+            revision = await queue.status().orderRevision
+        } while revision != before
+        view.reloadAll()
+    }
+}
+// END
+
+private func runRow(queue: TransferQueue, revision: UInt64) async throws {
+    // ARTICLE
+    try await queue.run(.index(3, expecting: revision))
+    // END
+}

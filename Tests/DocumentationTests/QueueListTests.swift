@@ -1,0 +1,68 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The list of the article "Observing transfers", at work.
+@MainActor @Suite struct QueueListTests {
+    /// A view that has as many rows as it was told of, and knows nothing else.
+    final class CountingView: RowView {
+        private(set) var count = 0
+        private(set) var problems = 0
+        private var isInUpdates = false
+        var list: QueueList?
+
+        func beginUpdates() { change(to: true) }
+        func insertRows(at indices: Range<Int>) { check(isInUpdates, count + indices.count) }
+        func deleteRows(at indices: [Int]) { check(isInUpdates, count - indices.count) }
+        func moveRow(from index: Int, to newIndex: Int) { check(isInUpdates && index < count && newIndex < count, count) }
+        func endUpdates() { change(to: false) }
+        func reloadRow(at index: Int) { check(index < count, count) }
+        func reloadAll() { check(!isInUpdates, list?.rows.count ?? 0) }
+
+        private func change(to isInUpdates: Bool) {
+            if isInUpdates == self.isInUpdates { problems += 1 }
+            self.isInUpdates = isInUpdates
+        }
+
+        private func check(_ isRight: Bool, _ newCount: Int) {
+            if !isRight || newCount != list?.rows.count { problems += 1 }
+            count = newCount
+        }
+    }
+
+    @Test func theListIsThatOfTheQueue() async throws {
+        let folder = FilePath(NSTemporaryDirectory()).appending("queue-list-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let queue = try await TransferQueue(
+            storage: .folder(folder), transports: [TUSTransport()], configuration: QueueConfiguration(logger: logger))
+        try await queue.save(Account("a", endpoints: [.tus("https://example.invalid/")]))
+        let items = [TransferItem.data(Data([1]), as: try RemotePath("one"))]
+        func add(_ count: Int, at index: Int? = nil) async throws -> [SessionID] {
+            try await queue.enqueue((0..<count).map { _ in try .upload(items: items, to: "a") }, at: index).map(\.id)
+        }
+        let first = try await add(3)
+        let view = CountingView()
+        let list = QueueList(view: view)
+        view.list = list
+        let following = Task { await list.follow(queue) }
+
+        let second = try await add(4, at: 1)
+        try await queue.move(.sessions([first[2], second[3]]), to: .front)
+        try await queue.remove([second[0], first[1]])
+        try await queue.move(first[0], to: .end)
+        try await queue.hold(.all)
+        let expected = await queue.sessionIDs()
+        await queue.shutdown()
+        await following.value
+
+        #expect(list.rows == expected)
+        #expect(view.count == 5)
+        #expect(view.problems == 0)
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Bytes of the database are not what was written. Whatever they are, the queue opens or says that the store is damaged, and never crashes.
+///
+/// All pages if `TRANSFERKIT_DURABILITY` is `all`, else some that another run takes other ones of.
+@Suite struct DamagedPageTests {
+    private static let count = 40
+    private static let pageSize = 4_096
+
+    enum Damage: String, CaseIterable, Sendable {
+        case garbage, zeros, fewBytes, oneBit
+    }
+
+    @Test(arguments: Damage.allCases) func aDamagedPageEndsNoProcess(_ damage: Damage) async throws {
+        let folder = try await prepared()
+        let pages = try Data(contentsOf: database(in: folder.path)).count / Self.pageSize
+        #expect(pages > 10)
+        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isWhole ? 1 : max(1, pages / 8)
+        for page in Set([0] + stride(from: isWhole ? 0 : Int.random(in: 0..<distance), to: pages, by: distance)) {
+            let seed = UInt64.random(in: 0...UInt64.max)
+            let copy = try TemporaryFolder()
+            try FileManager.default.copyItem(atPath: folder.path.appending("store").string, toPath: copy.path.appending("store").string)
+            try overwrite(page, damage, seed, in: copy.path)
+            await #expect(processExitsWith: .success, "page \(page), \(damage), seed \(seed)") {
+                [root = copy.path.string as String] in
+                try await Self.use(FilePath(root))
+            }
+        }
+    }
+
+    @Test func aDamagedLogCostsNothingThatIsInTheDatabase() async throws {
+        let folder = try TemporaryFolder()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String] in
+            try await ScenarioRun.die(at: 400, of: .arranging, in: FilePath(root))
+        }
+        let log = URL(fileURLWithPath: folder.path.appending("store").appending("queue.sqlite-wal").string)
+        let whole = try Data(contentsOf: log)
+        for seed in 0..<8 {
+            var generator = SplitMix64(seed: UInt64(seed))
+            var content = whole
+            let start = Int.random(in: 0..<content.count - 100, using: &generator)
+            for index in start..<start + 100 { content[index] = UInt8.random(in: 0...255, using: &generator) }
+            let copy = try TemporaryFolder()
+            for name in ["store", "server"] {
+                try FileManager.default.copyItem(atPath: folder.path.appending(name).string, toPath: copy.path.appending(name).string)
+            }
+            try content.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
+            // The log is cut at the damage: an earlier state, but a whole one.
+            let stage = try await Stage(copy.path, isTimed: false)
+            try StoreInspection(copy.path.appending("store")).expectNoContradictions("seed \(seed)")
+            #expect(try await stage.queue.storeHealth().problems.isEmpty)
+            await stage.queue.shutdown()
+        }
+    }
+
+    @Test(arguments: [1, 50, 99, 4_095, 4_096, 8_192, 20_000]) func aTruncatedStoreIsDamagedAndUntouched(_ length: Int) async throws {
+        let folder = try await prepared()
+        let file = database(in: folder.path)
+        let content = try Data(contentsOf: file).prefix(length)
+        try content.write(to: file)
+        do {
+            let stage = try await Stage(folder.path)
+            _ = try await stage.queue.sessions()
+            await stage.queue.shutdown()
+            Issue.record("a store of \(length) bytes can't be whole")
+        } catch let error as QueueError {
+            #expect(error.code == .storageDamaged)
+        }
+        #expect(try Data(contentsOf: file) == content)
+    }
+
+    /// Opens a damaged store, asks all that there is to ask, runs the queue for a while, and opens it again.
+    private static func use(_ root: FilePath) async throws {
+        let stage: Stage
+        do {
+            stage = try await Stage(root)
+        } catch let error as QueueError {
+            #expect(error.code == .storageDamaged || error.code == .storageTooNew || error.code == .storageUnavailable)
+            return
+        }
+        let ids = await stage.queue.sessionIDs()
+        _ = try? await stage.queue.sessions()
+        _ = try? await stage.queue.storeHealth()
+        for id in ids { _ = try? await stage.queue.items(of: id) }
+        try? await stage.queue.start()
+        for _ in 0..<60 {
+            stage.clock.advance(by: .seconds(1))
+            _ = await stage.queue.status()
+        }
+        for id in ids.prefix(3) { try? await stage.queue.cancel(id) }
+        let left = Set(await stage.queue.sessionIDs())
+        await stage.queue.shutdown()
+        do {
+            let again = try await Stage(root)
+            let quarantined = (try? StoreInspection(root.appending("store")).count("quarantine")) ?? 0
+            #expect(await again.queue.sessionIDs().count + quarantined >= left.count)
+            await again.queue.shutdown()
+        } catch let error as QueueError {
+            #expect(error.code == .storageDamaged || error.code == .storageUnavailable)
+        }
+    }
+
+    private func overwrite(_ page: Int, _ damage: Damage, _ seed: UInt64, in root: FilePath) throws {
+        var generator = SplitMix64(seed: seed)
+        var content = try Data(contentsOf: database(in: root))
+        let range = page * Self.pageSize..<(page + 1) * Self.pageSize
+        switch damage {
+        case .garbage: for index in range { content[index] = UInt8.random(in: 0...255, using: &generator) }
+        case .zeros: for index in range { content[index] = 0 }
+        case .fewBytes:
+            for _ in 0..<8 { content[Int.random(in: range, using: &generator)] = UInt8.random(in: 0...255, using: &generator) }
+        case .oneBit: content[Int.random(in: range, using: &generator)] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+        }
+        try content.write(to: database(in: root))
+    }
+
+    private func database(in root: FilePath) -> URL {
+        URL(fileURLWithPath: root.appending("store").appending("queue.sqlite").string)
+    }
+
+    /// A store with sessions in several states; nothing is left in its log.
+    private func prepared() async throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.save(stage.account("a"))
+        try await stage.queue.setSessionLimit(4)
+        let requests = try (0..<Self.count).map { number in
+            var request = try stage.upload("p\(number)")
+            request.tags = ["tag \(number % 3)"]
+            request.options = SessionOptions(metadata: ["number": String(repeating: "\(number)", count: 100)])
+            return request
+        }
+        _ = try await stage.queue.enqueue(requests)
+        for number in 0..<4 { stage.server.close("p\(number)") }
+        try await stage.queue.start()
+        for number in 0..<4 { try await stage.server.reached("p\(number)") }
+        stage.server.open("p0")
+        try await stage.wait(for: "p0", .completed)
+        try await stage.queue.cancel(Stage.id("p1"), keepsPartial: true)
+        _ = try await stage.queue.pause(Stage.id("p2"))
+        try await stage.settle()
+        await stage.queue.shutdown()
+        return folder
+    }
+}

@@ -1,0 +1,145 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Rows that hold what no version ever wrote: what can't be read is set aside or mended, and all the rest goes on.
+@Suite struct InvalidRowTests {
+    private static let names = ["w1", "w2", "w3", "w4", "w5"]
+
+    /// The session "w2" is set aside, at the opening or as soon as it is looked at or run.
+    @Test(arguments: [
+        "UPDATE schedule SET state = 'asleep' WHERE session = 2",
+        "UPDATE schedule SET id = x'0102030405060708090a0b0c0d0e0f' WHERE session = 2",
+        "UPDATE schedule SET id = x'' WHERE session = 2",
+        "UPDATE schedule SET id = (SELECT id FROM schedule WHERE session = 1) WHERE session = 2",
+        "UPDATE schedule SET lane = 300 WHERE session = 2",
+        "UPDATE schedule SET lane = -1 WHERE session = 2",
+        "UPDATE schedule SET account = 99 WHERE session = 2",
+        "UPDATE schedule SET account = 5000000000 WHERE session = 2",
+        "UPDATE session SET options = '{' WHERE key = 2",
+        "UPDATE session SET options = '{\"stallTimeout\":\"long\"}' WHERE key = 2",
+        "UPDATE session SET error = 'broken' WHERE key = 2",
+        "UPDATE session SET direction = 'sideways' WHERE key = 2",
+        "UPDATE session SET bytes_total = 9223372036854775807 WHERE key = 2",
+        "UPDATE session SET bytes_done = -1 WHERE key = 2",
+        "DELETE FROM session WHERE key = 2",
+    ])
+    func aSessionThatCannotBeReadIsSetAside(_ sql: String) async throws {
+        for looksFirst in [false, true] {
+            let folder = try await prepared(sql)
+            let stage = try await Stage(folder.path, isTimed: false)
+            if looksFirst { _ = try await stage.queue.sessions() }
+            try await stage.queue.start()
+            await stage.queue.waitUntilIdle()
+            let sessions = try await stage.queue.sessions()
+            #expect(sessions.map(\.name) == ["w1", "w3", "w4", "w5"])
+            #expect(sessions.allSatisfy { $0.state == .completed })
+            #expect(await stage.queue.sessionIDs().count == 4)
+            let inspection = try StoreInspection(folder.path.appending("store"))
+            #expect(try inspection.count("quarantine") == 1)
+            await stage.queue.shutdown()
+            let again = try await Stage(folder.path, isTimed: false)
+            #expect(await again.queue.sessionIDs().count == 4)
+            #expect(try await again.queue.storeHealth().problems.isEmpty)
+            await again.queue.shutdown()
+        }
+    }
+
+    /// All sessions are still there, and complete.
+    @Test(arguments: [
+        "UPDATE schedule SET rank = 5",
+        "UPDATE schedule SET rank = 9223372036854775807",
+        "UPDATE schedule SET rank = -9223372036854775808 WHERE session = 2",
+        "UPDATE schedule SET mark = 9223372036854775807, lane = 1 WHERE session = 2",
+        "UPDATE schedule SET displaced_by = 77 WHERE session = 2",
+        "UPDATE schedule SET displaced_by = 2 WHERE session = 2",
+        "UPDATE schedule SET displaced_by = CASE session WHEN 2 THEN 3 ELSE 2 END WHERE session IN (2, 3)",
+        "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
+        "UPDATE schedule SET after_id = x'00' WHERE session = 2",
+        "UPDATE schedule SET not_before = -9223372036854775808 WHERE session = 2",
+        "UPDATE schedule SET deduplication_key = 'the same'",
+        "UPDATE schedule SET completed_at = 9223372036854775807 WHERE session = 2",
+        "UPDATE session SET created_at = 9223372036854775807 WHERE key = 2",
+        "UPDATE file SET state = 'lost' WHERE session = 2",
+        "UPDATE file SET size = -9223372036854775808 WHERE session = 2",
+        "UPDATE file SET generation = 9223372036854775807 WHERE session = 2",
+        "UPDATE file SET receipt = '{'",
+        "UPDATE setting SET value = -3 WHERE name = 'sessionLimit'",
+        "INSERT OR REPLACE INTO setting(name, value) VALUES ('rateLimit', 0)",
+        "UPDATE setting SET value = 9223372036854775807 WHERE name = 'orderRevision'",
+        "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES ('{', x'00', 0, 0, 0)",
+    ])
+    func whatCanBeMendedIsMended(_ sql: String) async throws {
+        let folder = try await prepared(sql)
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.move(Stage.id("w5"), to: .front)
+        try await stage.queue.move(Stage.id("w4"), to: .end)
+        try await stage.queue.runNext(Stage.id("w3"))
+        try await stage.queue.start()
+        await stage.queue.waitUntilIdle()
+        let sessions = try await stage.queue.sessions()
+        #expect(Set(sessions.map(\.name)) == Set(Self.names))
+        #expect(sessions.first?.name == "w5" && sessions.last?.name == "w4")
+        #expect(sessions.allSatisfy { $0.state == .completed })
+        #expect(try stage.server.uploads(".done").count == Self.names.count)
+        let inspection = try StoreInspection(folder.path.appending("store"))
+        #expect(try inspection.count("quarantine") == 0)
+        #expect(try inspection.count("discard") == 0)
+        await stage.queue.shutdown()
+    }
+
+    @Test func aTimeBeyondAllCalendarsIsATimeToCome() async throws {
+        let folder = try await prepared("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
+        let stage = try await Stage(folder.path)
+        try await stage.queue.start()
+        await stage.queue.waitUntilIdle(scheduled: false)
+        #expect(try await stage.queue.sessions().filter { $0.state == .completed }.count == 4)
+        guard case .notBefore = try await stage.queue.session(Stage.id("w2")).why else {
+            Issue.record("it waits for something else")
+            return
+        }
+        await stage.queue.shutdown()
+    }
+
+    @Test(arguments: ["UPDATE account SET definition = '{'", "UPDATE account SET block = '{'"])
+    func anAccountThatCannotBeReadKeepsItsSessionsUntilItIsSavedAgain(_ sql: String) async throws {
+        let folder = try await prepared("\(sql); UPDATE schedule SET state = 'cancelled' WHERE session = 1", "w1")
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.start()
+        await stage.queue.waitUntilIdle()
+        #expect(await stage.queue.account("a")?.block != nil)
+        try await stage.queue.remove(Stage.id("w1"))
+        try await stage.queue.save(stage.account("a"))
+        await stage.queue.waitUntilIdle()
+        #expect(try await stage.queue.sessions().filter { $0.state == .completed }.count == 4)
+        await stage.queue.shutdown()
+    }
+
+    /// A store with five sessions of one file each, in which somebody changed something.
+    ///
+    /// - Parameter begun: A session of which the server has a part.
+    private func prepared(_ sql: String, _ begun: String? = nil) async throws -> TemporaryFolder {
+        let folder = try TemporaryFolder()
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.save(stage.account("a"))
+        try await stage.queue.setSessionLimit(2)
+        _ = try await stage.queue.enqueue(Self.names.map { try stage.upload($0) })
+        if let begun {
+            for name in Self.names { stage.server.close(name) }
+            try await stage.queue.start()
+            try await stage.server.reached(begun)
+        }
+        await stage.queue.shutdown()
+        var configuration = Configuration()
+        // A damaged store does not keep its own rules.
+        configuration.foreignKeysEnabled = false
+        let database = try DatabaseQueue(
+            path: folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)
+        try await database.write { try $0.execute(sql: sql) }
+        try database.close()
+        return folder
+    }
+}

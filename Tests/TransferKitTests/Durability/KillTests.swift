@@ -1,0 +1,103 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// The process is killed at the steps of the store: before each statement and each commit, and after each commit.
+///
+/// All of them if `TRANSFERKIT_DURABILITY` is `all`, one if it is a number, else some that another run takes other ones of.
+@Suite struct KillTests {
+    private static let samples = 20
+
+    @Test(arguments: Scenario.allCases) func whatWasDoneIsFoundAfterAKill(_ scenario: Scenario) async throws {
+        let undisturbed = try TemporaryFolder()
+        let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
+        for moment in Self.moments(reference.moments) {
+            let folder = try TemporaryFolder()
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [root = folder.path.string as String, scenario = scenario.rawValue as String, moment = moment as Int] in
+                guard let scenario = Scenario(rawValue: scenario) else { return }
+                try await ScenarioRun.die(at: moment, of: scenario, in: FilePath(root))
+            }
+            try await Self.check(folder.path, scenario, reference, "killed at moment \(moment) of \(scenario)")
+        }
+    }
+
+    private static func moments(_ count: Int) -> [Int] {
+        switch ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] {
+        case "all": return Array(1...count)
+        case let number?: return Int(number).map { [$0] } ?? []
+        case nil:
+            let distance = max(1, count / samples)
+            return Array(stride(from: Int.random(in: 1...distance), through: count, by: distance))
+        }
+    }
+
+    private static func check(
+        _ root: FilePath, _ scenario: Scenario, _ reference: ScenarioRun.Reference, _ comment: Comment
+    ) async throws {
+        let done = ScenarioRun.stepsDone(in: root)
+        let stage = try await Stage(root, isTimed: false)
+        let snapshot = try await QueueSnapshot.of(stage.queue)
+        let step = scenario.steps.indices.contains(done) ? scenario.steps[done] : nil
+        let comment: Comment = "\(comment), in \"\(step?.name ?? "the end")\""
+        let before = reference.snapshots[done]
+        let after = reference.snapshots[min(done + 1, reference.snapshots.count - 1)]
+        if step?.isGradual == true {
+            expect(snapshot, isBetween: before, after, comment)
+        } else {
+            #expect(snapshot == before || snapshot == after, comment)
+        }
+        #expect(try await stage.queue.storeHealth().problems.isEmpty, comment)
+        let inspection = try StoreInspection(root.appending("store"))
+        try inspection.expectNoContradictions(comment)
+        for checkpoint in try inspection.checkpoints() {
+            let size = stage.server.size(of: checkpoint.upload)
+            #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond what arrived; \(comment)")
+        }
+        #expect(try inspection.count("quarantine") == 0, comment)
+        try await finish(stage, inspection, comment)
+    }
+
+    private static func expect(_ snapshot: QueueSnapshot, isBetween before: QueueSnapshot, _ after: QueueSnapshot, _ comment: Comment) {
+        #expect(snapshot.sessions.map(\.name) == before.sessions.map(\.name), comment)
+        for (index, session) in snapshot.sessions.enumerated() {
+            #expect(session == before.sessions[index] || session == after.sessions[index], comment)
+        }
+    }
+
+    /// With a person's help, all that is left goes to its end, and no more is left at the server than must be.
+    private static func finish(_ stage: Stage, _ inspection: StoreInspection, _ comment: Comment) async throws {
+        let queue = stage.queue
+        for account in await queue.accounts() { try await queue.unblockAccount(account.account.name) }
+        try await queue.release(.all)
+        try await queue.resume(.all)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        for session in try await queue.sessions() {
+            switch session.state {
+            case .completed:
+                let arrived = try stage.server.uploads(".done").filter { $0.hasPrefix("\(session.id)-0-") }
+                let content = try arrived.map {
+                    try Data(contentsOf: URL(fileURLWithPath: stage.server.folder.appending($0).string))
+                }
+                #expect(content.contains(Stage.content(session.name, size: 10_000)), "\(session.name); \(comment)")
+            case .cancelled, .failed: break
+            case .waiting:
+                guard case .after = session.why else {
+                    Issue.record("\(session.name) waits: \(session.why?.description ?? "for nothing"); \(comment)")
+                    continue
+                }
+            case .running, .paused, .held: Issue.record("\(session.name) is \(session.state); \(comment)")
+            }
+        }
+        #expect(try inspection.count("discard") == 0, comment)
+        // What was made at the server just before the kill, and before the queue knew of it, may be left; but no byte was sent to it.
+        let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
+        for upload in try stage.server.uploads(".part").subtracting(known) {
+            #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")
+        }
+        await queue.shutdown()
+    }
+}

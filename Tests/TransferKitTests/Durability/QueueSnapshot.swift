@@ -1,0 +1,38 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// What an app sees of a queue and what has to outlive a process: not what runs at present.
+struct QueueSnapshot: Hashable {
+    struct Session: Hashable, CustomStringConvertible {
+        let name: String
+        let state: SessionState
+        let account: String
+        let tags: [String]
+        let context: Data?
+
+        var description: String { "\(name) \(state.rawValue)" }
+    }
+
+    /// In order.
+    let sessions: [Session]
+    let accounts: [Account]
+    let blocked: [String]
+    let sessionLimit: Int
+    let rateLimit: Int64?
+
+    static func of(_ queue: TransferQueue) async throws -> QueueSnapshot {
+        let status = await queue.status()
+        let accounts = await queue.accounts()
+        return QueueSnapshot(
+            sessions: try await queue.sessions().map {
+                Session(
+                    name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
+                    context: $0.context)
+            },
+            accounts: accounts.map(\.account), blocked: accounts.filter { $0.block != nil }.map(\.account.name),
+            sessionLimit: status.sessionLimit, rateLimit: status.rateLimit)
+    }
+
+    static let empty = QueueSnapshot(sessions: [], accounts: [], blocked: [], sessionLimit: 1, rateLimit: nil)
+}

@@ -1,0 +1,135 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A transport whose other end is a folder, so that what arrived outlives a client that is killed, as it does at a real server.
+///
+/// An upload is a file named after the transfer's life: with the suffix `.part` until it is complete, with `.done` then.
+final class ServerFolder: PartialDiscarding {
+    let id: TransportID = "folder"
+    let folder: FilePath
+
+    private struct State {
+        var gates: [String: Gate] = [:]
+        var failures: [String: TransferError] = [:]
+        var refusesDiscards = false
+    }
+
+    private struct Gate {
+        let arrival = Latch()
+        let opening = Latch()
+    }
+
+    private static let chunkSize = 4_000
+    /// Opened by the first discard that is refused, and by the first that is done.
+    let discardRefused = Latch()
+    let discardDone = Latch()
+    private let state = Locked(State())
+
+    init(_ folder: FilePath) throws {
+        self.folder = folder
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    func endpoint(_ host: String) -> Endpoint { Endpoint(transport: id, address: "folder://\(host)/") }
+
+    // MARK: Scripting
+
+    /// Holds attempts for a name after their first chunk, until it is opened.
+    func close(_ name: String) { state.withLock { $0.gates[name] = Gate() } }
+
+    /// - Parameter error: What the attempt that is held there fails with, if it is to fail.
+    func open(_ name: String, failingWith error: TransferError? = nil) {
+        state.withLock { state -> Gate? in
+            state.failures[name] = error
+            defer { state.gates[name] = nil }
+            return state.gates[name]
+        }?.opening.open()
+    }
+
+    /// Returns once an attempt for the name is held. What came before is forgotten.
+    func reached(_ name: String) async throws {
+        try await state.withLock { $0.gates[name] }?.arrival.wait()
+    }
+
+    /// Forgets what there is of a session's files.
+    func lose(_ session: SessionID) throws {
+        for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
+            try FileManager.default.removeItem(atPath: folder.appending(upload).string)
+        }
+    }
+
+    func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
+
+    // MARK: What arrived
+
+    /// The names of the uploads with a suffix.
+    func uploads(_ suffix: String) throws -> Set<String> {
+        Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
+    }
+
+    func size(of upload: String) -> Int64? {
+        for suffix in [".part", ".done"] {
+            guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }
+            return identity.size
+        }
+        return nil
+    }
+
+    // MARK: The transport
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let name = attempt.remotePath.description
+        let content = try Data(contentsOf: URL(fileURLWithPath: attempt.source.path.string))
+        let upload: String
+        if let checkpoint = attempt.checkpoint {
+            upload = String(decoding: checkpoint.data, as: UTF8.self)
+            guard let size = size(of: upload), size >= checkpoint.confirmed else {
+                throw TransferError(.resumeLost, .uploadGone, "What was sent of \(name) is gone.")
+            }
+        } else {
+            upload = "\(attempt.transferID)-\(UUID().uuidString.prefix(8))"
+            try Data().write(to: URL(fileURLWithPath: folder.appending(upload + ".part").string))
+            try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: 0))
+        }
+        let part = folder.appending(upload + ".part")
+        var position = size(of: upload) ?? 0
+        reporter.report(sent: position, confirmed: position)
+        while position < content.count {
+            if position > 0 { try await pass(name) }
+            try Task.checkCancellation()
+            let chunk = content[Int(position)..<min(Int(position) + Self.chunkSize, content.count)]
+            let descriptor = try FileDescriptor.open(part, .writeOnly, options: [.append])
+            _ = try descriptor.closeAfter { try descriptor.writeAll(chunk) }
+            position += Int64(chunk.count)
+            try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: position))
+            reporter.report(sent: position, confirmed: position)
+        }
+        if FileManager.default.fileExists(atPath: part.string) {
+            try FileManager.default.moveItem(atPath: part.string, toPath: folder.appending(upload + ".done").string)
+        }
+        return TransferReceipt(bytes: position)
+    }
+
+    private func pass(_ name: String) async throws {
+        guard let gate = state.withLock({ $0.gates[name] }) else { return }
+        gate.arrival.open()
+        try await gate.opening.wait()
+        if let error = state.withLock({ $0.failures.removeValue(forKey: name) }) { throw error }
+    }
+
+    func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
+        guard !state.withLock({ $0.refusesDiscards }) else {
+            discardRefused.open()
+            throw TransferError(.transient, .serverError, "The server is busy.")
+        }
+        defer { discardDone.open() }
+        let part = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
+        guard FileManager.default.fileExists(atPath: part.string) else { return }
+        try FileManager.default.removeItem(atPath: part.string)
+    }
+
+    func shutdown() async {}
+}

@@ -1,0 +1,82 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// A queue on which a scenario is played, in a folder that a later process may find again.
+final class Stage: Sendable {
+    let root: FilePath
+    let server: ServerFolder
+    let clock = TestClock()
+    let queue: TransferQueue
+
+    /// - Parameters:
+    ///   - isTimed: Whether time is the scenario's; otherwise it is the machine's.
+    ///   - observer: Told of every step of the store.
+    init(_ root: FilePath, isTimed: Bool = true, observer: (@Sendable (StoreStep) -> Void)? = nil) async throws {
+        self.root = root
+        server = try ServerFolder(root.appending("server"))
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        if isTimed { configuration.clock = clock.engineClock }
+        configuration.randomFraction = { 1 }
+        configuration.storeObserver = observer
+        queue = try await TransferQueue(
+            storage: .folder(root.appending("store")), transports: [server], configuration: configuration)
+    }
+
+    func account(_ name: String, hosts: [String] = []) -> Account {
+        Account(name, endpoints: (hosts.isEmpty ? [name] : hosts).map(server.endpoint))
+    }
+
+    /// A request for one file of the session's own name, which makes the session's identity, too: the same in every process.
+    func upload(_ name: String, to account: String = "a", size: Int = 10_000) throws -> SessionRequest {
+        let file = root.appending("file-\(name)")
+        if !FileManager.default.fileExists(atPath: file.string) {
+            try Self.content(name, size: size).write(to: URL(fileURLWithPath: file.string))
+        }
+        var request = try SessionRequest.upload(
+            items: [TransferItem(file, as: try RemotePath(name))], to: account, name: name, context: ["name": name])
+        request.id = Self.id(name)
+        return request
+    }
+
+    static func content(_ name: String, size: Int) -> Data {
+        let seed = name.utf8.reduce(7) { $0 &* 31 &+ Int($1) }
+        return Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ seed) })
+    }
+
+    static func id(_ name: String) -> SessionID {
+        var bytes = Array(name.utf8.prefix(16))
+        bytes += Array(repeating: 0, count: 16 - bytes.count)
+        return SessionID(data: Data(bytes)) ?? SessionID()
+    }
+
+    /// Returns once the body is true of all sessions; looks again with each event.
+    func wait(until isTrue: ([SessionStatus]) -> Bool) async throws {
+        var events = queue.events.makeAsyncIterator()
+        while true {
+            if isTrue(try await queue.sessions()) { return }
+            guard await events.next() != nil else { throw CancellationError() }
+        }
+    }
+
+    /// Returns once no run is left that was told to end.
+    func settle() async throws {
+        try await wait { sessions in !sessions.contains { $0.phase == .ending } }
+    }
+
+    func wait(for name: String, _ state: SessionState) async throws {
+        try await wait { sessions in sessions.contains { $0.name == name && $0.state == state && $0.phase != .ending } }
+    }
+}
+
+extension SessionID {
+    fileprivate init?(data: Data) {
+        let b = [UInt8](data)
+        guard b.count == 16 else { return nil }
+        self.init(
+            uuid: UUID(uuid: (b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15])))
+    }
+}

@@ -1,0 +1,177 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+@Suite struct DelegateTests {
+    @Test func aDelegateSeesWhatSubscribersSee() async throws {
+        let fixture = try QueueFixture()
+        fixture.memory.faults.append(.cut(afterBytes: 3_000))
+        let queue = try await fixture.openWithAccounts()
+        let delegate = RecordingDelegate()
+        queue.setDelegate(delegate)
+        let events = queue.events
+        let session = try await queue.enqueue(try fixture.upload("1", "2", options: SessionOptions(retry: RetryPolicy(base: .zero))))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        try await session.remove()
+        await queue.shutdown()
+        await queue.delegateIsDone()
+        let kinds = await events.collect().map(\.kind)
+        #expect(kinds.map(\.name).contains("attemptFailed") && kinds.last == .queueStopped)
+        #expect(await delegate.kinds == kinds)
+        #expect(await delegate.overlaps == 0)
+    }
+
+    /// Every kind, whether or not a queue sends it today.
+    @Test func thereIsAMethodForEveryEvent() async throws {
+        let queue = try await QueueFixture().open()
+        let delegate = RecordingDelegate()
+        let hub = EventHub()
+        let delivery = DelegateDelivery()
+        delivery.start(delegate, of: queue, events: hub.subscribe())
+        for kind in EventCodingTests.kinds { hub.send(kind) }
+        hub.finish()
+        await delivery.finish()
+        #expect(await delegate.kinds == EventCodingTests.kinds)
+        await queue.shutdown()
+    }
+
+    @MainActor private final class MainDelegate: TransferQueueDelegate {
+        var starts = 0
+        func queueDidStart(_ queue: TransferQueue) {
+            MainActor.preconditionIsolated()
+            starts += 1
+        }
+    }
+
+    @Test @MainActor func aClassOnTheMainActorImplementsWhatItWants() async throws {
+        let queue = try await QueueFixture().open()
+        let delegate = MainDelegate()
+        queue.setDelegate(delegate)
+        try await queue.start()
+        try await queue.stop()
+        await queue.shutdown()
+        await queue.delegateIsDone()
+        #expect(delegate.starts == 1)
+    }
+
+    /// Stays in its first method until it is let go.
+    private actor SlowDelegate: TransferQueueDelegate {
+        private(set) var missed: [ClosedRange<UInt64>] = []
+        private(set) var activations = 0
+        private let entered: AsyncStream<Void>.Continuation
+        private let leave: AsyncStream<Void>
+
+        init(entered: AsyncStream<Void>.Continuation, leave: AsyncStream<Void>) {
+            self.entered = entered
+            self.leave = leave
+        }
+
+        func queueDidStart(_ queue: TransferQueue) async {
+            entered.yield()
+            for await _ in leave {}
+        }
+
+        func queue(_ queue: TransferQueue, didActivate session: SessionID) { activations += 1 }
+        func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) { missed.append(first...last) }
+    }
+
+    @Test func aSlowDelegateMissesEventsAndLearnsOfIt() async throws {
+        let queue = try await QueueFixture().open()
+        let (entered, enter) = AsyncStream.makeStream(of: Void.self)
+        let (left, leave) = AsyncStream.makeStream(of: Void.self)
+        let delegate = SlowDelegate(entered: enter, leave: left)
+        let hub = EventHub(capacity: 16)
+        let delivery = DelegateDelivery()
+        delivery.start(delegate, of: queue, events: hub.subscribe())
+        hub.send(.queueStarted)
+        for await _ in entered { break }
+        for _ in 1...100 { hub.send(.didActivate(SessionID())) }
+        leave.finish()
+        hub.finish()
+        await delivery.finish()
+        #expect(await delegate.activations == 15)
+        #expect(await delegate.missed == [17...101])
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [(CredentialsAnswer.retry, true), (.later, false)])
+    func theAnswerUnblocksTheAccount(answer: CredentialsAnswer, unblocks: Bool) async throws {
+        let memory = MemoryTransport(acceptedSecret: "good")
+        let fixture = try QueueFixture(memory: memory)
+        let queue = try await fixture.openWithAccounts()
+        _ = try await queue.enqueue(try fixture.upload("1"))
+        let blocked = queue.events
+        try await queue.start()
+        _ = await blocked.first { if case .accountBlocked = $0 { true } else { nil } }
+        try await queue.stop()
+        #expect(await queue.account("a")?.block != nil)
+        let delegate = RecordingDelegate(answer: answer)
+        let hub = EventHub()
+        let delivery = DelegateDelivery()
+        delivery.start(delegate, of: queue, events: hub.subscribe())
+        hub.send(.needsCredentials(account: "a", EventCodingTests.error), .needsCredentials(account: "none", EventCodingTests.error))
+        hub.finish()
+        await delivery.finish()
+        #expect(await (queue.account("a")?.block == nil) == unblocks)
+        await queue.shutdown()
+    }
+
+    @Test func aDelegateIsHeldWeaklyAndCanBeReplaced() async throws {
+        let queue = try await QueueFixture().open()
+        var first: RecordingDelegate? = RecordingDelegate()
+        weak let reference = first
+        queue.setDelegate(first)
+        first = nil
+        #expect(reference == nil)
+        let (second, third) = (RecordingDelegate(), RecordingDelegate())
+        queue.setDelegate(second)
+        queue.setDelegate(third)
+        try await queue.start()
+        queue.setDelegate(nil)
+        let fourth = RecordingDelegate()
+        queue.setDelegate(fourth)
+        await queue.shutdown()
+        await queue.delegateIsDone()
+        #expect(await second.kinds.isEmpty)
+        #expect(await third.kinds.allSatisfy { $0 == .queueStarted })
+        #expect(await fourth.kinds == [.queueStopped])
+    }
+
+    /// The queue calls back into itself, and is gone for its owner, before the delegate has heard of the end.
+    private actor EndingDelegate: TransferQueueDelegate {
+        private(set) var hasStopped = false
+        private let started: AsyncStream<Void>.Continuation
+        private let ended: AsyncStream<Void>.Continuation
+
+        init(started: AsyncStream<Void>.Continuation, ended: AsyncStream<Void>.Continuation) {
+            self.started = started
+            self.ended = ended
+        }
+
+        func queueDidStart(_ queue: TransferQueue) async {
+            started.finish()
+            await queue.shutdown()
+        }
+
+        func queueDidStop(_ queue: TransferQueue) {
+            hasStopped = true
+            ended.finish()
+        }
+    }
+
+    @Test func aDelegateMayShutTheQueueDownAndHearsOfTheEnd() async throws {
+        let (ended, end) = AsyncStream.makeStream(of: Void.self)
+        let (started, start) = AsyncStream.makeStream(of: Void.self)
+        let delegate = EndingDelegate(started: start, ended: end)
+        let fixture = try QueueFixture()
+        var queue: TransferQueue? = try await fixture.open(delegate: delegate)
+        try await queue?.start()
+        for await _ in started {}
+        queue = nil
+        for await _ in ended {}
+        #expect(await delegate.hasStopped)
+    }
+}

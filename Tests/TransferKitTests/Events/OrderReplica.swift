@@ -1,0 +1,67 @@
+import TransferKit
+
+/// The order of a queue as a view keeps it: changed by nothing but the events.
+struct OrderReplica: Sendable {
+    private(set) var ids: [SessionID] = []
+    /// What the order was after each change.
+    private(set) var orders: [[SessionID]] = []
+    /// All that came, but for figures.
+    private(set) var kinds: [QueueEvent.Kind] = []
+    /// What a view would have crashed on.
+    private(set) var problems: [String] = []
+    private var changes: Int?
+    private var revision: UInt64?
+
+    static func follow(_ events: QueueEvents) async -> OrderReplica {
+        await events.reduce(into: OrderReplica()) { $0.take($1.kind) }
+    }
+
+    mutating func take(_ kind: QueueEvent.Kind) {
+        if case .progress = kind { return }
+        kinds.append(kind)
+        switch kind {
+        case .willChangeQueue(let revision):
+            expect(changes == nil, "a change begins inside another")
+            let isNext = self.revision.map { $0 + 1 == revision } ?? true
+            expect(isNext, "the order's revision is \(revision)")
+            changes = 0
+            self.revision = revision
+        case .didChangeQueue(let revision):
+            expect(changes == 1, "\(changes ?? -1) changes between the brackets")
+            expect(self.revision == revision, "the brackets have different revisions")
+            changes = nil
+            orders.append(ids)
+        case .added(let added, let index):
+            count(kind)
+            guard expect((0...ids.count).contains(index) && !added.isEmpty, "added at \(index) of \(ids.count)") else { return }
+            ids.insert(contentsOf: added, at: index)
+        case .removed(let removed, let indices):
+            count(kind)
+            let isAscending = zip(indices, indices.dropFirst()).allSatisfy(<)
+            let areThere = indices.allSatisfy(ids.indices.contains)
+            guard expect(isAscending && areThere && !indices.isEmpty, "removed at \(indices) of \(ids.count)") else { return }
+            expect(indices.map { ids[$0] } == removed, "others were at \(indices)")
+            for index in indices.reversed() { ids.remove(at: index) }
+        case .moved(let id, let from, let to):
+            count(kind)
+            guard expect(ids.indices.contains(from) && ids.indices.contains(to), "moved from \(from) to \(to)") else { return }
+            expect(ids[from] == id, "another was at \(from)")
+            ids.insert(ids.remove(at: from), at: to)
+        case .gap:
+            expect(false, "a gap")
+        default:
+            expect(changes == nil, "\(kind.name) inside of a change")
+        }
+    }
+
+    private mutating func count(_ kind: QueueEvent.Kind) {
+        expect(changes != nil, "\(kind.name) outside of a change")
+        changes = changes.map { $0 + 1 }
+    }
+
+    @discardableResult
+    private mutating func expect(_ isTrue: Bool, _ problem: String) -> Bool {
+        if !isTrue { problems.append(problem) }
+        return isTrue
+    }
+}

@@ -1,0 +1,92 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+
+/// Subscribers that do not take what they are sent.
+@Suite struct SlowSubscriberTests {
+    @Test func oneMillionChangesLeaveABoundedRestAndAGap() async throws {
+        let hub = EventHub()
+        let events = hub.subscribe()
+        let id = SessionID()
+        let thousand = (0..<500).flatMap { _ in [QueueEvent.Kind.didActivate(id), .didDeactivate(id)] }
+        for _ in 0..<1_000 {
+            hub.publish(hub.number(thousand, at: .now))
+            hub.publishUnnumbered(.progress(id, SessionStatistics()), at: .now)
+        }
+        hub.finish()
+        let taken = await events.collect()
+        #expect(taken.count < 4_200)
+        #expect(taken.last?.kind == .gap(from: UInt64(taken.count - 4), to: 1_000_000))
+        #expect(taken.dropLast().filter { $0.kind != .progress(id, SessionStatistics()) }.map(\.revision) == Array(1...4_091))
+    }
+
+    @Test func largeEventsFillABufferSooner() async throws {
+        let hub = EventHub(capacity: 100)
+        let events = hub.subscribe()
+        let ids = (0..<2_560).map { _ in SessionID() }
+        for _ in 0..<1_000 { hub.send(.cancelled(ids)) }
+        hub.finish()
+        let taken = await events.collect()
+        // Eleven units each.
+        #expect(taken.count == 10)
+        #expect(taken.last?.kind == .gap(from: 10, to: 1_000))
+    }
+
+    @Test func anEventLargerThanTheBufferStillArrives() async throws {
+        let hub = EventHub(capacity: 4)
+        let events = hub.subscribe()
+        let ids = (0..<10_000).map { _ in SessionID() }
+        hub.send(.cancelled(ids), .queueStopped)
+        hub.finish()
+        #expect(await events.collect().map(\.kind) == [.cancelled(ids), .gap(from: 2, to: 2)])
+    }
+
+    /// For every place at which a buffer may be full.
+    @Test(arguments: 4...12) func aGapNeverCutsAChangeOfTheOrder(capacity: Int) async throws {
+        let hub = EventHub(capacity: capacity)
+        let events = hub.subscribe()
+        let id = SessionID()
+        for revision in 1...4 {
+            hub.send(
+                .willChangeQueue(orderRevision: UInt64(revision)), .added([id], index: 0), .didChangeQueue(orderRevision: UInt64(revision)))
+        }
+        var iterator = events.makeAsyncIterator()
+        var taken = [await iterator.next()?.kind, await iterator.next()?.kind]
+        hub.send(.willChangeQueue(orderRevision: 5), .added([id], index: 0), .didChangeQueue(orderRevision: 5))
+        hub.finish()
+        while let event = await iterator.next() { taken.append(event.kind) }
+        var isOpen = false
+        for kind in taken {
+            switch kind {
+            case .willChangeQueue: isOpen = true
+            case .added: #expect(isOpen)
+            case .didChangeQueue:
+                #expect(isOpen)
+                isOpen = false
+            default: #expect(!isOpen)
+            }
+        }
+        #expect(!isOpen)
+    }
+
+    @Test func figuresOfEachSessionAreKeptOnce() async throws {
+        let hub = EventHub()
+        let events = hub.subscribe()
+        let (first, second) = (SessionID(), SessionID())
+        for bytes in 1...1_000 {
+            for id in [first, second] { hub.publishUnnumbered(.progress(id, SessionStatistics(bytesSent: Int64(bytes))), at: .now) }
+        }
+        hub.finish()
+        let figures = SessionStatistics(bytesSent: 1_000)
+        #expect(await events.collect().map(\.kind) == [.progress(first, figures), .progress(second, figures)])
+    }
+
+    @Test func aHubThatIsGoneEndsItsSubscriptions() async throws {
+        var hub: EventHub? = EventHub()
+        let events = try #require(hub).subscribe()
+        hub?.send(.queueStarted)
+        hub = nil
+        #expect(await events.collect().map(\.kind) == [.queueStarted])
+    }
+}

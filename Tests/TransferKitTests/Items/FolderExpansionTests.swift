@@ -1,0 +1,222 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct FolderExpansionTests {
+    private let fixture: ItemFixture
+    private var tree: FolderTree { fixture.tree }
+
+    init() throws {
+        fixture = try ItemFixture()
+    }
+
+    @Test(arguments: [1, 2, 3] as [UInt64])
+    func theManifestIsWhatIsThere(_ seed: UInt64) async throws {
+        var generator = SplitMix64(seed: seed)
+        try tree.fill(files: 300, using: &generator)
+        let store = try await fixture.open([TransferItem(tree.root)])
+        let totals = try await fixture.expand(store)
+        let items = try await fixture.items(store)
+        let expected = try tree.files()
+        #expect(items.map(\.position) == Array(0..<Int64(expected.count)))
+        #expect(Set(items.map(\.destination.description)) == Set(expected.map { "tree/\($0)" }))
+        #expect(items.map(\.source) == items.map { fixture.folder.path.pushing(FilePath(bytes: $0.destination.bytes)) })
+        // Each folder's own entries in the order of their bytes, folders among files.
+        let keys = items.map { $0.destination.bytes.split(separator: UInt8(ascii: "/")).map(Array.init) }
+        #expect(keys == keys.sorted { $0.lexicographicallyPrecedes($1) { $0.lexicographicallyPrecedes($1) } })
+        let sizes = try expected.map { try FileManager.default.attributesOfItem(atPath: tree.path($0).string)[.size] as? Int64 ?? 0 }
+        let statistics = try await fixture.statistics(store)
+        #expect(statistics?.files == expected.count && statistics?.bytesTotal == sizes.reduce(0, +))
+        #expect(totals.files == Int64(expected.count) - 1 && totals.bytes == sizes.reduce(0, +))
+        let pending = try await store.pendingFiles(of: 1, after: -1, limit: 1_000)
+        #expect(pending.map(\.source) == items.map(\.source) && pending.map(\.destination) == items.map(\.destination.bytes))
+        await store.close()
+    }
+
+    @Test func itemsKeepTheirOrder() async throws {
+        for name in ["a", "one/x", "one/y", "b", "two/deep/z", "empty/none/"] {
+            try tree.file(name.hasSuffix("/") ? name + "q" : name, "12")
+        }
+        try FileManager.default.removeItem(atPath: tree.path("empty/none/q").string)
+        let items = ["a", "one", "b", "two", "empty", "a"].map { TransferItem(tree.path($0)) }
+        let store = try await fixture.open(items)
+        let before = try await fixture.items(store, page: 2)
+        #expect(before.map(\.destination.description) == ["a", "one", "b", "two", "empty", "a"])
+        #expect(before.map(\.isFolder) == [false, true, false, true, true, false])
+        #expect(try await store.pendingFiles(of: 1, after: -1, limit: 9).count == 1, "what comes after a folder waits for it")
+        try await fixture.expand(store)
+        let after = try await fixture.items(store, page: 2)
+        #expect(after.map(\.destination.description) == ["a", "one/x", "one/y", "b", "two/deep/z", "a"])
+        #expect(after.map(\.position) == [0, 1, 2, 3, 4, 5])
+        #expect(try await fixture.statistics(store)?.files == 6)
+        #expect(try await fixture.statistics(store)?.bytesTotal == 12)
+        await store.close()
+    }
+
+    @Test func aReadingThatWasCutOffIsDoneAgain() async throws {
+        for number in 0..<2_500 { try tree.file("\(number % 7)/\(number)", "x") }
+        var store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("0/0"))])
+        let batches = Locked(0)
+        await #expect(throws: CancellationError.self) {
+            try await fixture.expand(store) { step in
+                guard case .add = step else { return false }
+                return batches.withLock { count in
+                    count += 1
+                    return count == 3
+                }
+            }
+        }
+        #expect(try await fixture.items(store, page: 500).count > 1_900, "half of it is there")
+        #expect(try await fixture.statistics(store)?.files == 2)
+        await store.close()
+        try FileManager.default.removeItem(atPath: tree.path("3").string)
+        try tree.file("0/0", "new size")
+        store = try await fixture.open()
+        try await fixture.expand(store)
+        let items = try await fixture.items(store, page: 500)
+        #expect(Set(items.map(\.destination)).count == items.count)
+        #expect(Set(items.destinations()) == Set(try tree.files().map { "tree/\($0)" } + ["0"]))
+        #expect(items.last?.destination.description == "0")
+        #expect(items.map(\.position) == Array(0..<Int64(items.count)))
+        #expect(try await fixture.statistics(store)?.files == items.count)
+        let doubled = try await store.pool.read {
+            try Int.fetchOne($0, sql: "SELECT count(*) - count(DISTINCT source) FROM directory")
+        }
+        #expect(doubled == 0)
+        await store.close()
+    }
+
+    @Test func aRunThatIsNoLongerHeardEnds() async throws {
+        try tree.file("x")
+        let store = try await fixture.open([TransferItem(tree.root), TransferItem(tree.path("x"))])
+        // As the scheduler takes what a run of a removed session says.
+        await #expect(throws: CancellationError.self) { try await FolderExpansion(of: 1, in: store) { _ in }.run() }
+        await store.close()
+    }
+
+    @Test func oddNamesArriveByteByByte() async throws {
+        let long = [UInt8](repeating: UInt8(ascii: "n"), count: 255)
+        let names: [[UInt8]] = [[0xFF, 0xFE], Array("line\nbreak".utf8), long, [0x20], Array("...".utf8), Array("\\".utf8)]
+        for name in names {
+            let path = FilePath(bytes: tree.root.bytes + [UInt8(ascii: "/")] + name)
+            try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite]).close()
+        }
+        let store = try await fixture.open([TransferItem(tree.root, as: try RemotePath("given/name"))])
+        try await fixture.expand(store)
+        let items = try await fixture.items(store)
+        #expect(Set(items.map(\.destination.bytes)) == Set(names.map { Array("given/name/".utf8) + $0 }))
+        #expect(items.allSatisfy { FileManager.default.isReadableFile(atPath: $0.source.string) || $0.source.string.contains("\u{FFFD}") })
+        await store.close()
+    }
+
+    @Test(arguments: [
+        (SymbolicLinkPolicy.follow, ["real/in", "to-file", "to-folder/in"], ["looping", "nowhere", "real/up", "to-folder/up"]),
+        (.followFiles, ["real/in", "to-file"], ["looping", "nowhere"]), (.skip, ["real/in"], []),
+    ])
+    func linksAreTakenByPolicy(_ policy: SymbolicLinkPolicy, _ sent: [String], _ failed: [String]) async throws {
+        try tree.file("real/in", "inside")
+        try tree.link("to-file", to: "real/in")
+        try tree.link("to-folder", to: "real")
+        try tree.link("nowhere", to: "missing")
+        try tree.link("looping", to: "looping")
+        try tree.link("real/up", to: "..")
+        let store = try await fixture.open([TransferItem(tree.root, symbolicLinks: policy)])
+        try await fixture.expand(store)
+        let items = try await fixture.items(store)
+        #expect(items.destinations() == sent.map { "tree/\($0)" })
+        #expect(items.destinations(.failed) == failed.map { "tree/\($0)" })
+        #expect(try await fixture.statistics(store)?.filesFailed == failed.count)
+        let message = items.first { $0.destination.description == "tree/real/up" }?.error?.message
+        #expect(message?.contains("leads back to a folder that it is in") ?? (policy != .follow))
+        await store.close()
+    }
+
+    @Test func whatIsNeitherFileNorFolderIsLeftOut() async throws {
+        try tree.file("a", "1")
+        try tree.fifo("pipe")
+        let store = try await fixture.open([TransferItem(tree.root)])
+        try await fixture.expand(store)
+        let items = try await fixture.items(store)
+        #expect(items.destinations() == ["tree/a"])
+        #expect(items.destinations(.skipped) == ["tree/pipe"])
+        #expect(items.last?.error?.message.contains("is a FIFO") == true)
+        #expect(try await fixture.statistics(store).map { [$0.files, $0.filesFailed] } == [1, 0])
+        #expect(try await store.firstFailure(of: 1) == nil)
+        await store.close()
+    }
+
+    @Test func theQueuesOwnStoreIsNotSent() async throws {
+        let store = try await fixture.open([TransferItem(fixture.folder.path, as: try RemotePath("all"))])
+        try tree.file("a", "1")
+        try await fixture.expand(store)
+        #expect(try await fixture.items(store).destinations() == ["all/tree/a"])
+        #expect(try await fixture.items(store).destinations(.skipped) == ["all/store"])
+        await store.close()
+    }
+
+    @Test func aFolderThatCannotBeReadFailsAloneAndIsReadByARetry() async throws {
+        try tree.file("a", "1")
+        try tree.file("z", "1")
+        // A path that is longer than the system takes can't be read by anybody, the superuser included.
+        let component = String(repeating: "d", count: 250)
+        try await fixture.withDeepFolder(component) {
+            let store = try await fixture.open([TransferItem(tree.root)])
+            try await fixture.expand(store)
+            let items = try await fixture.items(store)
+            #expect(items.destinations() == ["tree/a", "tree/z"])
+            let failed = items.filter { $0.state == .failed }
+            #expect(failed.count == 1 && failed.first?.isFolder == true)
+            #expect(try await store.sessions([1]).first?.status.failedItem == failed.first?.source)
+            #expect(try await store.firstFailure(of: 1) == failed.first?.error)
+            try await store.pool.write { try QueueStore.retryFailedItems(of: 1, in: $0) }
+            #expect(try await fixture.statistics(store).map { [$0.files, $0.filesFailed] } == [3, 0])
+            #expect(try await fixture.items(store).last?.isFolder == true)
+            try await fixture.expand(store)
+            #expect(try await fixture.items(store).destinations(.failed) == failed.map(\.destination.description))
+            #expect(try await fixture.statistics(store).map { [$0.files, $0.filesFailed] } == [3, 1])
+            await store.close()
+        }
+    }
+
+    @Test func addedItemsComeAfterAllOthers() async throws {
+        try tree.file("one/x", "1")
+        try tree.file("two/y", "22")
+        let file = try tree.file("a", "333")
+        let store = try await fixture.open([TransferItem(file)])
+        func add(_ paths: FilePath...) async throws {
+            try await store.commit([.addItems(1, try await store.drafts(of: paths.map { TransferItem($0) }))])
+        }
+        try await add(file)
+        #expect(try await store.pendingFiles(of: 1, after: 0, limit: 9).map(\.position) == [1], "no folder is in its way")
+        try await add(tree.path("one"), file)
+        try await add(tree.path("two"))
+        try await add(file)
+        #expect(try await store.pendingFiles(of: 1, after: 0, limit: 9).map(\.position) == [1])
+        #expect(try await fixture.statistics(store)?.files == 6)
+        try await fixture.expand(store)
+        #expect(try await fixture.items(store).destinations() == ["a", "a", "one/x", "a", "two/y", "a"])
+        #expect(try await fixture.statistics(store).map { [Int64($0.files), $0.bytesTotal] } == [6, 15])
+        await store.close()
+    }
+
+    @Test func twentyThousandEntriesAreReadInPieces() async throws {
+        for number in 0..<20_000 {
+            let path = tree.path("\(number)")
+            try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: [.ownerReadWrite]).close()
+        }
+        let store = try await fixture.open([TransferItem(tree.root)])
+        let largest = Locked(0)
+        try await fixture.expand(store) { step in
+            if case .add(_, let batch) = step { largest.withLock { $0 = max($0, batch.count) } }
+            return false
+        }
+        #expect(largest.withLock { $0 } == 1_000)
+        let names = try await fixture.items(store, page: 5_000).map(\.destination.description)
+        #expect(Set(names).count == 20_000 && names.count == 20_000)
+        #expect(Array(names.prefix(16_384)) == names.prefix(16_384).sorted())
+        await store.close()
+    }
+}

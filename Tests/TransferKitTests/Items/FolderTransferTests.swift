@@ -1,0 +1,100 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Folders and bytes from memory, from the call to the other end.
+@Suite struct FolderTransferTests {
+    private let fixture: QueueFixture
+    private let tree: FolderTree
+
+    init() throws {
+        fixture = try QueueFixture()
+        tree = try FolderTree(fixture.folder.path.appending("tree"))
+    }
+
+    @Test func allOfAFolderArrives() async throws {
+        var generator = SplitMix64(seed: 7)
+        try tree.fill(files: 100, using: &generator)
+        let queue = try await fixture.openWithAccounts()
+        let note = Data("a note".utf8)
+        let session = try await queue.enqueue(
+            try .upload(items: [TransferItem(tree.root), .data(note, as: try RemotePath("notes/1"))], to: "a"))
+        try await queue.start()
+        let status = try await session.value
+        let expected = try tree.files()
+        #expect(status.state == .completed)
+        #expect(status.statistics.files == expected.count + 1 && status.statistics.filesDone == expected.count + 1)
+        #expect(status.statistics.bytesDone == status.statistics.bytesTotal)
+        #expect(Set(fixture.memory.completePaths.map(\.description)) == Set(expected.map { "tree/\($0)" } + ["notes/1"]))
+        for path in expected {
+            let content = try Data(contentsOf: URL(fileURLWithPath: tree.path(path).string))
+            #expect(fixture.memory.contents(of: "tree/\(path)") == content)
+        }
+        #expect(fixture.memory.contents(of: "notes/1") == note)
+        #expect(try await queue.items(of: session.id).map(\.state) == Array(repeating: .completed, count: expected.count + 1))
+        await queue.shutdown()
+    }
+
+    @Test func anEmptyFolderCompletes() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try .upload([tree.root], to: "a"))
+        try await queue.start()
+        let status = try await session.value
+        #expect(status.state == .completed && status.statistics.files == 0)
+        await queue.shutdown()
+    }
+
+    @Test func aFolderThatVanishedFailsAndTheRestArrives() async throws {
+        let file = try tree.file("kept", "1")
+        let gone = try tree.folder("gone")
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try .upload([gone, file], to: "a"))
+        try FileManager.default.removeItem(atPath: gone.string)
+        let events = queue.events
+        try await queue.start()
+        let failure = await events.first { kind in
+            if case .itemFailed(_, _, let error) = kind { error } else { nil }
+        }
+        #expect(failure?.message.contains("\(gone) does not exist") == true)
+        _ = try? await session.value
+        let status = try await queue.session(session.id)
+        #expect(status.state == .failed && status.failedItem == gone)
+        #expect(fixture.memory.completePaths.map(\.description) == ["kept"])
+        await queue.shutdown()
+    }
+
+    @Test func sourcesAreFoundInABaseFolderThatMoved() async throws {
+        let container = try FolderTree(fixture.folder.path.appending("before"))
+        try container.file("media/a/1", "one")
+        try container.file("2", "two")
+        let outside = try tree.file("outside", "three")
+        var queue = try await open(base: container.root)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let items = [container.path("media"), container.path("2"), outside].map { TransferItem($0) }
+        let session = try await queue.enqueue(
+            try .upload(items: items + [.data(Data("four".utf8), as: try RemotePath("blob"))], to: "a"))
+        await queue.shutdown()
+        let after = fixture.folder.path.appending("after")
+        try FileManager.default.moveItem(atPath: container.root.string, toPath: after.string)
+        queue = try await open(base: after)
+        let moved = try await queue.items(of: session.id)
+        #expect(moved.prefix(3).map(\.source) == [after.appending("media"), after.appending("2"), outside])
+        try await queue.start()
+        #expect(try await queue.handle(session.id).value.state == .completed)
+        let contents = ["media/a/1", "2", "outside", "blob"].map {
+            fixture.memory.contents(of: $0).map { String(decoding: $0, as: UTF8.self) }
+        }
+        #expect(contents == ["one", "two", "three", "four"])
+        await queue.shutdown()
+        queue = try await open(base: nil)
+        #expect(try await queue.items(of: session.id).first?.source == after.pushing("media/a/1"), "the last base is remembered")
+        await queue.shutdown()
+    }
+
+    private func open(base: FilePath?) async throws -> TransferQueue {
+        try await TransferQueue(storage: .folder(fixture.folder.path.appending("store"), base: base), transports: [fixture.memory])
+    }
+}

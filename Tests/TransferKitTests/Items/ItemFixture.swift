@@ -1,0 +1,91 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A store with one session, whose folders are read as by a run.
+struct ItemFixture {
+    let folder: TemporaryFolder
+    let tree: FolderTree
+
+    init() throws {
+        folder = try TemporaryFolder()
+        tree = try FolderTree(folder.path.appending("tree"))
+    }
+
+    var storage: FilePath { folder.path.appending("store") }
+
+    func open(base: FilePath? = nil) async throws -> QueueStore {
+        try await QueueStore.open(.folder(storage, base: base), clock: .system)
+    }
+
+    /// Opens a store with the session 1, which has these items.
+    func open(_ items: [TransferItem]) async throws -> QueueStore {
+        let store = try await open()
+        let draft = SessionDraft(id: SessionID(), account: "a", name: "test", items: try await store.drafts(of: items))
+        try await store.commit([
+            .saveAccount(1, Account("a", endpoints: [Endpoint(transport: "memory", address: "memory://a/")])),
+            .session(1, rank: 0, draft),
+        ])
+        return store
+    }
+
+    /// Reads the session's folders; fails before the step that the body refuses.
+    @discardableResult
+    func expand(
+        _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }
+    ) async throws -> ManifestTotals {
+        try await FolderExpansion(of: 1, in: store) { step in
+            guard !refuses(step) else { throw CancellationError() }
+            try await store.commit([.expansion(1, step)])
+        }.run()
+    }
+
+    /// All items of the session, page by page.
+    func items(_ store: QueueStore, page: Int = 7) async throws -> [ItemStatus] {
+        var items: [ItemStatus] = []
+        while true {
+            let next = try await store.items(of: 1, from: items.last.map { $0.position + 1 } ?? 0, limit: page)
+            guard !next.isEmpty else { return items }
+            items += next
+        }
+    }
+
+    func statistics(_ store: QueueStore) async throws -> SessionStatistics? {
+        try await store.sessions([1]).first?.status.statistics
+    }
+}
+
+extension ItemFixture {
+    /// Runs a body while the tree has folders in each other that are deeper than any path reaches (PATH_MAX, limits.h(0p)).
+    func withDeepFolder(_ name: String, _ body: () async throws -> Void) async throws {
+        var open = [try FileDescriptor.open(tree.root, .readOnly, options: [.directory])]
+        defer {
+            // From the bottom up, as no path names what is deep down.
+            open.removeLast().closeQuietly()
+            while let parent = open.popLast() {
+                _ = unsafe unlinkat(parent.rawValue, name, AT_REMOVEDIR)
+                parent.closeQuietly()
+            }
+        }
+        for _ in 0..<20 {
+            guard let parent = open.last, unsafe mkdirat(parent.rawValue, name, 0o700) == 0 else { throw Errno(rawValue: errno) }
+            let child = unsafe openat(parent.rawValue, name, O_RDONLY | O_DIRECTORY)
+            guard child >= 0 else { throw Errno(rawValue: errno) }
+            open.append(FileDescriptor(rawValue: child))
+        }
+        try await body()
+    }
+}
+
+extension FileDescriptor {
+    fileprivate func closeQuietly() {
+        try? close()
+    }
+}

@@ -1,0 +1,70 @@
+import Testing
+import TransferCore
+import TransferKit
+
+@Suite struct MailboxTests {
+    private let mailbox = Mailbox()
+    private let clock = TestClock()
+
+    private func post(_ position: Int64) {
+        mailbox.postUnhurried(
+            .report(
+                Report(
+                    key: 1, run: 1,
+                    content: .file(
+                        position: position,
+                        .completed(TransferReceipt(bytes: 0), endpoint: Endpoint(transport: "memory", address: "memory://a/"))))),
+            clock: clock.engineClock)
+    }
+
+    private func positions() -> [Int64] {
+        mailbox.take().compactMap {
+            if case .report(let report) = $0.input, case .file(let position, _) = report.content { position } else { nil }
+        }
+    }
+
+    /// Whether the bell rang: closed, the stream ends after what is in it.
+    private func rang() async -> Bool {
+        mailbox.close()
+        for await _ in mailbox.rings { return true }
+        return false
+    }
+
+    @Test func whatNobodyIsInAHurryForWaitsForOthers() async {
+        for position in Int64(0)..<63 { post(position) }
+        #expect(await !rang())
+        #expect(positions() == Array(Int64(0)..<63))
+    }
+
+    @Test func aFullGroupRings() async {
+        for position in Int64(0)..<64 { post(position) }
+        #expect(await rang())
+    }
+
+    @Test func oneThatWaitedLongEnoughRings() async {
+        post(0)
+        await clock.sleeps(for: .milliseconds(20))
+        clock.advance(by: .milliseconds(20))
+        for await _ in mailbox.rings { break }
+        #expect(positions() == [0])
+    }
+
+    @Test func whateverElseComesTakesThemAlongInOrder() async {
+        post(0)
+        mailbox.post(.report(Report(key: 1, run: 1, content: .file(position: 1, .size(1)))))
+        post(2)
+        #expect(await rang())
+        #expect(positions() == [0, 1, 2])
+    }
+
+    @Test func aTimeThatIsOverDoesNotRingForTheNextGroup() async {
+        post(0)
+        await clock.sleeps(for: .milliseconds(20))
+        clock.advance(by: .milliseconds(15))
+        #expect(positions() == [0])
+        post(1)
+        await clock.sleeps(for: .milliseconds(20))
+        clock.advance(by: .milliseconds(10))
+        #expect(await !rang())
+    }
+}

@@ -1,0 +1,24 @@
+import Foundation
+import TransferKit
+
+extension EventHub {
+    /// Numbers and publishes, as if a store had taken it.
+    func send(_ kinds: QueueEvent.Kind...) {
+        publish(number(kinds, at: .now))
+    }
+}
+
+extension QueueEvents {
+    /// All events to the end.
+    func collect() async -> [QueueEvent] {
+        await reduce(into: []) { $0.append($1) }
+    }
+
+    /// The next so many events.
+    func collect(_ count: Int) async -> [QueueEvent] {
+        var events: [QueueEvent] = []
+        var iterator = makeAsyncIterator()
+        while events.count < count, let event = await iterator.next() { events.append(event) }
+        return events
+    }
+}

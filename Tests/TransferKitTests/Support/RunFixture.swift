@@ -1,0 +1,157 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A session in a store and runs of it, without a scheduler: what a run tells is stored, as the queue would, and kept.
+final class RunFixture: Sendable {
+    let folder: TemporaryFolder
+    let memory: MemoryTransport
+    let clock = TestClock()
+    let store: QueueStore
+    let mailbox = Mailbox()
+    let account: Locked<Account>
+    /// Which endpoints can't be asked, and until when their hosts want to be left alone.
+    let unavailable = Locked<[Endpoint: Duration]>([:])
+    let allowance = Locked<@Sendable (Int) -> Allowance>({ Allowance(bytes: $0) })
+    let live: Locked<LiveRun?> = Locked(nil)
+    private let id = SessionID()
+    private let options: SessionOptions
+    private let transport: any Transport
+    private let histories = Locked<[Int64: FileHistory]>([:])
+    private let proven = ProvenEndpoints()
+    private let present = Locked<Task<Void, Never>?>(nil)
+    private let told = Locked<[Report.Content]>([])
+    private let commitCount = Locked(0)
+    private let writer: Task<Void, Never>
+
+    /// - Parameters:
+    ///   - hosts: The account's endpoints.
+    ///   - transport: Another one than the memory; it serves the same endpoints.
+    init(
+        _ sizes: KeyValuePairs<String, Int>, hosts: [String] = ["a"], options: SessionOptions = SessionOptions(),
+        configure: (inout Account) -> Void = { _ in }, memory: MemoryTransport = MemoryTransport(chunkSize: 1_000),
+        transport: (any Transport)? = nil
+    ) async throws {
+        folder = try TemporaryFolder()
+        self.memory = memory
+        self.transport = transport ?? memory
+        self.options = options
+        var account = Account("a", endpoints: hosts.map { memory.endpoint(host: $0) })
+        configure(&account)
+        self.account = Locked(account)
+        store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: clock.engineClock)
+        var items: [ItemDraft] = []
+        for (name, size) in sizes {
+            let path = try folder.file(name, size: size)
+            items.append(ItemDraft(source: Data(path.string.utf8), destination: Data(name.utf8), size: Int64(size)))
+        }
+        let draft = SessionDraft(id: id, account: "a", name: "session", options: options, items: items)
+        try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
+        writer = Task { [mailbox, store, told, commitCount] in
+            for await _ in mailbox.rings {
+                let envelopes = mailbox.take()
+                var writes: [StoreWrite] = []
+                for case .report(let report) in envelopes.map(\.input) {
+                    told.withLock { $0.append(report.content) }
+                    if case .file(let position, let fileReport) = report.content {
+                        writes.append(.file(1, position: position, fileReport))
+                    }
+                }
+                if !writes.isEmpty { commitCount.withLock { $0 += 1 } }
+                var refusal: QueueError?
+                do throws(QueueError) {
+                    try await store.commit(writes)
+                } catch {
+                    refusal = error
+                }
+                let result: Result<Answer, QueueError> = refusal.map { .failure($0) } ?? .success(Answer())
+                for envelope in envelopes { envelope.reply?(result) }
+            }
+        }
+    }
+
+    /// Begins a run; its value is how it ended.
+    func start() async throws -> Task<RunOutcome?, any Error> {
+        let record = try #require(try await store.sessions([1]).first)
+        let live = LiveRun(id: id, activation: 1, base: record.status.statistics, options: options, at: clock.engineClock.now())
+        self.live.withLock { $0 = live }
+        var logger = Logger(label: "test")
+        logger.logLevel = .critical
+        let context = RunContext(
+            key: 1, id: id, run: 1,
+            currentEndpoints: { [account, unavailable] in
+                let (account, unavailable) = (account.withLock { $0 }, unavailable.withLock { $0 })
+                return EndpointAvailability(
+                    account: account, registered: account.endpoints,
+                    available: account.endpoints.filter { unavailable[$0] == nil }, busyUntil: unavailable.filter { $0.value > .zero })
+            },
+            transports: [memory.id: transport], credentials: ReferencedCredentials(), proven: proven,
+            allowance: { [allowance] in allowance.withLock { $0 }($0) }, store: store, mailbox: mailbox, clock: clock.engineClock,
+            randomFraction: { 1 }, logger: logger, live: live)
+        let run = Task { [histories] in
+            let remembered = await SessionRunner(context: context).run(histories.withLock { $0 }) { _ in }
+            histories.withLock { $0 = remembered }
+        }
+        present.withLock { $0 = run }
+        return Task { [mailbox, told] in
+            await run.value
+            // What was told is stored when this returns.
+            try await mailbox.send(.tick)
+            guard case .ended(let outcome) = told.withLock({ $0.last }) else { return nil }
+            return outcome
+        }
+    }
+
+    /// Tells the present run to end.
+    func cancelRun() {
+        present.withLock { $0 }?.cancel()
+    }
+
+    func run() async throws -> RunOutcome? {
+        try await start().value
+    }
+
+    var reports: [Report.Content] { told.withLock { $0 } }
+    /// How many transactions the reports of files took.
+    var commits: Int { commitCount.withLock { $0 } }
+
+    /// What the reports that are not about files were, by their names.
+    var story: [String] {
+        reports.compactMap { report in
+            switch report {
+            case .file(_, .completed): "completed"
+            case .file(_, .failed): "failed"
+            case .file(_, .restarted): "restarted"
+            case .file, .endpoint: nil
+            default: "\(report)".prefix { $0 != "(" }.description
+            }
+        }
+    }
+
+    func errors(of position: Int64) -> [TransferError] {
+        reports.compactMap { if case .file(position, .failed(let error)) = $0 { error } else { nil } }
+    }
+
+    func endpoint(_ host: String) -> Endpoint { memory.endpoint(host: host) }
+
+    func content(_ name: String) throws -> Data {
+        try Data(contentsOf: URL(fileURLWithPath: folder.path.appending(name).string))
+    }
+
+    func close() async {
+        mailbox.close()
+        await writer.value
+        await store.close()
+    }
+}
+
+extension RunOutcome {
+    var isFinished: Bool { if case .finished(nil, _) = self { true } else { false } }
+    var isInterrupted: Bool { if case .interrupted = self { true } else { false } }
+    var failure: TransferError? { if case .finished(let error, _) = self { error } else { nil } }
+    var delay: Duration? { if case .backoff(let delay, _) = self { delay } else { nil } }
+}
