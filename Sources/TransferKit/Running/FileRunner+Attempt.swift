@@ -140,7 +140,8 @@ extension FileRunner {
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
                 saved.withLock { $0 = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
-                signs.answered()
+                // A transport may save what it is about to ask for; only bytes that are there say that somebody answered.
+                if checkpoint.confirmed > 0 { signs.answered() }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)

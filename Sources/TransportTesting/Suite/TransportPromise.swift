@@ -54,7 +54,7 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     ///
     /// - Parameter deadline: How long one attempt may take before it counts as hanging. Generous: it is no measure of speed.
     /// - Throws: A ``Violation`` if the transport breaks the promise; what the fixture throws.
-    public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(60)) async throws {
+    public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         let check = PromiseCheck(promise: self, fixture: fixture, deadline: deadline)
         do {
             try await run(check)
