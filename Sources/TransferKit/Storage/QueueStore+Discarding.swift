@@ -101,7 +101,8 @@ extension QueueStore {
                     unreadable.append(key)
                 }
             }
-            let next = try Int64.fetchOne(db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL", arguments: [now])
+            let next = try Int64.fetchOne(
+                db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL", arguments: [now])
             return (due, unreadable, next.map(StoreCoding.date))
         }
     }

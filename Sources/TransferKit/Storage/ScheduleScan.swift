@@ -42,10 +42,12 @@ struct ScheduleScan {
 
         func row() -> ScheduleRow? {
             let key = integer(0)
-            guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)), let state = state(4),
+            guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
+                let state = state(4),
                 let lane = UInt8(exactly: integer(5)).flatMap(Entry.Lane.init(rawValue:))
             else { return nil }
-            var entry = Entry(id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
+            var entry = Entry(
+                id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
             entry.lane = lane
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
             var details = EntryDetails()

@@ -46,7 +46,8 @@ extension StoreWrite {
     /// Whether something may be in the discard outbox because of it.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .file(_, position: _, .restarted), .file(_, position: _, .completed):
+        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .file(_, position: _, .restarted),
+            .file(_, position: _, .completed):
             true
         default: false
         }

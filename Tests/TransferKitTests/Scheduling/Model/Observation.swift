@@ -95,3 +95,26 @@ struct Outcome: Equatable {
         code?.description ?? "\(answer?.sessions.map(\.testName) ?? []), held \(answer?.held.map(\.testName) ?? [])"
     }
 }
+
+extension WaitReason {
+    /// The name of the case.
+    var kind: String {
+        switch self {
+        case .queueNotRunning: "queueNotRunning"
+        case .stoppedByApp: "stoppedByApp"
+        case .displaced: "displaced"
+        case .retry: "retry"
+        case .notBefore: "notBefore"
+        case .after: "after"
+        case .accountBlocked: "accountBlocked"
+        case .endpointsUnavailable: "endpointsUnavailable"
+        case .transportMissing: "transportMissing"
+        case .noSpace: "noSpace"
+        case .strictOrder: "strictOrder"
+        case .order: "order"
+        case .queueLimit: "queueLimit"
+        case .accountLimit: "accountLimit"
+        case .slotHeld: "slotHeld"
+        }
+    }
+}
