@@ -12,6 +12,9 @@ struct DirectoryPaths {
         }
     }
 
+    /// No path is as long (PATH_MAX, limits.h); only in a damaged store a folder is in itself.
+    private static let deepest = 4_096
+
     private let session: SessionKey
     private let sources: SourceFolders
     private var known: [Int64: Location] = [:]
@@ -43,12 +46,17 @@ struct DirectoryPaths {
             guard let row = try Row.fetchOne(statement, arguments: [session, number]) else {
                 throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder \(number)")
             }
-            guard let parent = row[0] as Int64? else {
-                location = Location(source: sources.path(.folder, [UInt8](row[1] as Data)), destination: [UInt8](row[2] as Data))
+            guard let parent = try row.decode(Int64?.self, atIndex: 0) else {
+                location = Location(
+                    source: sources.path(.folder, [UInt8](try row.decode(Data.self, atIndex: 1))),
+                    destination: [UInt8](try row.decode(Data.self, atIndex: 2)))
                 known[number] = location
                 break
             }
-            names.append((number, [UInt8](row[1] as Data)))
+            guard names.count < Self.deepest else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has a folder within itself")
+            }
+            names.append((number, [UInt8](try row.decode(Data.self, atIndex: 1))))
             number = parent
         }
         for (number, name) in names.reversed() {

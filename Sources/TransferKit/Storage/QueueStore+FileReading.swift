@@ -26,8 +26,8 @@ extension QueueStore {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
     }
 
-    /// The next files of a session that are not finished, in order; one whose state makes no sense is not, so that no session completes without
-    /// it. Only those of its manifest, see ``FolderExpansion``.
+    /// The next files of a session that are not finished, in order; only those of its manifest, see ``FolderExpansion``. One whose
+    /// state makes no sense is not finished, so that no session completes without it.
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
@@ -43,11 +43,12 @@ extension QueueStore {
                 arguments: [key, position, limit]
             ).map { row in
                 let location = try paths.location(
-                    ItemKind(rawValue: row[1]) ?? .file, directory: row[2], source: row[3], destination: row[4], in: db)
+                    ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file, directory: try row.decode(atIndex: 2),
+                    source: try row.decode(atIndex: 3), destination: try row.decode(atIndex: 4), in: db)
                 return PendingFile(
-                    position: row[0], source: FilePath(bytes: location.source), destination: location.destination,
-                    size: try Self.bytes(row, atIndex: 5), generation: try Self.bytes(row, atIndex: 6),
-                    confirmed: try Self.bytes(row, atIndex: 7))
+                    position: try row.decode(atIndex: 0), source: FilePath(bytes: location.source), destination: location.destination,
+                    size: try Self.bytes(row, atIndex: 5),
+                    generation: try Self.bytes(row, atIndex: 6), confirmed: try Self.bytes(row, atIndex: 7))
             }
         }
     }
@@ -65,7 +66,8 @@ extension QueueStore {
                     arguments: [session, position, endpoint, generation])
             else { return nil }
             return StoredCheckpoint(
-                checkpoint: Checkpoint(data: row[0], confirmed: row[1]), identity: try StoreCoding.decode(from: row[2] as String))
+                checkpoint: Checkpoint(data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1)),
+                identity: try StoreCoding.decode(from: try row.decode(String.self, atIndex: 2)))
         }
     }
 
@@ -92,7 +94,8 @@ extension QueueStore {
         var paths = DirectoryPaths(of: key, sources)
         return FilePath(
             bytes: try paths.location(
-                ItemKind(rawValue: row[0]) ?? .file, directory: row[1], source: row[2], destination: row[3], in: db
+                ItemKind(rawValue: try row.decode(atIndex: 0)) ?? .file, directory: try row.decode(atIndex: 1),
+                source: try row.decode(atIndex: 2), destination: try row.decode(atIndex: 3), in: db
             ).source)
     }
 }

@@ -50,23 +50,26 @@ extension QueueStore {
                             FROM item WHERE session = ? ORDER BY sequence LIMIT 1
                             """), arguments: [key])
             else { return nil }
-            let kind = ItemKind(rawValue: row[1]) ?? .file
+            let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
             var paths = DirectoryPaths(of: key, sources)
-            let location = try paths.location(kind, directory: row[2], source: row[3], destination: row[4], in: db)
+            let location = try paths.location(
+                kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3), destination: try row.decode(atIndex: 4),
+                in: db)
             var ancestors: [FilePath] = []
-            var directory: Int64? = row[2]
+            var directory: Int64? = try row.decode(atIndex: 2)
             while let number = directory {
                 ancestors.append(FilePath(bytes: try paths.location(of: number, in: db).source))
                 directory = try Int64.fetchOne(
                     db, sql: "SELECT parent FROM directory WHERE session = ? AND number = ?", arguments: [key, number])
             }
             var start: ManifestStart?
-            if let position = row[6] as Int64?, let directory = row[7] as Int64? {
-                start = ManifestStart(position: position, directory: directory, hasRows: row[8])
+            if let position = try row.decode(Int64?.self, atIndex: 6), let directory = try row.decode(Int64?.self, atIndex: 7) {
+                start = ManifestStart(position: position, directory: directory, hasRows: try row.decode(atIndex: 8))
             }
             return PendingItem(
-                sequence: row[0], kind: kind, directory: row[2], source: row[3], destination: row[4],
-                symbolicLinks: SymbolicLinkPolicy(rawValue: row[5]) ?? .follow, path: FilePath(bytes: location.source),
+                sequence: try row.decode(atIndex: 0), kind: kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
+                destination: try row.decode(atIndex: 4),
+                symbolicLinks: SymbolicLinkPolicy(rawValue: try row.decode(atIndex: 5)) ?? .follow, path: FilePath(bytes: location.source),
                 ancestors: ancestors, start: start)
         }
     }
@@ -94,13 +97,14 @@ extension QueueStore {
                 arguments: [key, limit - items.count, skipped])
             var place = next + skipped
             while let row = try rows.next() {
-                let kind = ItemKind(rawValue: row["kind"]) ?? .file
+                let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
                 let location = try paths.location(
-                    kind, directory: row["directory"], source: row["source"], destination: row["destination"], in: db)
+                    kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
+                    destination: try row.decode(forColumn: "destination"), in: db)
                 items.append(
                     ItemStatus(
                         position: place, source: FilePath(bytes: location.source), destination: try RemotePath(bytes: location.destination),
-                        isFolder: kind == .folder, state: .pending, bytesTotal: row["size"], bytesDone: 0))
+                        isFolder: kind == .folder, state: .pending, bytesTotal: try row.decode(forColumn: "size"), bytesDone: 0))
                 place += 1
             }
             return items
@@ -108,9 +112,10 @@ extension QueueStore {
     }
 
     private static func itemStatus(_ row: Row, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
-        let kind = ItemKind(rawValue: row["kind"]) ?? .file
+        let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
         let location = try paths.location(
-            kind, directory: row["directory"], source: row["source"], destination: row["destination"], in: db)
+            kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
+            destination: try row.decode(forColumn: "destination"), in: db)
         let receipt: TransferReceipt? = try? StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "receipt"))
         // What is in no known state is sent, see ``pendingFiles(of:after:limit:)``.
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending

@@ -27,7 +27,9 @@ extension QueueStore {
             db, "INSERT INTO quarantine(found_at, reason, content) VALUES (?, ?, ?)",
             [StoreCoding.encode(Date()), reason, try StoreCoding.encode(content)])
         // All by name: what a damaged store lacks does not cascade.
-        for table in ["file", "session_tag", "schedule"] { try execute(db, "DELETE FROM \(table) WHERE session = ?", [key]) }
+        for table in ["file", "directory", "item", "session_tag", "schedule"] {
+            try execute(db, "DELETE FROM \(table) WHERE session = ?", [key])
+        }
         try execute(db, "DELETE FROM session WHERE key = ?", [key])
     }
 

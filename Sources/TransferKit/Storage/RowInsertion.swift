@@ -18,7 +18,7 @@ struct RowInsertion {
     // The handle is the statement's own, which outlives each of these calls.
 
     mutating func bind(_ value: Int64?) {
-        column += 1
+        beginValue()
         if let value {
             unsafe sqlite3_bind_int64(statement.sqliteStatement, column, value)
         } else {
@@ -32,7 +32,7 @@ struct RowInsertion {
 
     mutating func bind(_ value: String?) {
         guard var value else { return bind(nil as Int64?) }
-        column += 1
+        beginValue()
         value.withUTF8 { bytes in
             _ = unsafe bytes.withMemoryRebound(to: CChar.self) {
                 unsafe sqlite3_bind_text(statement.sqliteStatement, column, $0.baseAddress, Int32($0.count), Self.copies)
@@ -51,13 +51,19 @@ struct RowInsertion {
     }
 
     private mutating func bind(_ bytes: UnsafeRawBufferPointer) {
-        column += 1
+        beginValue()
         // An empty blob is not NULL, but has no address.
         if let address = bytes.baseAddress {
             unsafe sqlite3_bind_blob(statement.sqliteStatement, column, address, Int32(bytes.count), Self.copies)
         } else {
             unsafe sqlite3_bind_zeroblob(statement.sqliteStatement, column, 0)
         }
+    }
+
+    private mutating func beginValue() {
+        // The statement is cached, and whoever executed it last may have left it at its end, where nothing can be bound.
+        if column == 0 { unsafe sqlite3_reset(statement.sqliteStatement) }
+        column += 1
     }
 
     /// Inserts a row of what was bound since the last one.

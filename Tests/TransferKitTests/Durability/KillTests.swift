@@ -53,7 +53,7 @@ import TransferKit
         let inspection = try StoreInspection(root.appending("store"))
         try inspection.expectNoContradictions(comment)
         for checkpoint in try inspection.checkpoints() {
-            let size = stage.server.size(of: checkpoint.upload)
+            let size = stage.server.size(of: checkpoint.upload, evenIfLost: true)
             #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond what arrived; \(comment)")
         }
         #expect(try inspection.count("quarantine") == 0, comment)

@@ -54,10 +54,11 @@ final class ServerFolder: PartialDiscarding {
         try await state.withLock { $0.gates[name] }?.arrival.wait()
     }
 
-    /// Forgets what there is of a session's files.
+    /// Forgets what there is of a session's files; for a test's eyes it is kept with the suffix `.lost`.
     func lose(_ session: SessionID) throws {
         for upload in try uploads(".part") where upload.hasPrefix("\(session)") {
-            try FileManager.default.removeItem(atPath: folder.appending(upload).string)
+            let lost = String(upload.dropLast(5)) + ".lost"
+            try FileManager.default.moveItem(atPath: folder.appending(upload).string, toPath: folder.appending(lost).string)
         }
     }
 
@@ -70,8 +71,9 @@ final class ServerFolder: PartialDiscarding {
         Set(try FileManager.default.contentsOfDirectory(atPath: folder.string).filter { $0.hasSuffix(suffix) })
     }
 
-    func size(of upload: String) -> Int64? {
-        for suffix in [".part", ".done"] {
+    /// - Parameter isLost: Whether what the server forgot counts, too.
+    func size(of upload: String, evenIfLost isLost: Bool = false) -> Int64? {
+        for suffix in isLost ? [".part", ".done", ".lost"] : [".part", ".done"] {
             guard let identity = try? SourceIdentity(ofFileAt: folder.appending(upload + suffix)) else { continue }
             return identity.size
         }
