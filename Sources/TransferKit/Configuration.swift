@@ -46,8 +46,8 @@ public struct QueueConfiguration: Sendable {
     /// How the order is kept.
     public var ordering: QueueOrdering
 
-    /// How many sessions may be active at once in a new storage folder, at least 1. Once something was enqueued the limit is stored with the
-    /// queue; ``TransferQueue/setSessionLimit(_:account:)`` changes it. In a strict queue it is 1, whatever is set.
+    /// How many sessions may be active at once, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. In a
+    /// strict queue it is 1, whatever is set.
     public var sessionLimit: Int
 
     /// How long completed sessions stay in the queue.

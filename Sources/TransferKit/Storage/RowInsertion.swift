@@ -11,8 +11,6 @@ struct RowInsertion {
 
     init(_ db: Database, _ sql: String) throws {
         statement = try db.cachedStatement(sql: sql)
-        // Whoever used it before may have left it at its last row, where nothing can be bound (sqlite.org/c3ref/reset.html).
-        unsafe sqlite3_reset(statement.sqliteStatement)
     }
 
     // The handle is the statement's own, which outlives each of these calls.

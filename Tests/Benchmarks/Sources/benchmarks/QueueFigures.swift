@@ -1,0 +1,120 @@
+import Foundation
+
+/// What the queue itself costs: enqueueing beside raw inserts of the same rows, sharing of commits, the gap between sessions, and a store with
+/// very many sessions. Each run is a process of its own on a store of its own.
+struct QueueFigures {
+    /// The samples of one figure.
+    struct Figure: Codable {
+        var name: String
+        var samples: [Double]
+        /// The aim that it is held against, for people.
+        var aim: String
+
+        var median: Double {
+            let sorted = samples.sorted()
+            return sorted.isEmpty ? .nan : sorted[sorted.count / 2]
+        }
+    }
+
+    let program: String
+    let rawInserts: String
+    let work: String
+    let rounds: Int
+    let sessions: Int
+
+    private var store: String { "\(work)/queue-store" }
+
+    func run() throws -> [Figure] {
+        var figures: [Figure] = []
+        var enqueue: [Double] = []
+        var raw: [Double] = []
+        for round in 0...rounds {
+            try clear()
+            let ours = try values(["enqueue", store, "100000"])["seconds"]
+            let theirs = try output([rawInserts, "\(store)/queue.sqlite", "\(work)/raw.sqlite"]).split(separator: " ").first.flatMap {
+                Double($0)
+            }
+            guard let ours, let theirs else { throw BenchmarkError.failed("An enqueueing was not measured") }
+            // Round 0 warms both up.
+            if round > 0 {
+                enqueue.append(ours)
+                raw.append(theirs)
+            }
+        }
+        figures.append(Figure(name: "100,000 sessions in one call, s", samples: enqueue, aim: ""))
+        figures.append(Figure(name: "raw inserts of the same rows, s", samples: raw, aim: ""))
+        figures.append(Figure(name: "rate × raw inserts", samples: zip(enqueue, raw).map { $1 / $0 }, aim: "at least 0.5"))
+
+        for (name, arguments) in [
+            ("2,000 sessions one by one from 1 task, s", ["tasks", store, "2000", "1"]),
+            ("2,000 sessions one by one from 100 tasks, s", ["tasks", store, "2000", "100"]),
+        ] {
+            figures.append(Figure(name: name, samples: try repeated(arguments, "seconds"), aim: ""))
+        }
+        figures.append(
+            Figure(name: "from session to session, p50 ms", samples: try repeated(["gap", store, "500"], "gap p50 ms"), aim: "under 5"))
+
+        try clear()
+        _ = try values(["fill", store, "\(sessions)"])
+        var opened: [String: [Double]] = [:]
+        for _ in 0..<rounds {
+            for (name, value) in try values(["open", store, "0"]) { opened[name, default: []].append(value) }
+        }
+        let aims = [
+            "open s": "under 1", "open peak MiB": "under 120", "answer an index p99 ms": "under 5", "move, durable p99 ms": "under 5",
+            "dispatch, from session to session p99 ms": "under 5",
+        ]
+        for name in opened.keys.sorted() {
+            figures.append(Figure(name: "\(sessions) sessions: \(name)", samples: opened[name] ?? [], aim: aims[name] ?? ""))
+        }
+        try clear()
+        return figures
+    }
+
+    static func table(_ figures: [Figure]) -> String {
+        let width = figures.map(\.name.count).max() ?? 0
+        return figures.map {
+            let median = String(format: "%.3f", $0.median)
+            return "  \($0.name.padding(toLength: width, withPad: " ", startingAt: 0))  \(median)  \($0.aim)"
+        }.joined(separator: "\n")
+    }
+
+    private func repeated(_ arguments: [String], _ name: String) throws -> [Double] {
+        try (0..<rounds).map { _ in
+            try clear()
+            guard let value = try values(arguments)[name] else { throw BenchmarkError.failed("\(arguments) did not tell \(name)") }
+            return value
+        }
+    }
+
+    private func clear() throws {
+        for path in [store, "\(work)/raw.sqlite", "\(work)/raw.sqlite-wal", "\(work)/raw.sqlite-shm"] {
+            try? FileManager.default.removeItem(atPath: path)
+        }
+    }
+
+    /// Lines of "name value".
+    private func values(_ arguments: [String]) throws -> [String: Double] {
+        var values: [String: Double] = [:]
+        for line in try output([program] + arguments).split(separator: "\n") {
+            guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else { continue }
+            values[String(line[..<space])] = value
+        }
+        return values
+    }
+
+    private func output(_ arguments: [String]) throws -> String {
+        let process = Process()
+        let output = Pipe()
+        process.executableURL = URL(fileURLWithPath: arguments[0])
+        process.arguments = Array(arguments.dropFirst())
+        process.standardOutput = output
+        try process.run()
+        let text = output.fileHandleForReading.readDataToEndOfFile()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else {
+            throw BenchmarkError.failed("\(arguments.joined(separator: " ")) ended with status \(process.terminationStatus)")
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+}
