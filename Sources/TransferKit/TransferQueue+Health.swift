@@ -21,6 +21,15 @@ extension TransferQueue {
     }
 }
 
+extension TransferQueue {
+    /// What could not be read and was set aside, the oldest first.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    public func quarantined() async throws -> [QuarantinedRow] {
+        try await store.quarantined()
+    }
+}
+
 extension QueueStore {
     private static let reportedProblems = 20
 

@@ -64,13 +64,13 @@ public actor TransferQueue {
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention)
+        let news: [QueueEvent]
         do {
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
-            let news = hub.number(loaded.news, at: configuration.clock.date())
+            news = hub.number(loaded.news, at: configuration.clock.date())
             if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
-            hub.publish(news)
             for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
             await store.close()
@@ -82,6 +82,7 @@ public actor TransferQueue {
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         pace()
         setDelegate(delegate)
+        hub.publish(news)
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }

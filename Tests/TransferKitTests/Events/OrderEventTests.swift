@@ -30,6 +30,21 @@ import TransferKit
             try await queue.enqueue(context.requests(Int.random(in: 0...5, using: &random)))
         },
         Operation(name: "remove some") { queue, context, random in try await queue.remove(context.some(&random)) },
+        Operation(name: "enqueue at an index") { queue, context, random in
+            try await queue.enqueue(context.requests(2), at: Int.random(in: 0...context.ids.count, using: &random))
+        },
+        Operation(name: "move one") { queue, context, random in
+            guard let id = context.ids.randomElement(using: &random) else { return }
+            try await queue.move(id, to: .index(Int.random(in: 0..<context.ids.count, using: &random)))
+        },
+        Operation(name: "run some now") { queue, context, random in try await queue.run(.sessions(context.some(&random))) },
+        Operation(name: "pause all") { queue, _, _ in try await queue.pause(.all) },
+        Operation(name: "resume all") { queue, _, _ in try await queue.resume(.all) },
+        Operation(name: "hold some") { queue, context, random in try await queue.hold(.sessions(context.some(&random))) },
+        Operation(name: "release all") { queue, _, _ in try await queue.release(.all) },
+        Operation(name: "stop some") { queue, context, random in try await queue.stop(.sessions(context.some(&random))) },
+        Operation(name: "cancel some") { queue, context, random in try await queue.cancel(.sessions(context.some(&random))) },
+        Operation(name: "retry all") { queue, _, _ in try await queue.retry(.all) },
         Operation(name: "start") { queue, _, _ in try await queue.start() },
         Operation(name: "stop") { queue, _, _ in try await queue.stop() },
     ]
