@@ -105,6 +105,23 @@ import TransferKit
         await store.close()
     }
 
+    @Test func whatARemovedSessionsRunMayCompleteIsNotDiscardedBeforeItLetGo() async throws {
+        let store = try await open()
+        let account = Account.memory("a")
+        let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
+        let checkpoint = Checkpoint(data: Data([1]), confirmed: 1)
+        try await store.commit([
+            .saveAccount(1, account), .session(1, rank: 0, .draft()),
+            .file(1, position: 0, .checkpoint(checkpoint, endpoint: account.endpoints[0], generation: 1, identity)),
+            .deleteSession(1, isRunning: true),
+            .holdDiscard(1, position: 1, checkpoint, account.endpoints[0]),
+        ])
+        #expect(try await store.dueDiscards(at: .now, limit: 9).due.isEmpty)
+        try await store.commit([.dropDiscard(1, position: 0, account.endpoints[0]), .releaseDiscards(1)])
+        #expect(try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "the file that was completed is left alone")
+        await store.close()
+    }
+
     @Test func removingASessionRemovesAllOfIt() async throws {
         let store = try await open()
         let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
