@@ -1,8 +1,16 @@
+public import Foundation
 public import Logging
-public import SystemPackage
 
 /// What the queue hands to a transport for one run of one file.
 public struct FileAttempt: Sendable {
+    /// What moves, and which way.
+    public enum Payload: Hashable, Sendable {
+        /// A local file, or bytes that arrive while they are sent, to the endpoint.
+        case upload(UploadSource)
+        /// A remote file, to this machine.
+        case download(DownloadDestination)
+    }
+
     /// Stays the same over all attempts of one life of the transfer, and is new when the file starts over.
     ///
     /// Safe as a part of a remote name: ASCII letters, digits and hyphens, at most 64 characters.
@@ -14,8 +22,8 @@ public struct FileAttempt: Sendable {
     /// Where to.
     public let endpoint: Endpoint
 
-    /// What to send.
-    public let source: UploadSource
+    /// What moves, and which way.
+    public let payload: Payload
 
     /// The name at the endpoint, relative to its folder.
     public let remotePath: RemotePath
@@ -26,6 +34,9 @@ public struct FileAttempt: Sendable {
     /// What the session asks for.
     public let options: AttemptOptions
 
+    /// Which session and item it belongs to, for hooks of the app's.
+    public let origin: AttemptOrigin
+
     /// Reads the secrets that the endpoint names.
     public let credentials: any CredentialProvider
 
@@ -34,48 +45,74 @@ public struct FileAttempt: Sendable {
 
     /// Makes an attempt; called by the queue and by tests of transports.
     public init(
-        transferID: String, number: Int = 1, endpoint: Endpoint, source: UploadSource, remotePath: RemotePath,
-        checkpoint: Checkpoint? = nil,
-        options: AttemptOptions = AttemptOptions(), credentials: any CredentialProvider, logger: Logger
+        transferID: String, number: Int = 1, endpoint: Endpoint, payload: Payload, remotePath: RemotePath, checkpoint: Checkpoint? = nil,
+        options: AttemptOptions = AttemptOptions(), origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider,
+        logger: Logger
     ) {
         self.transferID = transferID
         self.number = number
         self.endpoint = endpoint
-        self.source = source
+        self.payload = payload
         self.remotePath = remotePath
         self.checkpoint = checkpoint
         self.options = options
+        self.origin = origin
         self.credentials = credentials
         self.logger = logger
     }
-}
 
-/// A local file to send, and what it was when the queue looked.
-public struct UploadSource: Hashable, Sendable {
-    /// The file.
-    public let path: FilePath
-
-    /// What the file must still be when it is opened and after its last byte; a transport that finds it different throws an error of the
-    /// class ``FailureClass/sourceChanged``.
-    public let identity: SourceIdentity
-
-    /// Makes a source.
-    public init(path: FilePath, identity: SourceIdentity) {
-        self.path = path
-        self.identity = identity
+    /// Makes an attempt to upload; called by the queue and by tests of transports.
+    public init(
+        transferID: String, number: Int = 1, endpoint: Endpoint, source: UploadSource, remotePath: RemotePath,
+        checkpoint: Checkpoint? = nil,
+        options: AttemptOptions = AttemptOptions(), origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider,
+        logger: Logger
+    ) {
+        self.init(
+            transferID: transferID, number: number, endpoint: endpoint, payload: .upload(source), remotePath: remotePath,
+            checkpoint: checkpoint, options: options, origin: origin, credentials: credentials, logger: logger)
     }
 
-    /// The size in bytes.
-    public var size: Int64 { identity.size }
+    /// What to send.
+    ///
+    /// A transport that only uploads asks for it first, and so refuses downloads with the right error.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download.
+    public var source: UploadSource {
+        get throws(TransferError) {
+            guard case .upload(let source) = payload else { throw unsupported("download") }
+            return source
+        }
+    }
+
+    /// Where to put what is received.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is an upload.
+    public var destination: DownloadDestination {
+        get throws(TransferError) {
+            guard case .download(let destination) = payload else { throw unsupported("upload") }
+            return destination
+        }
+    }
+
+    private func unsupported(_ direction: String) -> TransferError {
+        TransferError(.unsupported, .unsupported, "The transport \"\(endpoint.transport)\" can't \(direction) files.")
+    }
 }
 
-/// What a session asks of a transport.
-public struct AttemptOptions: Hashable, Sendable {
-    /// Names and values that the server is told with the file, in a form that the transport decides.
-    public var metadata: [String: String]
+/// Which session and item an attempt belongs to.
+public struct AttemptOrigin: Hashable, Sendable {
+    /// The session's ID.
+    public var session: String
+    /// The position of the item or file in its session, from 0.
+    public var item: Int64
+    /// The app's own value of the session, as JSON.
+    public var context: Data?
 
-    /// Makes options.
-    public init(metadata: [String: String] = [:]) {
-        self.metadata = metadata
+    /// Makes an origin; the defaults are for tests of transports.
+    public init(session: String = "", item: Int64 = 0, context: Data? = nil) {
+        self.session = session
+        self.item = item
+        self.context = context
     }
 }

@@ -14,7 +14,7 @@ public final class FileReader: Sendable {
 
     private let threads: WorkerThreads
 
-    /// Opens a file and makes sure that it is the one that the queue looked at.
+    /// Opens a file and makes sure that it is the one that the queue looked at. One that still grows is not compared.
     ///
     /// - Parameter threads: Does what may block; also used by ``verifyUnchanged()``.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which says what changed, or
@@ -56,6 +56,7 @@ public final class FileReader: Sendable {
     }
 
     private func compare() throws(TransferError) {
+        guard source.growth == nil else { return }
         let identity = try SourceIdentity(of: descriptor, path: source.path)
         switch identity.difference(from: source.identity) {
         case nil: return

@@ -32,7 +32,8 @@ struct BrokenReporter {
 extension FileAttempt {
     func replacing(source: UploadSource? = nil, path: RemotePath? = nil, checkpoint: Checkpoint?? = nil) -> FileAttempt {
         FileAttempt(
-            transferID: transferID, number: number, endpoint: endpoint, source: source ?? self.source, remotePath: path ?? remotePath,
+            transferID: transferID, number: number, endpoint: endpoint, payload: source.map { .upload($0) } ?? payload,
+            remotePath: path ?? remotePath,
             checkpoint: checkpoint ?? self.checkpoint, options: options, credentials: credentials, logger: logger)
     }
 }

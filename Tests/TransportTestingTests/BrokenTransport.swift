@@ -64,7 +64,7 @@ struct BrokenTransport: Transport {
     func shutdown() async {}
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let broken = BrokenReporter(reporter: reporter, defect: defect, size: attempt.source.size)
+        let broken = BrokenReporter(reporter: reporter, defect: defect, size: try attempt.source.size)
         do {
             var receipt = try await run(broken.attempt(try alter(attempt)), broken.asReporter(secret: try await secret(of: attempt)))
             if defect == .liesInReceipt { receipt.bytes += 1 }
@@ -90,25 +90,26 @@ struct BrokenTransport: Transport {
     }
 
     private func alter(_ attempt: FileAttempt) throws -> FileAttempt {
-        let size = attempt.source.size
+        let source = try attempt.source
+        let size = source.size
         switch defect {
         case .altersContent where size > 0:
-            return attempt.replacing(source: try copy(attempt.source) { $0[$0.count / 2] ^= 1 })
+            return attempt.replacing(source: try copy(source) { $0[$0.count / 2] ^= 1 })
         case .losesLastByte where size > 1024 * 1024:
-            return attempt.replacing(source: try copy(attempt.source) { $0.removeLast() })
+            return attempt.replacing(source: try copy(source) { $0.removeLast() })
         case .mixesUpFiles:
             let sources = sent.withLock { sources in
-                sources.append(attempt.source)
+                sources.append(source)
                 return sources
             }
-            return attempt.replacing(source: sources.count.isMultiple(of: 10) ? sources[0] : attempt.source)
+            return attempt.replacing(source: sources.count.isMultiple(of: 10) ? sources[0] : source)
         case .changesNames:
             return attempt.replacing(path: try RemotePath(attempt.remotePath.description.replacing(" ", with: "_")))
         case .refusesNamesAsTransient where attempt.remotePath.bytes.contains(0x0A):
             throw TransferError(.transient, .unsafeName, "The name has a line break.")
-        case .ignoresIdentity where FileManager.default.fileExists(atPath: attempt.source.path.string):
+        case .ignoresIdentity where FileManager.default.fileExists(atPath: source.path.string):
             // A copy taken at the start does not change either.
-            return attempt.replacing(source: try copy(attempt.source) { _ in })
+            return attempt.replacing(source: try copy(source) { _ in })
         default: return attempt
         }
     }

@@ -33,7 +33,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, engine: engine, acceptance: acceptance)
         let metadata = try UploadMetadata(attempt)
-        let file = try await FileReader.open(attempt.source, on: threads)
+        let file = try await FileReader.open(try attempt.source, on: threads)
         var upload = TUSUpload(server: server, file: file, metadata: metadata, checkpoint: attempt.checkpoint, reporter: reporter)
         return try await upload.run()
     }

@@ -18,15 +18,18 @@ extension FileRunner {
         if let before { context.post(.endpointChanged(from: before, to: endpoint.location)) }
         history.attempts += 1
         history.home = endpoint
+        let source = UploadSource(path: path, identity: identity)
         let attempt = FileAttempt(
             transferID: "\(context.id)-\(file.position)-\(file.generation)", number: history.attempts, endpoint: endpoint,
-            source: UploadSource(path: path, identity: identity), remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
-            options: AttemptOptions(metadata: context.options.metadata), credentials: context.credentials, logger: context.logger)
+            source: source, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
+            options: AttemptOptions(metadata: context.options.metadata),
+            origin: AttemptOrigin(session: "\(context.id)", item: file.position),
+            credentials: context.credentials, logger: context.logger)
         let active = context.live.begin(
             position: file.position, size: identity.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0)
         file.size = identity.size
         return PreparedAttempt(
-            attempt: attempt, transport: transport, active: active, saved: Locked(checkpoints[endpoint.address]),
+            attempt: attempt, source: source, transport: transport, active: active, saved: Locked(checkpoints[endpoint.address]),
             failuresBefore: record.failures(of: endpoint), signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
     }
 
@@ -123,7 +126,7 @@ extension FileRunner {
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
         let (context, active, signs, saved) = (context, prepared.active, prepared.signs, prepared.saved)
-        let (endpoint, source) = (prepared.endpoint, prepared.attempt.source)
+        let (endpoint, source) = (prepared.endpoint, prepared.source)
         let (position, generation) = (file.position, file.generation)
         return AttemptReporter(
             progress: { sent, confirmed in

@@ -4,6 +4,7 @@ import TransferCore
 /// An attempt that is ready to begin.
 struct PreparedAttempt: Sendable {
     let attempt: FileAttempt
+    let source: UploadSource
     let transport: any Transport
     let active: ActiveFile
     /// What the transport has saved so far.

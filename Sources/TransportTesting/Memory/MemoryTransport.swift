@@ -85,9 +85,10 @@ public final class MemoryTransport: Transport {
     private func send(_ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?) async throws
         -> TransferReceipt
     {
-        let reader = try await SourceReader(opening: attempt.source)
+        let source = try attempt.source
+        let reader = try await SourceReader(opening: source)
         defer { reader.close() }
-        let upload = try await findOrCreateUpload(attempt, reporter)
+        let upload = try await findOrCreateUpload(attempt, source, reporter)
         let path = attempt.remotePath.description
         let cut: Int64? = if case .cut(let bytes) = fault { max(0, bytes) } else { nil }
         let start = state.withLock { $0.store.size(of: upload) ?? 0 }
@@ -95,11 +96,11 @@ public final class MemoryTransport: Transport {
         var confirmed = start
         var chunks = 0
         try await pass(path, at: position)
-        while position < attempt.source.size {
+        while position < source.size {
             try Task.checkCancellation()
             if let cut, position - start >= cut { throw connectionLost(attempt) }
             let wanted = min(
-                Int64(chunkSize), attempt.source.size - position, nextGate(path, after: position) - position,
+                Int64(chunkSize), source.size - position, nextGate(path, after: position) - position,
                 cut.map { start + $0 - position } ?? .max)
             let allowance = reporter.allowance(upTo: Int(wanted))
             guard allowance.bytes > 0 else {
@@ -109,7 +110,7 @@ public final class MemoryTransport: Transport {
             let chunk = try await reader.read(at: position, count: min(Int(wanted), allowance.bytes))
             guard !chunk.isEmpty else {
                 throw TransferError(
-                    .sourceChanged, .sourceChanged, "\(attempt.source.path) became shorter while it was sent. Send it anew.")
+                    .sourceChanged, .sourceChanged, "\(source.path) became shorter while it was sent. Send it anew.")
             }
             position += Int64(chunk.count)
             state.withLock { state in
@@ -117,9 +118,9 @@ public final class MemoryTransport: Transport {
                 state.attempts[index].bytesMoved += Int64(chunk.count)
             }
             reporter.report(sent: position, confirmed: confirmed)
-            if let cut, position - start >= cut, position < attempt.source.size { throw connectionLost(attempt) }
+            if let cut, position - start >= cut, position < source.size { throw connectionLost(attempt) }
             chunks += 1
-            if chunks.isMultiple(of: chunksPerCheckpoint) || position == attempt.source.size {
+            if chunks.isMultiple(of: chunksPerCheckpoint) || position == source.size {
                 try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: position))
                 confirmed = position
                 reporter.report(sent: position, confirmed: confirmed)
@@ -134,12 +135,12 @@ public final class MemoryTransport: Transport {
     }
 
     /// Finds the upload that the checkpoint refers to, or makes one and saves where it is before anything is sent to it.
-    private func findOrCreateUpload(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> String {
+    private func findOrCreateUpload(_ attempt: FileAttempt, _ source: UploadSource, _ reporter: AttemptReporter) async throws -> String {
         let upload: String
         let position: Int64
         if let checkpoint = attempt.checkpoint {
             upload = String(decoding: checkpoint.data, as: UTF8.self)
-            guard let size = state.withLock({ $0.store.size(of: upload) }), size >= checkpoint.confirmed, size <= attempt.source.size else {
+            guard let size = state.withLock({ $0.store.size(of: upload) }), size >= checkpoint.confirmed, size <= source.size else {
                 throw TransferError(.resumeLost, .uploadGone, "What was sent of \(attempt.remotePath) is gone from the other end.")
             }
             position = size

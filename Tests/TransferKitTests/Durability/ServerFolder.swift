@@ -84,7 +84,7 @@ final class ServerFolder: PartialDiscarding {
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let name = attempt.remotePath.description
-        let content = try Data(contentsOf: URL(fileURLWithPath: attempt.source.path.string))
+        let content = try Data(contentsOf: URL(fileURLWithPath: try attempt.source.path.string))
         let upload: String
         if let checkpoint = attempt.checkpoint {
             upload = String(decoding: checkpoint.data, as: UTF8.self)

@@ -259,7 +259,7 @@ private final class ForgetfulTransport: Transport {
             attempts += 1
             return attempts
         }
-        let confirmed = attempt.source.size / (number == 1 ? 2 : 10)
+        let confirmed = try attempt.source.size / (number == 1 ? 2 : 10)
         try await reporter.save(Checkpoint(data: Data([1]), confirmed: confirmed))
         reporter.report(sent: confirmed, confirmed: confirmed)
         throw TransferError(.transient, .serverError, "The server failed.")

@@ -203,7 +203,7 @@ private final class InstantTransport: Transport {
         }
         await Task.yield()
         seen.withLock { $0.running -= 1 }
-        return TransferReceipt(bytes: attempt.source.size)
+        return TransferReceipt(bytes: try attempt.source.size)
     }
 
     func shutdown() async {}
@@ -219,7 +219,7 @@ private final class UninterruptibleTransport: Transport {
         beginning.continuation.finish()
         let end = end.stream
         await Task { for await _ in end {} }.value
-        return TransferReceipt(bytes: attempt.source.size)
+        return TransferReceipt(bytes: try attempt.source.size)
     }
 
     func begun() async { for await _ in beginning.stream {} }

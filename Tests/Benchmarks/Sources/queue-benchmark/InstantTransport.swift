@@ -36,9 +36,10 @@ final class InstantTransport: Transport {
             // Until the queue is stopped.
             try await Task.sleep(for: .seconds(3_600))
         }
-        reporter.report(sent: attempt.source.size, confirmed: attempt.source.size)
+        let size = try attempt.source.size
+        reporter.report(sent: size, confirmed: size)
         state.withLock { $0.lastEnd = .now }
-        return TransferReceipt(bytes: attempt.source.size)
+        return TransferReceipt(bytes: size)
     }
 
     /// Returns once the limit is reached.

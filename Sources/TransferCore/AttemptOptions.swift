@@ -1,0 +1,57 @@
+/// What a session asks of a transport.
+public struct AttemptOptions: Hashable, Sendable {
+    /// Names and values told to the server with the file, in a form that the transport decides.
+    public var metadata: [String: String]
+
+    /// Headers that are sent with each request, for transports that speak HTTP. None of them is a secret.
+    public var headers: [String: String]
+
+    /// How the transport makes sure that what arrived is what was sent.
+    public var verification: Verification
+
+    /// How the transport makes a file at a server that names it itself.
+    public var creation: CreationMode
+
+    /// The most bytes in one request, for transports that send requests; nil for no limit.
+    public var chunkSize: Int64?
+
+    /// Into how many parts a large file is split that move at once, 1 to 64.
+    public var parallel: Int
+
+    /// Where the file already has a place at the server, for transports that would otherwise make one. A capability: never logged.
+    public var uploadURL: String?
+
+    /// Makes options; each has a default.
+    public init(
+        metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
+        creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1, uploadURL: String? = nil
+    ) {
+        self.metadata = metadata
+        self.headers = headers
+        self.verification = verification
+        self.creation = creation
+        self.chunkSize = chunkSize
+        self.parallel = parallel
+        self.uploadURL = uploadURL
+    }
+}
+
+/// How it is made sure that what arrived is what was sent.
+public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
+    /// The other end's word that it has everything is enough.
+    case none
+    /// The sizes are compared.
+    case size
+    /// Checksums of the content are compared, by whatever means the transport and the server have; where they have none, the transfer fails
+    /// before its first byte.
+    case checksum
+}
+
+/// How a file is made at a server that names it itself.
+public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
+    /// With as few requests as the server allows: a small file goes along with the request that makes it. If the answer to that is lost, one
+    /// complete copy can be left at the server.
+    case automatic
+    /// By a request of its own, without content. If the answer to that is lost, one empty file can be left at the server.
+    case separate
+}

@@ -1,0 +1,78 @@
+/// How far a source has come whose bytes arrive while it is sent, and word when it goes on.
+///
+/// The queue writes an app's stream to a file in its spool and tells here how far that file may be read; a transport reads the file, and asks
+/// here what there is. Equal only to itself. Every method may be called from any thread, and none blocks.
+public final class SourceGrowth: Sendable {
+    /// What there is of a source.
+    public enum Extent: Hashable, Sendable {
+        /// So many bytes can be read, and more will come.
+        case growing(Int64)
+        /// All bytes can be read; their number is the size.
+        case complete(Int64)
+        /// No more will come, as the app's producer failed.
+        case failed(TransferError)
+    }
+
+    private struct State {
+        var extent: Extent
+        var waiting: [(offset: Int64, call: @Sendable () -> Void)] = []
+    }
+
+    private let state: Locked<State>
+    private let release: @Sendable (Int64) -> Void
+
+    /// Makes the growth of a source; called by the queue and by tests of transports.
+    ///
+    /// - Parameters:
+    ///   - extent: What there is now.
+    ///   - release: Called when the bytes before an offset are needed no more; must not block.
+    public init(_ extent: Extent = .growing(0), release: @escaping @Sendable (Int64) -> Void = { _ in }) {
+        state = Locked(State(extent: extent))
+        self.release = release
+    }
+
+    /// What there is now.
+    public var extent: Extent { state.withLock { $0.extent } }
+
+    /// Calls back once, as soon as there is a byte at the offset, or the source is complete or failed: at once, on the caller's thread, if that
+    /// is so already, and otherwise on the thread of the producer.
+    ///
+    /// - Parameter call: Must not block.
+    public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
+        let isReadable = state.withLock { state in
+            let isReadable = Self.isReadable(state.extent, at: offset)
+            if !isReadable { state.waiting.append((offset, call)) }
+            return isReadable
+        }
+        if isReadable { call() }
+    }
+
+    /// Tells that more can be read, or that no more will come. Called by the producer; what comes after an end is ignored.
+    public func update(_ extent: Extent) {
+        let due = state.withLock { state -> [@Sendable () -> Void] in
+            guard case .growing = state.extent else { return [] }
+            state.extent = extent
+            let due = state.waiting.filter { Self.isReadable(extent, at: $0.offset) }
+            state.waiting.removeAll { Self.isReadable(extent, at: $0.offset) }
+            return due.map(\.call)
+        }
+        for call in due { call() }
+    }
+
+    /// Tells that the bytes before an offset are needed no more, as the other end confirmed them. Called by the transport.
+    public func confirmed(before offset: Int64) {
+        release(offset)
+    }
+
+    private static func isReadable(_ extent: Extent, at offset: Int64) -> Bool {
+        if case .growing(let end) = extent { offset < end } else { true }
+    }
+}
+
+extension SourceGrowth: Hashable {
+    /// Whether both are the same object.
+    public static func == (left: SourceGrowth, right: SourceGrowth) -> Bool { left === right }
+
+    /// Hashes the object's identity.
+    public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}
