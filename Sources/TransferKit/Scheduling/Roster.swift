@@ -69,15 +69,6 @@ package struct Roster: Sendable {
     var dueDates = DueTimes()
     /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
     var ends = DueTimes()
-    private var loaded: [Loaded] = []
-
-    /// A session that was loaded; plain, as nearly all are, if it only waits for its turn.
-    private struct Loaded {
-        var rank: Int64
-        var key: SessionKey
-        var account: AccountKey
-        var isPlain: Bool
-    }
 
     init(isStrict: Bool, keepsEnds: Bool) {
         self.isStrict = isStrict
@@ -237,48 +228,51 @@ package struct Roster: Sendable {
 
     // MARK: Loading
 
-    mutating func reserveCapacity(_ count: Int) {
-        table.reserveCapacity(count)
-        loaded.reserveCapacity(count)
+    mutating func reserveLoading(_ count: Int) {
+        table.reserveLoading(count)
     }
 
-    mutating func load(_ entry: Entry, _ details: EntryDetails) {
-        table.insert(entry)
-        if details != .none { detailed[entry.key] = details }
-        let isPlain = entry.isEligible && entry.lane == .none && !isStrict && details == .none
-        loaded.append(Loaded(rank: entry.rank, key: entry.key, account: entry.account, isPlain: isPlain))
+    /// - Parameter details: Nil if there are none.
+    mutating func load(_ entry: Entry, _ details: EntryDetails?) {
+        table.load(entry)
+        if let details { detailed[entry.key] = details }
     }
 
-    /// Puts all that was loaded in order. Returns the sessions whose rank was another's already, and had to change.
-    mutating func finishLoading() -> [SessionKey] {
+    /// Puts all that was loaded in order.
+    ///
+    /// - Returns: The sessions whose rank was another's already, and had to change; and those that were left out because their ID was.
+    mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
+        let duplicates = table.finishLoading()
+        for key in duplicates where table[key] == nil { detailed[key] = nil }
         var renumbered: [SessionKey] = []
         var others: [Entry] = []
-        var rows = loaded
-        loaded = []
-        if !zip(rows, rows.dropFirst()).allSatisfy({ $0.rank < $1.rank }) { rows.sort { ($0.rank, $0.key) < ($1.rank, $1.key) } }
         var last = Int64.min
         var line: (account: AccountKey, keys: RankedKeys)?
         var plain: [AccountKey: Int] = [:]
-        for row in rows {
-            var rank = row.rank
-            if rank <= last {
-                rank = last + 1
-                renumber(row.key, rank)
-                renumbered.append(row.key)
+        var isDetailed = [Bool](repeating: false, count: table.count)
+        for key in detailed.keys { if let slot = table.slot(of: key) { isDetailed[slot] = true } }
+        for slot in slotsByRank() {
+            let slot = Int(slot)
+            var entry = table.elements[slot]
+            if entry.rank <= last {
+                entry.rank = last + 1
+                table.replace(slot: slot, with: entry)
+                renumbered.append(entry.key)
             }
-            last = rank
-            order.append(row.key)
-            guard row.isPlain else {
-                if let entry = table[row.key] { others.append(entry) }
+            last = entry.rank
+            order.append(entry.key)
+            // As nearly all are: it only waits for its turn.
+            guard entry.isEligible, entry.lane == .none, !isStrict, !isDetailed[slot] else {
+                others.append(entry)
                 continue
             }
-            if line?.account != row.account {
+            if line?.account != entry.account {
                 if let line { lines[line.account, default: Line()].inOrder = line.keys }
-                line = (row.account, lines[row.account]?.inOrder ?? RankedKeys())
-                lines[row.account] = nil
+                line = (entry.account, lines[entry.account]?.inOrder ?? RankedKeys())
+                lines[entry.account] = nil
             }
-            line?.keys.append(row.key)
-            plain[row.account, default: 0] += 1
+            line?.keys.append(entry.key)
+            plain[entry.account, default: 0] += 1
         }
         if let line { lines[line.account, default: Line()].inOrder = line.keys }
         for (account, count) in plain {
@@ -286,7 +280,20 @@ package struct Roster: Sendable {
             counts[.waiting, default: 0] += count
         }
         for entry in others { admit(entry, details(entry.key)) }
-        return renumbered
+        return (renumbered, duplicates)
+    }
+
+    /// The places of all sessions in the table, the lowest rank first.
+    private func slotsByRank() -> [UInt32] {
+        let elements = table.elements
+        var slots = Array(0..<UInt32(elements.count))
+        if !zip(elements, elements.dropFirst()).allSatisfy({ $0.rank < $1.rank }) {
+            slots.sort {
+                let (left, right) = (elements[Int($0)], elements[Int($1)])
+                return (left.rank, left.key) < (right.rank, right.key)
+            }
+        }
+        return slots
     }
 }
 

@@ -12,10 +12,9 @@ extension QueueStore {
         do {
             freed = try await pool.write { db in
                 var freed: [Data] = []
-                var insertion: SessionInsertion?
                 for write in writes {
                     freed += try Self.blobsFreed(by: write, in: db)
-                    try Self.apply(write, to: db, &insertion)
+                    try Self.apply(write, to: db)
                 }
                 return freed
             }
@@ -25,8 +24,7 @@ extension QueueStore {
         await spool.remove(freed)
     }
 
-    /// - Parameter insertion: Prepared by the first session that is inserted, and used for all of a transaction.
-    private static func apply(_ write: StoreWrite, to db: Database, _ insertion: inout SessionInsertion?) throws {
+    private static func apply(_ write: StoreWrite, to db: Database) throws {
         switch write {
         case .saveAccount(let key, let account):
             try execute(
@@ -48,9 +46,9 @@ extension QueueStore {
                 try execute(
                     db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
             }
-        case .insertSession(let row, let draft, let createdAt):
-            if insertion == nil { insertion = try SessionInsertion(db) }
-            try insertion?.insert(row, draft, createdAt: createdAt, into: db)
+        case .insertSessions(let sessions):
+            var insertion = try SessionInsertion(db)
+            try sessions.forEach { try insertion.insert($0, $1, createdAt: sessions.createdAt, into: db) }
         case .schedule(let row):
             try schedule(row, in: db)
         case .updateSession(let key, let update):
@@ -105,15 +103,20 @@ extension QueueStore {
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
             deduplication_key, completed_at)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
-            keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
-            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
         """
+
+    private static let scheduleUpdate =
+        scheduleInsertion
+            + """
+             ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
+                keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
+                after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+            """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
         let (entry, details) = (row.entry, row.details)
         try execute(
-            db, scheduleInsertion,
+            db, scheduleUpdate,
             [
                 entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),

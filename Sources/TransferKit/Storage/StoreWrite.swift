@@ -8,7 +8,7 @@ package enum StoreWrite: Sendable {
     case blockAccount(AccountKey, AccountBlock?)
     case settings(orderRevision: UInt64, sessionLimit: Int?, rateLimit: Int64?)
 
-    case insertSession(ScheduleRow, SessionDraft, createdAt: Date)
+    case insertSessions(NewSessions)
     /// All that the scheduler has to know of a session after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
