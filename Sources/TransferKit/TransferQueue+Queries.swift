@@ -80,6 +80,7 @@ extension TransferQueue {
             if let view = scheduler.view(record.key), view.isEnding, view.target == status.state {
                 status.state = .running
                 status.phase = .ending
+                if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 return status
             }
             switch status.state {

@@ -17,6 +17,7 @@ public actor TransferQueue {
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
+    nonisolated let throughput = QueueThroughput()
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
@@ -253,6 +254,8 @@ public actor TransferQueue {
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
             at: configuration.clock.now())
         live[key] = run
+        throughput.begin(number, at: configuration.clock.now())
+        defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
         guard let account = scheduler.roster[key]?.account else {
             live[key] = nil
             return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
@@ -265,8 +268,9 @@ public actor TransferQueue {
             randomFraction: configuration.randomFraction, logger: logger, live: run)
         pacer.setRate(record.options.rateLimit, session: key)
         if staleOptions.remove(key) != nil { refresh(key) }
-        let (hub, clock) = (hub, configuration.clock)
+        let (hub, clock, throughput) = (hub, configuration.clock, throughput)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
+            throughput.sample(number, moved: run.moved, at: clock.now())
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
         if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }

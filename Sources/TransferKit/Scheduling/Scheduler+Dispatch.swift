@@ -99,6 +99,7 @@ extension Scheduler {
         mutateFlags {
             $0.lastRun = run
             $0.isIdleAnnounced = false
+            $0.runTimes.begin(run, at: now.uptime)
         }
         mutate(key) { entry, details in
             details.run = run

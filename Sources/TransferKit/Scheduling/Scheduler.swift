@@ -55,6 +55,7 @@ package struct Scheduler: Sendable {
         /// When a drain turns into an interrupt.
         package var drainDeadline: Duration?
         package var health = EndpointHealth()
+        package var runTimes = RunTimes()
     }
 
     /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.

@@ -13,10 +13,13 @@ extension QueueStore {
             freed = try await pool.write { db in
                 var freed: [Data] = []
                 var insertion: SessionInsertion?
+                var ledger = FigureLedger(db)
                 for write in writes {
+                    try ledger.willApply(write)
                     freed += try Self.blobsFreed(by: write, in: db)
                     try Self.apply(write, to: db, &insertion)
                 }
+                try ledger.settle()
                 return freed
             }
         } catch {
@@ -82,6 +85,8 @@ extension QueueStore {
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, in: db)
+        case .ran(let key, let session, let queue):
+            try ran(key, session, queue: queue, in: db)
         case .discardPartial(let key):
             try discardCheckpoints(of: key, in: db)
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
@@ -144,7 +149,7 @@ extension QueueStore {
         try resetFiles(of: key, isWhole: isWhole, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0 WHERE key = ?", [key])
         if isWhole {
-            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL WHERE key = ?", [key])
+            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
     }
 
