@@ -25,6 +25,7 @@ public actor TransferQueue {
     private(set) var scheduler: Scheduler
     private var runs: [UInt64: Task<Void, Never>] = [:]
     private(set) var live: [SessionKey: LiveRun] = [:]
+    private(set) var lastRates = RecentRates()
     private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
     private var alarmTime: Duration?
@@ -273,6 +274,7 @@ public actor TransferQueue {
             throughput.sample(number, moved: run.moved, at: clock.now())
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
+        lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
         if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }
         guard live[key] === run else { return }
         live[key] = nil

@@ -42,6 +42,8 @@ public struct SessionStatus: Hashable, Sendable {
     public var startedAt: Date?
     /// When it completed or failed; nil before.
     public var endedAt: Date?
+    /// When it ends at its recent rate; nil unless it runs and that is known. For those that wait see ``TransferQueue/forecast()``.
+    public var expectedEnd: Date?
 }
 
 /// The figures of a session.

@@ -169,6 +169,11 @@ package final class LiveRun: Sendable {
         }
     }
 
+    /// Bytes per second at present; nil if not known.
+    var rate: Double? { state.withLock { $0.meter.rate } }
+
+    func duration(at uptime: Duration) -> Duration { uptime - startedAt }
+
     /// Bytes that attempts of this run moved; what was sent twice counts twice.
     var moved: Int64 { state.withLock { Self.moved($0) } }
 

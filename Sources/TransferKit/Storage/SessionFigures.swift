@@ -51,11 +51,12 @@ package struct SessionFigures: Sendable, Equatable {
     }
 
     /// State and figures of sessions. Damaged numbers count as none or as a pebibyte, so that sums stay within what a number holds.
-    static let selection = """
-        SELECT state, \(clamped("files")) AS files, \(clamped("files_done")) AS files_done, \(clamped("files_failed")) AS files_failed,
-            \(clamped("bytes_total")) AS bytes_total,
-            \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done
-        FROM session JOIN schedule ON schedule.session = session.key
+    static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
+
+    /// Columns for a selection from the table of sessions.
+    static let columns = """
+        \(clamped("files")) AS files, \(clamped("files_done")) AS files_done, \(clamped("files_failed")) AS files_failed,
+            \(clamped("bytes_total")) AS bytes_total, \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done
         """
 
     private static let confirmed = """
