@@ -266,7 +266,11 @@ public actor TransferQueue {
             transports: transports, credentials: credentials, proven: proven,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
-            randomFraction: configuration.randomFraction, logger: logger, live: run)
+            randomFraction: configuration.randomFraction, logger: logger, live: run,
+            chooseEndpoint: { [weak self] endpoints in
+                guard let self, let delegate = delivery.delegate else { return nil }
+                return await delegate.queue(self, endpointFor: id, among: endpoints)
+            })
         pacer.setRate(record.options.rateLimit, session: key)
         if staleOptions.remove(key) != nil { refresh(key) }
         let (hub, clock, throughput) = (hub, configuration.clock, throughput)
