@@ -137,11 +137,12 @@ extension QueueStore {
             try setTags(tags, of: key, in: db)
         }
         if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context, key]) }
-        guard update.rateLimit != nil || update.retry != nil else { return }
+        guard update.changesOptions else { return }
         let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
         var options = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
         if let rateLimit = update.rateLimit { options.rateLimit = rateLimit > 0 ? rateLimit : nil }
         if let retry = update.retry { options.retry = retry }
+        if let verification = update.verification { options.verification = verification }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
