@@ -12,6 +12,8 @@ public import TransferCore
 public actor TransferQueue {
     /// How long to wait before a store that refused a change is asked again.
     private static let storeRetryDelay = Duration.seconds(1)
+    /// The least time between two looks at the disk.
+    private static let diskLookInterval = Duration.seconds(1)
 
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
@@ -28,6 +30,7 @@ public actor TransferQueue {
     private(set) var lastRates = RecentRates()
     private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
+    private var diskLookedAt: Duration?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// Set while the store refuses changes: before then it is not asked again.
@@ -65,7 +68,7 @@ public actor TransferQueue {
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
-            retention: configuration.retention)
+            retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         let news: [QueueEvent]
         do {
             hub.begin(after: try await store.lastRevision())
@@ -99,6 +102,7 @@ public actor TransferQueue {
 
     /// Handles all that waits in the mailbox: decide, store, answer, tell, act.
     private func drain() async {
+        let free = await freeSpace()
         let envelopes = mailbox.take()
         guard !envelopes.isEmpty else { return }
         isCommitting = true
@@ -115,6 +119,8 @@ public actor TransferQueue {
         }
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
+        // Nothing but commands is ever refused.
+        if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         for envelope in envelopes {
             do {
                 let part = try scheduler.handle(envelope.input, at: now)
@@ -143,9 +149,18 @@ public actor TransferQueue {
         if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
     }
 
+    /// What is left on the disk of the store, at most once a second; nil if nothing new is known.
+    private func freeSpace() async -> Int64? {
+        let now = configuration.clock.now()
+        guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
+        diskLookedAt = now
+        return await DiskThread.run { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
+    }
+
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
     /// the store takes it.
     private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
+        diskLookedAt = nil
         configuration.logger.error("\(error.message)")
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }

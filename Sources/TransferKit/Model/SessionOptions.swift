@@ -49,17 +49,22 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// lost can leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
     public var creation: CreationMode
 
+    /// Whether it may run while the network is expensive, as the app says; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
+    public var allowsExpensiveNetwork: Bool
+
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
-        rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic
+        rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
+        allowsExpensiveNetwork: Bool = true
     ) {
         self.onSourceChange = onSourceChange
         self.rateLimit = rateLimit
         self.filesInFlight = filesInFlight
         self.verification = verification
         self.creation = creation
+        self.allowsExpensiveNetwork = allowsExpensiveNetwork
         self.metadata = metadata
         self.onItemFailure = onItemFailure
         self.retry = retry
@@ -81,6 +86,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
             filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight),
             verification: try container.decodeIfPresent(Verification.self, forKey: .verification) ?? defaults.verification,
-            creation: try container.decodeIfPresent(CreationMode.self, forKey: .creation) ?? defaults.creation)
+            creation: try container.decodeIfPresent(CreationMode.self, forKey: .creation) ?? defaults.creation,
+            allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true)
     }
 }

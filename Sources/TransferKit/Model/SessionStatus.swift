@@ -139,4 +139,6 @@ public struct QueueStatus: Hashable, Sendable {
     public var sessionLimit: Int
     /// Bytes per second for all sessions together; nil for no limit.
     public var rateLimit: Int64?
+    /// What the app said of the network last.
+    public var network: NetworkCondition
 }

@@ -13,18 +13,22 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
     public var retry: RetryPolicy?
     /// How files that start later are verified.
     public var verification: Verification?
+    /// Whether it may run while the network is expensive. One that runs and may not any more is interrupted.
+    public var allowsExpensiveNetwork: Bool?
 
     /// Makes an update.
     public init(
-        rateLimit: Int64? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil, verification: Verification? = nil
+        rateLimit: Int64? = nil, tags: [String]? = nil, context: Data? = nil, retry: RetryPolicy? = nil, verification: Verification? = nil,
+        allowsExpensiveNetwork: Bool? = nil
     ) {
         self.rateLimit = rateLimit
         self.tags = tags
         self.context = context
         self.retry = retry
         self.verification = verification
+        self.allowsExpensiveNetwork = allowsExpensiveNetwork
     }
 
     /// Whether anything of the ``SessionOptions`` is to be changed.
-    var changesOptions: Bool { rateLimit != nil || retry != nil || verification != nil }
+    var changesOptions: Bool { rateLimit != nil || retry != nil || verification != nil || allowsExpensiveNetwork != nil }
 }

@@ -18,7 +18,13 @@ package struct Roster: Sendable {
         }
     }
 
-    /// The sessions of an account that wait for nothing of their own.
+    /// What sessions have in common that can start, or can't, together.
+    package struct LineKey: Sendable, Hashable {
+        package var account: AccountKey
+        package var needsCheapNetwork = false
+    }
+
+    /// Sessions of an account that wait for nothing of their own.
     package struct Line: Sendable, Equatable {
         /// Those that go before the order of the queue, in the order in which they go.
         var marked: [SessionKey] = []
@@ -46,11 +52,12 @@ package struct Roster: Sendable {
     private var table = SessionTable<Entry>()
     private var detailed: [SessionKey: EntryDetails] = [:]
     package private(set) var order = RankedKeys()
-    package private(set) var lines: [AccountKey: Line] = [:]
+    package private(set) var lines: [LineKey: Line] = [:]
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    private(set) var timedOfAccount: [AccountKey: Int] = [:]
+    /// How many wait for nothing of their own but a time to come.
+    private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     /// Sessions with a run that has not let go.
     package private(set) var live: Set<SessionKey> = []
@@ -75,7 +82,7 @@ package struct Roster: Sendable {
     private struct Loaded {
         var rank: Int64
         var key: SessionKey
-        var account: AccountKey
+        var line: LineKey
         var isPlain: Bool
     }
 
@@ -206,33 +213,33 @@ package struct Roster: Sendable {
         if entry.holdsSlot { accountSlots[entry.account, default: Slots()].add(entry, sign) }
         sessionsOfAccount[entry.account, default: 0] += sign
         counts[entry.shownState, default: 0] += sign
-        if entry.isTimed { timedOfAccount[entry.account, default: 0] += sign }
+        if entry.isTimed { timed[entry.line, default: 0] += sign }
     }
 
     private mutating func enter(_ entry: Entry) {
         guard entry.lane != .none else {
             let ranks = ranks()
-            lines[entry.account, default: Line()].inOrder.insert(entry.key, rank: ranks)
+            lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
             return
         }
         let standing = standing(entry)
-        let marked = lines[entry.account]?.marked ?? []
+        let marked = lines[entry.line]?.marked ?? []
         var (low, high) = (0, marked.count)
         while low < high {
             let middle = (low + high) / 2
             if let other = table[marked[middle]], self.standing(other) < standing { low = middle + 1 } else { high = middle }
         }
-        lines[entry.account, default: Line()].marked.insert(entry.key, at: low)
+        lines[entry.line, default: Line()].marked.insert(entry.key, at: low)
     }
 
     private mutating func leave(_ entry: Entry) {
         if entry.lane != .none {
-            lines[entry.account]?.marked.removeAll { $0 == entry.key }
+            lines[entry.line]?.marked.removeAll { $0 == entry.key }
         } else {
             let ranks = ranks()
-            _ = lines[entry.account]?.inOrder.remove(entry.key, rank: ranks)
+            _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)
         }
-        if lines[entry.account]?.isEmpty == true { lines[entry.account] = nil }
+        if lines[entry.line]?.isEmpty == true { lines[entry.line] = nil }
     }
 
     // MARK: Loading
@@ -246,7 +253,7 @@ package struct Roster: Sendable {
         table.insert(entry)
         if details != .none { detailed[entry.key] = details }
         let isPlain = entry.isEligible && entry.lane == .none && !isStrict && details == .none
-        loaded.append(Loaded(rank: entry.rank, key: entry.key, account: entry.account, isPlain: isPlain))
+        loaded.append(Loaded(rank: entry.rank, key: entry.key, line: entry.line, isPlain: isPlain))
     }
 
     /// Puts all that was loaded in order. Returns the sessions whose rank was another's already, and had to change.
@@ -257,8 +264,8 @@ package struct Roster: Sendable {
         loaded = []
         if !zip(rows, rows.dropFirst()).allSatisfy({ $0.rank < $1.rank }) { rows.sort { ($0.rank, $0.key) < ($1.rank, $1.key) } }
         var last = Int64.min
-        var line: (account: AccountKey, keys: RankedKeys)?
-        var plain: [AccountKey: Int] = [:]
+        var line: (key: LineKey, keys: RankedKeys)?
+        var plain: [LineKey: Int] = [:]
         for row in rows {
             var rank = row.rank
             if rank <= last {
@@ -272,17 +279,17 @@ package struct Roster: Sendable {
                 if let entry = table[row.key] { others.append(entry) }
                 continue
             }
-            if line?.account != row.account {
-                if let line { lines[line.account, default: Line()].inOrder = line.keys }
-                line = (row.account, lines[row.account]?.inOrder ?? RankedKeys())
-                lines[row.account] = nil
+            if line?.key != row.line {
+                if let line { lines[line.key, default: Line()].inOrder = line.keys }
+                line = (row.line, lines[row.line]?.inOrder ?? RankedKeys())
+                lines[row.line] = nil
             }
             line?.keys.append(row.key)
-            plain[row.account, default: 0] += 1
+            plain[row.line, default: 0] += 1
         }
-        if let line { lines[line.account, default: Line()].inOrder = line.keys }
-        for (account, count) in plain {
-            sessionsOfAccount[account, default: 0] += count
+        if let line { lines[line.key, default: Line()].inOrder = line.keys }
+        for (line, count) in plain {
+            sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count
         }
         for entry in others { admit(entry, details(entry.key)) }

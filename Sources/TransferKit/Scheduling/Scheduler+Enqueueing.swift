@@ -22,6 +22,7 @@ extension Scheduler {
             let key = firstKey + SessionKey(offset)
             var entry = Entry(
                 id: draft.id, key: key, rank: ranks[offset], account: try accountKey(draft.account), state: isHeld ? .held : .waiting)
+            if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
             if let notBefore = draft.notBefore, notBefore > now.date {

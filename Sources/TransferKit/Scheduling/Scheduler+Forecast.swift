@@ -70,10 +70,10 @@ extension Scheduler {
             waits += [details.notBefore].compactMap(\.self).map { .seconds($0.timeIntervalSince(now.date)) }
         }
         if entry.conditions.contains(.stopped) { waits += [details.stoppedUntil].compactMap(\.self).map { $0 - now.uptime } }
-        switch ability(of: entry.account, at: now) {
+        switch ability(of: entry, at: now) {
         case .able: break
         case .unavailable(let until?): waits.append(until - now.uptime)
-        case .unavailable(nil), .blocked, .transportMissing: session.isStuck = true
+        case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor: session.isStuck = true
         }
         session.wait = max(.zero, waits.max() ?? .zero)
         if let owner = details.displacedBy { session.predecessors.append(owner) }

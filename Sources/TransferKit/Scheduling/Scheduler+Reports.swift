@@ -154,7 +154,7 @@ extension Scheduler {
     private mutating func goOn(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
-        guard !isOver, ability(of: entry.account, at: now).isAble else {
+        guard !isOver, ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
         beginRun(key, at: now, &transaction)
@@ -165,7 +165,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.forgetMarks(&entry, &details)
-            entry.conditions = []
+            entry.conditions.formIntersection(.needsCheapNetwork)
             details = EntryDetails(deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil)
         }
         guard let entry = roster[key] else { return }

@@ -101,7 +101,8 @@ enum Migrations {
             after_id BLOB,                      -- the session that it comes after, until that has ended
             after_any INTEGER,
             deduplication_key TEXT,
-            completed_at INTEGER
+            completed_at INTEGER,
+            needs_cheap_network INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, completed_at)
             SELECT key, id, rank, account, state, CASE WHEN interrupted THEN 3 ELSE 4 END, 0, 0,

@@ -108,11 +108,12 @@ extension QueueStore {
 
     static let scheduleInsertion = """
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-            deduplication_key, completed_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            deduplication_key, completed_at, needs_cheap_network)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
             keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
-            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at,
+            needs_cheap_network = excluded.needs_cheap_network
         """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
@@ -123,7 +124,7 @@ extension QueueStore {
                 entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
                 details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
-                details.completedAt.map(StoreCoding.encode),
+                details.completedAt.map(StoreCoding.encode), entry.conditions.contains(.needsCheapNetwork),
             ])
     }
 
@@ -143,6 +144,7 @@ extension QueueStore {
         if let rateLimit = update.rateLimit { options.rateLimit = rateLimit > 0 ? rateLimit : nil }
         if let retry = update.retry { options.retry = retry }
         if let verification = update.verification { options.verification = verification }
+        if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
