@@ -18,7 +18,13 @@ package struct Roster: Sendable {
         }
     }
 
-    /// The sessions of an account that wait for nothing of their own.
+    /// What sessions have in common that can start, or can't, together.
+    package struct LineKey: Sendable, Hashable {
+        package var account: AccountKey
+        package var needsCheapNetwork = false
+    }
+
+    /// Sessions of an account that wait for nothing of their own.
     package struct Line: Sendable, Equatable {
         /// Those that go before the order of the queue, in the order in which they go.
         var marked: [SessionKey] = []
@@ -46,11 +52,12 @@ package struct Roster: Sendable {
     private var table = SessionTable<Entry>()
     private var detailed: [SessionKey: EntryDetails] = [:]
     package private(set) var order = RankedKeys()
-    package private(set) var lines: [AccountKey: Line] = [:]
+    package private(set) var lines: [LineKey: Line] = [:]
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    private(set) var timedOfAccount: [AccountKey: Int] = [:]
+    /// How many wait for nothing of their own but a time to come.
+    private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     /// Sessions with a run that has not let go.
     package private(set) var live: Set<SessionKey> = []
@@ -197,33 +204,33 @@ package struct Roster: Sendable {
         if entry.holdsSlot { accountSlots[entry.account, default: Slots()].add(entry, sign) }
         sessionsOfAccount[entry.account, default: 0] += sign
         counts[entry.shownState, default: 0] += sign
-        if entry.isTimed { timedOfAccount[entry.account, default: 0] += sign }
+        if entry.isTimed { timed[entry.line, default: 0] += sign }
     }
 
     private mutating func enter(_ entry: Entry) {
         guard entry.lane != .none else {
             let ranks = ranks()
-            lines[entry.account, default: Line()].inOrder.insert(entry.key, rank: ranks)
+            lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
             return
         }
         let standing = standing(entry)
-        let marked = lines[entry.account]?.marked ?? []
+        let marked = lines[entry.line]?.marked ?? []
         var (low, high) = (0, marked.count)
         while low < high {
             let middle = (low + high) / 2
             if let other = table[marked[middle]], self.standing(other) < standing { low = middle + 1 } else { high = middle }
         }
-        lines[entry.account, default: Line()].marked.insert(entry.key, at: low)
+        lines[entry.line, default: Line()].marked.insert(entry.key, at: low)
     }
 
     private mutating func leave(_ entry: Entry) {
         if entry.lane != .none {
-            lines[entry.account]?.marked.removeAll { $0 == entry.key }
+            lines[entry.line]?.marked.removeAll { $0 == entry.key }
         } else {
             let ranks = ranks()
-            _ = lines[entry.account]?.inOrder.remove(entry.key, rank: ranks)
+            _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)
         }
-        if lines[entry.account]?.isEmpty == true { lines[entry.account] = nil }
+        if lines[entry.line]?.isEmpty == true { lines[entry.line] = nil }
     }
 
     // MARK: Loading
@@ -247,8 +254,8 @@ package struct Roster: Sendable {
         var renumbered: [SessionKey] = []
         var others: [Entry] = []
         var last = Int64.min
-        var line: (account: AccountKey, keys: RankedKeys)?
-        var plain: [AccountKey: Int] = [:]
+        var line: (key: LineKey, keys: RankedKeys)?
+        var plain: [LineKey: Int] = [:]
         var isDetailed = [Bool](repeating: false, count: table.count)
         for key in detailed.keys { if let slot = table.slot(of: key) { isDetailed[slot] = true } }
         for slot in slotsByRank() {
@@ -266,17 +273,17 @@ package struct Roster: Sendable {
                 others.append(entry)
                 continue
             }
-            if line?.account != entry.account {
-                if let line { lines[line.account, default: Line()].inOrder = line.keys }
-                line = (entry.account, lines[entry.account]?.inOrder ?? RankedKeys())
-                lines[entry.account] = nil
+            if line?.key != entry.line {
+                if let line { lines[line.key, default: Line()].inOrder = line.keys }
+                line = (entry.line, lines[entry.line]?.inOrder ?? RankedKeys())
+                lines[entry.line] = nil
             }
             line?.keys.append(entry.key)
-            plain[entry.account, default: 0] += 1
+            plain[entry.line, default: 0] += 1
         }
-        if let line { lines[line.account, default: Line()].inOrder = line.keys }
-        for (account, count) in plain {
-            sessionsOfAccount[account, default: 0] += count
+        if let line { lines[line.key, default: Line()].inOrder = line.keys }
+        for (line, count) in plain {
+            sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count
         }
         for entry in others { admit(entry, details(entry.key)) }

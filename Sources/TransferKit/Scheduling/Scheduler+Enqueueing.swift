@@ -28,6 +28,7 @@ extension Scheduler {
             var entry = Entry(
                 id: draft.id, key: firstKey + SessionKey(offset), rank: ranks[offset], account: account.key,
                 state: isHeld ? .held : .waiting)
+            if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
             if let notBefore = draft.notBefore, notBefore > now.date {

@@ -15,16 +15,22 @@ package struct Scheduler: Sendable {
         package var retention: Retention
         /// How long a stopped session leaves its slot to others, if there are none.
         package var restopDelay: Duration
+        /// Until the app says something else.
+        package var network: NetworkCondition
+        /// With fewer bytes left on the disk of the store nothing starts.
+        package var diskFloor: Int64
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-            restopDelay: Duration = .seconds(5)
+            restopDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
         ) {
             self.transports = transports
             self.ordering = ordering
             self.sessionLimit = sessionLimit
             self.retention = retention
             self.restopDelay = restopDelay
+            self.network = network
+            self.diskFloor = diskFloor
         }
     }
 
@@ -55,6 +61,12 @@ package struct Scheduler: Sendable {
         /// When a drain turns into an interrupt.
         package var drainDeadline: Duration?
         package var health = EndpointHealth()
+        package var runTimes = RunTimes()
+        package var network = NetworkCondition.unconstrained
+        /// What is left on the disk of the store, in bytes, if that is below the floor.
+        package var scarceSpace: Int64?
+        /// When the disk is to be looked at again while it is below the floor.
+        package var diskCheckAt = Duration.zero
     }
 
     /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.
@@ -93,6 +105,7 @@ package struct Scheduler: Sendable {
     package init(_ settings: Settings) {
         self.settings = settings
         flags = Flags()
+        flags.network = settings.network
         roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 

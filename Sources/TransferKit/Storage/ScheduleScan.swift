@@ -12,7 +12,7 @@ struct ScheduleScan {
         statement = try db.makeStatement(
             sql: """
                 SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at
+                    deduplication_key, completed_at, needs_cheap_network
                 FROM schedule ORDER BY session
                 """)
     }
@@ -51,6 +51,7 @@ struct ScheduleScan {
                 id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
             entry.lane = lane
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
+            if integer(14) != 0 { entry.conditions.insert(.needsCheapNetwork) }
             return entry
         }
 

@@ -26,6 +26,8 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileReport)
+    /// A session, nil for one that is gone, ran for so many milliseconds more, and the queue as a whole.
+    case ran(SessionKey?, Int64, queue: Int64)
 
     /// Puts what a session left at its servers into the discard outbox.
     case discardPartial(SessionKey)

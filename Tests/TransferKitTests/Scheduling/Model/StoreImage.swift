@@ -28,6 +28,7 @@ struct StoreImage {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
         stored.entry.lane = row.entry.lane
+        stored.entry.conditions = row.entry.conditions.intersection(.needsCheapNetwork)
         stored.details.mark = row.details.mark
         stored.details.notBefore = row.details.notBefore
         stored.details.dependency = row.details.dependency
