@@ -6,7 +6,7 @@ import TransferKit
 /// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
-    print("usage: queue-benchmark enqueue|tasks|fill|open|gap STORE COUNT [TASKS]")
+    print("usage: queue-benchmark enqueue|tasks|fill|open|gap|groups STORE COUNT [TASKS]")
     exit(2)
 }
 let store = FilePath(arguments[1])
@@ -108,6 +108,22 @@ case "gap":
     try await queue.start()
     await queue.waitUntilIdle()
     reportPercentiles("gap", InstantTransport.shared.gaps)
+    await queue.shutdown()
+case "groups":
+    // Each verb on all sessions of a stopped queue, in one call.
+    let queue = try await open()
+    try await queue.enqueue(try requests(count))
+    let verbs: [(String, () async throws -> [SessionID])] = [
+        ("hold", { try await queue.hold(.all) }), ("release", { try await queue.release(.all) }),
+        ("runNext", { try await queue.runNext(.all) }), ("run", { try await queue.run(.all) }),
+        ("stop", { try await queue.stop(.all) }), ("cancel", { try await queue.cancel(.all) }),
+        ("retry", { try await queue.retry(.all) }), ("update tags", { try await queue.update(.all, SessionUpdate(tags: ["a"])) }),
+        ("move a tenth to the end", { try await queue.move(.sessions(Array(await queue.sessionIDs().prefix(count / 10))), to: .end) }),
+        ("remove", { try await queue.remove(.all) }),
+    ]
+    for (name, verb) in verbs { report("\(name) s", try await time { _ = try await verb() }) }
+    let left = await queue.status().sessions
+    precondition(left == 0, "All were removed")
     await queue.shutdown()
 default:
     print("queue-benchmark: there is no measurement \"\(arguments[0])\"")
