@@ -27,7 +27,7 @@ package struct Roster: Sendable {
     /// Sessions of an account that wait for nothing of their own.
     package struct Line: Sendable, Equatable {
         /// Those that go before the order of the queue, in the order in which they go.
-        var marked: [SessionKey] = []
+        var marked = MarkedKeys()
         var inOrder = RankedKeys()
 
         var isEmpty: Bool { marked.isEmpty && inOrder.isEmpty }
@@ -97,6 +97,14 @@ package struct Roster: Sendable {
 
     func standing(_ entry: Entry) -> Standing {
         Standing(lane: entry.lane, mark: details(entry.key).mark, rank: entry.rank)
+    }
+
+    /// Standings by key. Holds on to what it looks at: must be gone before the next change.
+    func standings() -> (SessionKey) -> Standing {
+        { [table, detailed] in
+            let entry = table[$0]
+            return Standing(lane: entry?.lane ?? .none, mark: detailed[$0]?.mark ?? 0, rank: entry?.rank ?? 0)
+        }
     }
 
     /// Ranks by key, as the ordered containers want to know them. Holds on to the table: must be gone before the next change.
@@ -213,19 +221,14 @@ package struct Roster: Sendable {
             lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
             return
         }
-        let standing = standing(entry)
-        let marked = lines[entry.line]?.marked ?? []
-        var (low, high) = (0, marked.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if let other = table[marked[middle]], self.standing(other) < standing { low = middle + 1 } else { high = middle }
-        }
-        lines[entry.line, default: Line()].marked.insert(entry.key, at: low)
+        let standings = standings()
+        lines[entry.line, default: Line()].marked.insert(entry.key, standing: standings)
     }
 
     private mutating func leave(_ entry: Entry) {
         if entry.lane != .none {
-            lines[entry.line]?.marked.removeAll { $0 == entry.key }
+            let standings = standings()
+            lines[entry.line]?.marked.remove(entry.key, standing: standings)
         } else {
             let ranks = ranks()
             _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)

@@ -17,10 +17,15 @@ extension Scheduler {
 
     /// The session whose slot a preemptor takes: never more than one, and none if that would not be enough.
     private func victim(for entry: Entry, at now: Moment) -> SessionKey? {
-        let claimants = roster.claimants.compactMap { $0 == entry.key ? nil : roster[$0] }.filter {
-            ability(of: $0, at: now).isAble
+        var taken = roster.slots.total - roster.slots.freed
+        var claimants: [Entry] = []
+        for key in roster.claimants where key != entry.key {
+            guard let other = roster[key], ability(of: other, at: now).isAble else { continue }
+            claimants.append(other)
+            taken += 1
+            // There may be very many of them.
+            guard taken - 1 < sessionLimit else { return nil }
         }
-        let taken = roster.slots.total - roster.slots.freed + claimants.count
         let isShort = taken >= sessionLimit
         var takenOfAccount = 0
         var isAccountShort = false

@@ -39,7 +39,7 @@ extension Scheduler {
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
         for line in roster.lines.values {
-            keys.formUnion(line.marked)
+            keys.formUnion(line.marked.keys)
             keys.formUnion(line.inOrder.prefix(limit))
         }
         for key in roster.order.prefix(Self.placesLookedAt) where roster[key]?.state == .waiting { keys.insert(key) }

@@ -169,6 +169,6 @@ extension Roster {
             let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }
             if index > 0 { return self[line.inOrder[index - 1]] }
         }
-        return line.marked.reversed().lazy.compactMap { self[$0] }.first { $0.key != key && self.standing($0) < standing }
+        return line.marked.last(before: standing, leavingOut: key, standing: standings()).flatMap { self[$0] }
     }
 }
