@@ -1,0 +1,108 @@
+import TransferCore
+
+/// What is known of a file's uploads: made durable before it is told.
+///
+/// The parts of a file that move at once share one; what they have to save at the same time is saved together.
+actor UploadRecord {
+    /// One of a file's uploads at the server.
+    enum Slot: Hashable, Sendable {
+        case whole
+    }
+
+    /// How far an upload is, in its own bytes.
+    private struct Position {
+        var sent: Int64 = 0
+        var confirmed: Int64 = 0
+    }
+
+    private(set) var checkpoint: TUSCheckpoint
+    private let reporter: AttemptReporter
+    private let positions = Locked<[Slot: Position]>([:])
+
+    private var lastChange = 0
+    private var lastSaved = 0
+    private var isSaving = false
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+
+    init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter) {
+        self.checkpoint = checkpoint
+        self.reporter = reporter
+    }
+
+    subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
+
+    /// Changes what is known, and returns when that is durable.
+    func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
+        change(&checkpoint)
+        lastChange += 1
+        let mine = lastChange
+        while lastSaved < mine {
+            if isSaving {
+                await withCheckedContinuation { waiters.append($0) }
+            } else {
+                try await saveAll()
+            }
+        }
+    }
+
+    private func saveAll() async throws {
+        isSaving = true
+        defer {
+            isSaving = false
+            for waiter in waiters { waiter.resume() }
+            waiters = []
+        }
+        let change = lastChange
+        try await reporter.save(checkpoint.encoded())
+        lastSaved = change
+    }
+
+    /// Keeps what the server says that it has, and then tells it.
+    func confirm(_ offset: Int64, of slot: Slot, expires: Int? = nil, url: String? = nil) async throws {
+        try await save { checkpoint in
+            checkpoint[slot].confirmed = offset
+            if let expires { checkpoint[slot].expires = expires }
+            if let url { checkpoint[slot].url = url }
+        }
+        report(slot) {
+            $0.confirmed = offset
+            $0.sent = max($0.sent, offset)
+        }
+    }
+
+    /// Tells up to which position of an upload the network took bytes. Called on the HTTP client's thread, too.
+    nonisolated func noteSent(_ position: Int64, of slot: Slot) {
+        report(slot) { $0.sent = max($0.sent, position) }
+    }
+
+    /// Up to which position of an upload the network took bytes in this attempt.
+    nonisolated func sent(of slot: Slot) -> Int64 {
+        positions.withLock { $0[slot]?.sent ?? 0 }
+    }
+
+    private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
+        let total = positions.withLock { positions in
+            change(&positions[slot, default: Position()])
+            return positions.values.reduce(into: Position()) {
+                $0.sent += $1.sent
+                $0.confirmed += $1.confirmed
+            }
+        }
+        reporter.report(sent: total.sent, confirmed: total.confirmed)
+    }
+}
+
+extension TUSCheckpoint {
+    subscript(slot: UploadRecord.Slot) -> RemoteUpload {
+        get {
+            switch slot {
+            case .whole: whole
+            }
+        }
+        set {
+            switch slot {
+            case .whole: whole = newValue
+            }
+        }
+    }
+}
