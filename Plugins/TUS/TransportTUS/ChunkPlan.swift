@@ -9,7 +9,7 @@ struct ChunkPlan {
     /// What may sit in the buffers of this machine and its socket: bytes taken beyond this left it.
     private static let buffered: Int64 = 1 << 20
 
-    /// The most that the session or the endpoint's settings ask for.
+    /// The most that the session, the endpoint's settings or a checksum ask for.
     let wanted: Int64?
     let multiple: Int64
     let memory: EndpointMemory

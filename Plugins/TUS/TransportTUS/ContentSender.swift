@@ -14,9 +14,17 @@ struct ContentSender {
     /// Where in the file the upload's bytes are.
     let range: Range<Int64>
     let chunks: ChunkPlan
+    let check: ContentCheck
+    let threads: WorkerThreads
     let reporter: AttemptReporter
     let url: String
 
+    /// The checksum of all that was sent, as long as that is everything from the upload's first byte on.
+    private(set) var contentHash: ContentHash?
+
+    private var mismatches = 0
+    /// The last checksum that was computed, and of which bytes.
+    var lastChecksum: (range: Range<Int64>, header: String)?
     private var conflicts = 0
     /// The position up to which the server can have bytes of ours.
     private var reach: Int64 = 0
@@ -26,7 +34,7 @@ struct ContentSender {
 
     init(
         server: TUSServer, file: FileReader, record: UploadRecord, slot: UploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
-        reporter: AttemptReporter, url: String
+        check: ContentCheck, threads: WorkerThreads, reporter: AttemptReporter, url: String
     ) {
         self.server = server
         self.file = file
@@ -34,6 +42,8 @@ struct ContentSender {
         self.slot = slot
         self.range = range
         self.chunks = chunks
+        self.check = check
+        self.threads = threads
         self.reporter = reporter
         self.url = url
     }
@@ -65,6 +75,7 @@ struct ContentSender {
     /// - Parameter offset: Where the server stands, by its own word.
     mutating func send(from offset: Int64) async throws {
         reach = max(reach, offset)
+        if offset == 0, case .eachRequest(let algorithm) = check { contentHash = ContentHash(algorithm) }
         var offset = offset
         while offset < length { offset = try await sendNext(from: offset) }
     }
@@ -75,9 +86,10 @@ struct ContentSender {
     private mutating func sendNext(from offset: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: length - offset)
         let renewals = server.renewals
+        let (checksum, whole) = try await checksum(of: offset..<offset + count)
         let answer: TUSAnswer
         do {
-            answer = try await patch(from: offset, count: count)
+            answer = try await patch(from: offset, count: count, checksum: checksum)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
@@ -98,6 +110,8 @@ struct ContentSender {
         rejectedSince = nil
         try checkPlausible(confirmed)
         try await record.confirm(confirmed, of: slot, expires: answer.expires)
+        mismatches = 0
+        contentHash = confirmed == offset + count ? whole : nil
         // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset else {
@@ -106,11 +120,13 @@ struct ContentSender {
         return now
     }
 
-    private mutating func patch(from offset: Int64, count: Int64) async throws -> TUSAnswer {
+    private mutating func patch(from offset: Int64, count: Int64, checksum: String?) async throws -> TUSAnswer {
         defer { isResume = false }
         let (reporter, record, slot) = (reporter, record, slot)
+        var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
+        headers["Upload-Checksum"] = checksum
         return try await server.send(
-            .patch, to: url, headers: [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType],
+            .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: isResume,
             rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { record.noteSent(offset + $0, of: slot) })
@@ -134,7 +150,7 @@ struct ContentSender {
             // It does not answer this either; the failure that came first says more.
             throw failure
         }
-        if now == length { return length }
+        if now == length, status != 460 { return length }
         guard let status, try await canGoOn(after: status, failure, from: offset, count: count, at: now) else { throw failure }
         return now
     }
@@ -155,6 +171,11 @@ struct ContentSender {
             guard now != offset, conflicts < Self.maximumConflicts else { return false }
             conflicts += 1
             return true
+        case 460:
+            mismatches += 1
+            // Once may be the way's fault. Twice, it may be that the file is not what it was.
+            if mismatches > 1 { try await file.verifyUnchanged() }
+            return now == offset && mismatches < Self.maximumMismatches
         case 413:
             return chunks.shrink(below: count)
         default:

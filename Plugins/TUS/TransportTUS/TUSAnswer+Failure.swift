@@ -31,6 +31,8 @@ extension TUSAnswer {
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
         case 412: versionRefused(versions)
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 460 where request == .patch:
+            error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         case 500...: error(.transient, .serverError, "failed")
         default: error(.permanent, .rejected, "refused the upload")

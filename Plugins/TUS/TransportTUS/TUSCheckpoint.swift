@@ -21,6 +21,16 @@ struct TUSCheckpoint: Codable, Sendable {
     /// The upload of the whole file; where there are parts, the one that puts them together.
     var whole = RemoteUpload()
 
+    /// The uploads of the file's parts, in order; nil for a file that is sent as one.
+    var parts: [RemoteUpload]?
+
+    /// How many bytes each part has, but for the last, which has the rest.
+    var partSize: Int64?
+
+    private enum CodingKeys: String, CodingKey {
+        case parts, partSize
+    }
+
     init(whole: RemoteUpload = RemoteUpload()) {
         self.whole = whole
     }
@@ -28,21 +38,33 @@ struct TUSCheckpoint: Codable, Sendable {
     /// Reads a checkpoint; nil if it is not one of this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
+        guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }
         self = decoded
     }
 
     init(from decoder: any Decoder) throws {
         whole = try RemoteUpload(from: decoder)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        parts = try container.decodeIfPresent([RemoteUpload].self, forKey: .parts)
+        partSize = try container.decodeIfPresent(Int64.self, forKey: .partSize)
     }
 
     func encode(to encoder: any Encoder) throws {
         try whole.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(parts, forKey: .parts)
+        try container.encodeIfPresent(partSize, forKey: .partSize)
     }
 
     func encoded() throws -> Checkpoint {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// How many bytes of the file the server confirmed.
-    var confirmed: Int64 { whole.confirmed ?? 0 }
+    /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.
+    var confirmed: Int64 {
+        parts?.reduce(0) { $0 + ($1.confirmed ?? 0) } ?? whole.confirmed ?? 0
+    }
+
+    /// The addresses of all uploads that were made.
+    var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 }

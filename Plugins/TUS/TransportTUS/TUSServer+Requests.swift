@@ -56,8 +56,10 @@ extension TUSServer {
     ///
     /// - Parameter file: Sent along, whole (extension *creation-with-upload*).
     /// - Returns: Whatever the server answers.
-    func requestCreation(headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter) async throws -> TUSAnswer {
-        guard let file else { return try await ask(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) } }
+    func requestCreation(headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil) async throws -> TUSAnswer {
+        guard let file, let reporter else {
+            return try await ask(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) }
+        }
         var headers = headers
         headers["Content-Type"] = dialect.contentType
         let size = file.source.size
@@ -102,6 +104,19 @@ extension TUSServer {
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
         }
         return (offset, answer)
+    }
+
+    /// Asks how much a server has of a file that it puts together of parts.
+    ///
+    /// - Returns: nil while it does not say, as parts are missing.
+    func finalOffset(of url: String, length: Int64) async throws -> Int64? {
+        let answer = try await ask(.head) { try await send(.head, to: url) }
+        guard answer.isSuccess else { throw try await refused(answer) }
+        if let theirs = answer.length, theirs != length {
+            throw TransferError(
+                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes out of parts that have \(length).")
+        }
+        return answer.offset
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").

@@ -41,7 +41,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
         }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
-        return try await TUSUpload(attempt, server: server, file: file, reporter: reporter).run()
+        return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
     }
 
     /// Asks the server what it can do, with an `OPTIONS` request.
@@ -60,8 +60,9 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// - Throws: A `TransferError`, of the class `unsupported` if the server removes uploads only when they expire; or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // Without a URL nothing can be found: the server never told where it was.
-        guard let url = TUSCheckpoint(checkpoint)?.whole.url else { return }
-        try await TUSServer(endpoint, credentials: credentials, resources: resources).delete(url)
+        guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }
+        let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
+        for url in urls { try await server.delete(url) }
     }
 
     /// Closes all connections and ends the threads; requests still under way fail.

@@ -10,10 +10,14 @@ struct TUSUpload {
     let record: UploadRecord
     let options: AttemptOptions
     let reporter: AttemptReporter
+    let threads: WorkerThreads
 
-    init(_ attempt: FileAttempt, server: TUSServer, file: FileReader, reporter: AttemptReporter) throws(TransferError) {
+    init(
+        _ attempt: FileAttempt, server: TUSServer, file: FileReader, threads: WorkerThreads, reporter: AttemptReporter
+    ) throws(TransferError) {
         self.server = server
         self.file = file
+        self.threads = threads
         self.reporter = reporter
         options = attempt.options
         metadata = try UploadMetadata(attempt)
@@ -24,52 +28,77 @@ struct TUSUpload {
     private var size: Int64 { file.source.size }
 
     func run() async throws -> TransferReceipt {
+        var receipt = TransferReceipt(bytes: size)
         do {
-            try await transfer()
+            try await transfer(&receipt)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
-            if let url = await record[.whole].url {
-                try? await server.delete(url)
-            }
+            for url in await record.checkpoint.urls { try? await server.delete(url) }
             throw error
         }
         // The query may hold a signature.
-        let url = await record[.whole].url
-        return TransferReceipt(bytes: size, remoteURL: url.map { String($0.prefix { $0 != "?" }) })
+        receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
+        return receipt
     }
 
-    private func transfer() async throws {
-        if let url = await record[.whole].url {
-            var sender = sender(to: url)
-            return try await sender.resume()
+    private func transfer(_ receipt: inout TransferReceipt) async throws {
+        var known = await record.checkpoint
+        let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
+        let features = needsFeatures ? try await server.features() : .minimal
+        let check = try ContentCheck.choose(for: options.verification, features, at: server.origin)
+        if known.parts == nil, known.whole.url == nil {
+            try checkSize(features)
+            if isSentInParts(features) {
+                known = Concatenation.plan(options.parallel, of: size)
+                try await record.begin(known)
+            }
         }
-        let features = try await server.features()
-        if let maximum = features.maximumSize, size > maximum {
-            throw TransferError(
-                .unsupported, .tooLarge, "The server \(server.origin) takes files of up to \(maximum) bytes; this one has \(size).")
+        if known.parts != nil {
+            let concatenation = Concatenation(
+                server: server, features: features, record: record, metadata: metadata, size: size,
+                sender: { slot, range, url in sender(slot, range, to: url, check) })
+            receipt.warnings = try await concatenation.run()
+        } else if let url = known.whole.url {
+            var sender = sender(.whole, 0..<size, to: url, check)
+            try await sender.resume()
+            receipt.checksum = sender.contentHash?.text
+        } else {
+            let (url, offset) = try await create(features, check)
+            var sender = sender(.whole, 0..<size, to: url, check)
+            try await sender.send(from: offset)
+            receipt.checksum = sender.contentHash?.text
         }
-        let (url, offset) = try await create(features)
-        var sender = sender(to: url)
-        try await sender.send(from: offset)
     }
 
-    private func sender(to url: String) -> ContentSender {
+    private func checkSize(_ features: ServerFeatures) throws(TransferError) {
+        guard let maximum = features.maximumSize, size > maximum else { return }
+        throw TransferError(
+            .unsupported, .tooLarge, "The server \(server.origin) takes files of up to \(maximum) bytes; this one has \(size).")
+    }
+
+    private func isSentInParts(_ features: ServerFeatures) -> Bool {
+        options.parallel > 1 && size > 1 && size >= server.settings.parallelThreshold && features.offers(.concatenation)
+    }
+
+    private func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
         let chunks = ChunkPlan(
-            wanted: options.chunkSize ?? server.settings.chunkSize, multiple: server.settings.chunkMultiple, memory: server.memory,
-            address: server.address)
+            wanted: options.chunkSize ?? server.settings.chunkSize ?? (check == .none ? nil : ContentCheck.chunkSize),
+            multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
         return ContentSender(
-            server: server, file: file, record: record, slot: .whole, range: 0..<size, chunks: chunks, reporter: reporter, url: url)
+            server: server, file: file, record: record, slot: slot, range: range, chunks: chunks, check: check, threads: threads,
+            reporter: reporter, url: url)
     }
 
     /// Makes the upload at the server, with all of the content along if the file is small and the server takes that.
     ///
     /// - Returns: Its URL, and how much the server has of it.
-    private func create(_ features: ServerFeatures) async throws -> (url: String, offset: Int64) {
+    private func create(_ features: ServerFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
         // Written before the request: whoever finds it after a crash knows that there may be an upload which bears this transfer's ID.
         try await record.save()
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)", "Upload-Metadata": metadata.headerValue]
-        if sendsContentAlong(features) {
+        // What a server does with a checksum in a creation is not for it to say.
+        if check == .none, sendsContentAlong(features) {
             let answer = try await server.requestCreation(headers: headers, with: file, reporter: reporter)
             // Something on the way may not want content in a creation; the file itself may be welcome.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }

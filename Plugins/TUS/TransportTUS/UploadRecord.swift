@@ -7,6 +7,8 @@ actor UploadRecord {
     /// One of a file's uploads at the server.
     enum Slot: Hashable, Sendable {
         case whole
+        /// A part of the file, by its number from 0.
+        case part(Int)
     }
 
     /// How far an upload is, in its own bytes.
@@ -17,7 +19,7 @@ actor UploadRecord {
 
     private(set) var checkpoint: TUSCheckpoint
     private let reporter: AttemptReporter
-    private let positions = Locked<[Slot: Position]>([:])
+    private let positions: Locked<[Slot: Position]>
 
     private var lastChange = 0
     private var lastSaved = 0
@@ -27,9 +29,19 @@ actor UploadRecord {
     init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter) {
         self.checkpoint = checkpoint
         self.reporter = reporter
+        // All parts count from the beginning, whichever is heard of first.
+        let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
+            (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
+        }
+        positions = Locked(Dictionary(uniqueKeysWithValues: parts))
     }
 
     subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
+
+    /// Puts down that nothing is there yet, and what there is to be.
+    func begin(_ checkpoint: TUSCheckpoint) async throws {
+        try await save { $0 = checkpoint }
+    }
 
     /// Changes what is known, and returns when that is durable.
     func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
@@ -93,15 +105,18 @@ actor UploadRecord {
 }
 
 extension TUSCheckpoint {
+    /// One of the uploads. That of a part that does not exist is empty, and can't be changed.
     subscript(slot: UploadRecord.Slot) -> RemoteUpload {
         get {
             switch slot {
             case .whole: whole
+            case .part(let number): parts.flatMap { $0.indices.contains(number) ? $0[number] : nil } ?? RemoteUpload()
             }
         }
         set {
             switch slot {
             case .whole: whole = newValue
+            case .part(let number): if parts?.indices.contains(number) == true { parts?[number] = newValue }
             }
         }
     }
