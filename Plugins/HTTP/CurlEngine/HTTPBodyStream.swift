@@ -57,9 +57,10 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
+                    // First, as the request may have ended with just these bytes.
+                    if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }
-                    if state.count <= capacity { return .success(()) }
                     state.writers[id] = continuation
                     return nil
                 }
