@@ -38,6 +38,22 @@ import TransportSupport
         server.stop()
     }
 
+    @Test func trailersFollowOneRequestAfterAnother() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        for number in 0..<5 {
+            let request = HTTPRequest(
+                method: "PATCH", url: server.url(), headers: ["Trailer": "X-Number"], body: .bytes([1, 2, 3]),
+                trailers: { ["X-Number": "\(number)"] })
+            #expect(try await engine.perform(request).status == 204)
+            #expect(try await engine.perform(HTTPRequest(method: "HEAD", url: server.url())).status == 204)
+        }
+        #expect(server.requests.compactMap { $0.trailers["x-number"] } == ["0", "1", "2", "3", "4"])
+        #expect(server.connectionCount == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
     @Test func theObserverSeesWhatIsSentOfAnyBody() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()

@@ -126,7 +126,7 @@ import TransportSupport
 
     private func complete(_ transfer: Transfer, _ result: Result<TransferOrder.Outcome, any Error>) {
         let isSuccess = if case .success = result { true } else { false }
-        release(transfer.handle, transfer.pool, isClean: isSuccess)
+        release(transfer.handle, transfer.pool, isClean: isSuccess && !transfer.hasTrailers)
         transfer.order.complete(result)
     }
 

@@ -73,8 +73,9 @@ struct EasyHandles {
         return try EasyHandle()
     }
 
-    /// - Parameter isClean: Whether its transfer went by the book. Resetting does not undo everything: in libcurl 7.88, the next transfer of a
-    ///   handle that failed in its trailers waits for ever.
+    /// - Parameter isClean: Whether its transfer went by the book and had no trailers. Resetting does not undo everything: in libcurl 7.88, the
+    ///   next transfer of a handle that failed in its trailers waits for ever, and the next one with trailers of a handle that sent some uses
+    ///   memory that was freed.
     mutating func giveBack(_ handle: EasyHandle, isClean: Bool) {
         handle.reset()
         if isClean, idle.count < limit { idle.append(handle) }

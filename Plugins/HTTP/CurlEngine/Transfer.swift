@@ -39,6 +39,9 @@ import TransferCore
         unsafe curl_slist_free_all(headerList)
     }
 
+    /// Whether fields follow the body.
+    var hasTrailers: Bool { order.request.trailers != nil }
+
     /// The transfer that libcurl handed back to a callback. Valid for as long as the loop holds it, which is until its handle is reset.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
