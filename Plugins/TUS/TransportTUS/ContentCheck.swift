@@ -6,22 +6,36 @@ enum ContentCheck: Hashable, Sendable {
     case none
     /// Each request carries the checksum of what it brings (extension *checksum*).
     case eachRequest(ChecksumAlgorithm)
+    /// Each request carries the checksum of what it brings behind it (extension *checksum-trailer*), so that it is read once only.
+    case trailer(ChecksumAlgorithm)
+    /// All of it is read back from the server and compared.
+    case readingBack
 
     /// How many bytes a request brings whose checksum has to be known before it is sent: they are read twice, the second time from memory.
     static let chunkSize: Int64 = 8 << 20
 
     /// Finds what serves a session's wish at a server.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if there is nothing: no claim is made that nobody checked.
-    static func choose(for wish: Verification, _ features: ServerFeatures, at origin: Origin) throws(TransferError) -> ContentCheck {
-        guard wish == .checksum else { return .none }
-        guard features.offers(.checksum), let algorithm = ChecksumAlgorithm.best(of: features.checksumAlgorithms) else {
-            throw TransferError(
-                .unsupported, .unsupported,
-                "The server \(origin) does not say that it compares checksums, so what arrives there can't be verified; ask for less, or use another server."
-            )
+    /// - Parameter canSendTrailers: Whether connections to the server take fields after a body: HTTP/1.1 alone does.
+    init(_ wish: Verification, _ features: ServerFeatures, canSendTrailers: Bool) {
+        guard wish == .checksum else {
+            self = .none
+            return
         }
-        return .eachRequest(algorithm)
+        guard let algorithm = ChecksumAlgorithm.best(of: features.checksumAlgorithms) else {
+            self = .readingBack
+            return
+        }
+        if features.offers(.checksumTrailer), canSendTrailers {
+            self = .trailer(algorithm)
+        } else {
+            self = features.offers(.checksum) ? .eachRequest(algorithm) : .readingBack
+        }
+    }
+
+    /// The most bytes of one request that this allows.
+    var chunkSize: Int64? {
+        if case .eachRequest = self { Self.chunkSize } else { nil }
     }
 }
 

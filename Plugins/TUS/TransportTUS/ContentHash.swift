@@ -1,4 +1,5 @@
 import Crypto
+import Foundation
 import SystemPackage
 import TransferCore
 import TransportSupport
@@ -58,6 +59,9 @@ struct ContentHash: Sendable {
         case .md5(let hash): Array(hash.finalize())
         }
     }
+
+    /// The checksum as the protocol has it (tus 1.0.0, "Upload-Checksum").
+    var header: String { "\(algorithm.rawValue) \(Data(digest).base64EncodedString())" }
 
     /// The checksum as people and receipts have it.
     var text: String {

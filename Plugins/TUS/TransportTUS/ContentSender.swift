@@ -86,10 +86,10 @@ struct ContentSender {
     private mutating func sendNext(from offset: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: length - offset)
         let renewals = server.renewals
-        let (checksum, whole) = try await checksum(of: offset..<offset + count)
+        let seal = try await seal(offset..<offset + count)
         let answer: TUSAnswer
         do {
-            answer = try await patch(from: offset, count: count, checksum: checksum)
+            answer = try await patch(from: offset, count: count, seal)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
@@ -111,7 +111,7 @@ struct ContentSender {
         try checkPlausible(confirmed)
         try await record.confirm(confirmed, of: slot, expires: answer.expires)
         mismatches = 0
-        contentHash = confirmed == offset + count ? whole : nil
+        contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, at: offset) : nil
         // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset else {
@@ -120,15 +120,15 @@ struct ContentSender {
         return now
     }
 
-    private mutating func patch(from offset: Int64, count: Int64, checksum: String?) async throws -> TUSAnswer {
+    private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal) async throws -> TUSAnswer {
         defer { isResume = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
-        headers["Upload-Checksum"] = checksum
+        headers[TUSServer.checksumHeader] = seal.header
         return try await server.send(
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: isResume,
-            rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
+            trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { record.noteSent(offset + $0, of: slot) })
     }
 

@@ -8,7 +8,15 @@ extension Endpoint {
     ///     `password` (HTTP Basic).
     ///   - credentials: Sent with each request to the address's own scheme, host and port, and to no other.
     ///   - settings: Any of
-    ///     - `caFile`: a file of certificates (PEM) to trust instead of the system's.
+    ///     - `caFile`: a file of certificates (PEM) to trust instead of the system's. `pinnedPublicKeys`: the only public keys that the server
+    ///       may have, each as the base64 form of its SHA-256 (RFC 7469, section 2.4). `insecure`: `true` to trust whoever answers; warns in the
+    ///       log at each request.
+    ///     - `clientCertificate`, `clientKey`: files (PEM) that show the server who we are; a credential of the kind `clientKeyPassphrase`
+    ///       deciphers the key.
+    ///     - `proxy`: a URL, `direct` for none, or `environment` for what that says, which is the default. `proxyUser`, with a credential of the
+    ///       kind `proxyPassword`; `proxyExceptions`: hosts that are reached without it.
+    ///     - `httpVersion`: `1.1`, the default, or `2`. `addressFamily`: `any`, `ipv4` or `ipv6`. `interface`: the network interface, or the
+    ///       local address, that connections leave from.
     ///     - `header.NAME`: the value of one more header; not one that is a secret.
     ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to when an upload
     ///       is there, and that redirects may lead to.

@@ -9,10 +9,28 @@ struct EndpointCredentials {
     let origin: Origin
     let provider: any CredentialProvider
 
-    /// Reads the secrets, anew each time: they may have been replaced.
+    private static let connectionKinds: Set<CredentialReference.Kind> = [.clientKeyPassphrase, .proxyPassword]
+
+    /// Whether there is something to prove to the server itself who we are with.
+    var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
+
+    /// Reads the secrets that connections need.
+    func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
+        var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
+        for reference in references {
+            switch reference.kind {
+            case .clientKeyPassphrase: secrets.passphrase = try await provider.secret(for: reference)
+            case .proxyPassword: secrets.proxyPassword = try await provider.secret(for: reference)
+            default: continue
+            }
+        }
+        return secrets
+    }
+
+    /// Reads the secrets for the server, anew each time: they may have been replaced.
     func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
-        for reference in references {
+        for reference in references where !Self.connectionKinds.contains(reference.kind) {
             let secret = try await provider.secret(for: reference).reveal()
             guard !secret.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else {
                 throw TransferError(

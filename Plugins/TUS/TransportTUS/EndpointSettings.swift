@@ -4,8 +4,8 @@ import TransferCore
 
 /// An endpoint's settings, checked.
 struct EndpointSettings {
-    /// A file with certificates to trust instead of the system's.
-    var certificateAuthorityFile: String?
+    /// How connections are made.
+    var connection = ConnectionSettings()
 
     /// Headers to send with each request to the endpoint's origin.
     var headers = HTTPHeaders()
@@ -31,6 +31,7 @@ struct EndpointSettings {
     /// - Throws: A ``TransferError`` that names the setting that makes no sense.
     init(_ settings: [String: String]) throws(TransferError) {
         for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+            if try connection.take(key, value) { continue }
             if key.hasPrefix("header.") {
                 let name = String(key.dropFirst("header.".count))
                 try ReservedHeaders.check(name)
@@ -39,13 +40,13 @@ struct EndpointSettings {
                 try set(key, value)
             }
         }
+        try connection.complete()
     }
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
-        case "caFile": certificateAuthorityFile = value
         case "origins": origins = try Self.origins(value)
-        case "methodOverride": overridesMethod = try Self.boolean(key, value)
+        case "methodOverride": overridesMethod = try Self.choice(key, value, ["true": true, "false": false])
         case "singleRequestSize": singleRequestSize = try Self.bytes(key, value, from: 0)
         case "chunkSize": chunkSize = try Self.bytes(key, value, from: 1)
         case "chunkMultiple": chunkMultiple = try Self.bytes(key, value, from: 1)
@@ -56,16 +57,17 @@ struct EndpointSettings {
         }
     }
 
-    private static let known = [
-        "caFile", "chunkMultiple", "chunkSize", "header.NAME", "methodOverride", "origins", "parallelThreshold", "singleRequestSize",
-    ]
+    private static let known =
+        (ConnectionSettings.names + [
+            "chunkMultiple", "chunkSize", "header.NAME", "methodOverride", "origins", "parallelThreshold", "singleRequestSize",
+        ]).sorted()
 
-    private static func boolean(_ key: String, _ value: String) throws(TransferError) -> Bool {
-        switch value {
-        case "true": return true
-        case "false": return false
-        default: throw invalid("The setting \(key) is \(value.debugDescription); write true or false.")
+    static func choice<Value>(_ key: String, _ value: String, _ choices: [String: Value]) throws(TransferError) -> Value {
+        guard let choice = choices[value] else {
+            let names = choices.keys.sorted().joined(separator: ", ")
+            throw invalid("The setting \(key) is \(value.debugDescription); write one of \(names).")
         }
+        return choice
     }
 
     private static func bytes(_ key: String, _ value: String, from minimum: Int64) throws(TransferError) -> Int64 {
@@ -89,7 +91,7 @@ struct EndpointSettings {
         return origins
     }
 
-    private static func invalid(_ message: String) -> TransferError {
+    static func invalid(_ message: String) -> TransferError {
         TransferError(.permanent, .invalidEndpoint, message)
     }
 }

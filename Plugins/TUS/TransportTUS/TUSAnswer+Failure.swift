@@ -25,7 +25,7 @@ extension TUSAnswer {
             switch request {
             case .create, .options: error(.unreachable, .notThisProtocol, "does not take uploads at this address; check the address")
             case .delete: notRemoved
-            case .head, .patch: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
+            case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
             }
         case 408, 423, 429: error(.transient, .serverError, "is busy")
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")

@@ -20,6 +20,8 @@ struct TUSAnswer {
     /// Whether the request went to an origin that the endpoint's credentials are not for.
     var withheldCredentials = false
     var sentCredentials = false
+    /// The checksum of what was sent, where it was computed on the way.
+    var contentHash: ContentHash?
     /// Whether the endpoint accepted these same credentials before.
     var credentialsWereAccepted = false
 

@@ -56,8 +56,9 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(partSize, forKey: .partSize)
     }
 
-    func encoded() throws -> Checkpoint {
-        Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
+    /// - Parameter limit: The most bytes that it may vouch for.
+    func encoded(atMost limit: Int64) throws -> Checkpoint {
+        Checkpoint(data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit))
     }
 
     /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.

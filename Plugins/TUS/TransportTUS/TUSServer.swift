@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import Logging
 import TransferCore
 import TransportSupport
 
@@ -7,6 +8,8 @@ import TransportSupport
 /// may be followed.
 struct TUSServer {
     private static let maximumRedirects = 5
+    /// tus 1.0.0, "Checksum".
+    static let checksumHeader = "Upload-Checksum"
 
     let dialect = Dialect.tus
     /// Where uploads are created.
@@ -19,6 +22,7 @@ struct TUSServer {
     /// Headers that the session wants on each request.
     private let sessionHeaders: HTTPHeaders
     private let attempt: (origin: AttemptOrigin, number: Int)
+    private let logger: Logger
     private let engine: CurlEngine
     private let acceptance: Acceptance
     private let hook: HeaderSource?
@@ -40,6 +44,7 @@ struct TUSServer {
         account = endpoint.address
         sessionHeaders = try Self.headers(attempt?.options.headers ?? [:])
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
+        logger = attempt?.logger ?? Logger(label: "TransferKit.tus")
         hook = resources.hook
         engine = resources.engine
         acceptance = resources.acceptance
@@ -63,23 +68,27 @@ struct TUSServer {
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
+    ///   - trailer: Computes the checksum of the body while it is sent, and sends it behind (extension *checksum-trailer*).
+    ///   - sink: Takes the body of the answer.
     ///   - rejectedSince: For a request that is sent once more after it was rejected: ``renewals`` from before it was sent first.
     /// - Throws: A ``CurlEngineError`` when there is no answer, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
-        rejectedSince: Int? = nil, pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+        trailer: ChecksumAlgorithm? = nil, sink: (any HTTPResponseSink)? = nil, rejectedSince: Int? = nil,
+        pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSAnswer {
         let asks = expectsContinue && !memory.habits(of: self.address).refusesExpectation
         var request = HTTPRequest(
-            method: kind.rawValue, url: address, headers: headers, body: body,
-            certificateAuthorityFile: settings.certificateAuthorityFile, expectsContinue: asks)
+            method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: asks, connection: try await connection())
         request.headers["User-Agent"] = "TransferKit"
         if kind != .options { request.headers[dialect.versionHeader] = dialect.version }
         if kind == .patch, overridesMethod {
             request.method = TUSRequest.create.rawValue
             request.headers["X-HTTP-Method-Override"] = kind.rawValue
         }
-        var flight = Flight(kind: kind, request: request, rejectedSince: rejectedSince, pacing: pacing, progress: progress)
+        if trailer != nil { request.headers["Trailer"] = Self.checksumHeader }
+        var flight = Flight(
+            kind: kind, request: request, trailer: trailer, sink: sink, rejectedSince: rejectedSince, pacing: pacing, progress: progress)
         var redirects = 0
         while redirects <= Self.maximumRedirects {
             let renewals = renewals
@@ -112,6 +121,8 @@ struct TUSServer {
     private struct Flight {
         let kind: TUSRequest
         var request: HTTPRequest
+        let trailer: ChecksumAlgorithm?
+        let sink: (any HTTPResponseSink)?
         var rejectedSince: Int?
         /// Whether a redirect led to another origin, whatever that is trusted with otherwise.
         var hasLeftItsOrigin = false
@@ -144,15 +155,33 @@ struct TUSServer {
             }
         }
         let start = ContinuousClock.now
-        let response = try await engine.perform(request, pacing: flight.pacing, progress: flight.progress)
+        let hash = flight.trailer.map { Locked(ContentHash($0)) }
+        if let hash {
+            request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
+            request.trailers = { [Self.checksumHeader: hash.withLock { $0.header }] }
+        }
+        let response =
+            if let sink = flight.sink {
+                try await engine.download(request, into: sink, pacing: flight.pacing, progress: flight.progress)
+            } else {
+                try await engine.perform(request, pacing: flight.pacing, progress: flight.progress)
+            }
         var answer = TUSAnswer(flight.kind, response, server: self, secrets: secrets, latency: ContinuousClock.now - start)
         let asked = (flight.origin ?? origin).description
-        answer.withheldCredentials = !isTrusted && (!credentials.references.isEmpty || hasHeaderHook)
+        answer.withheldCredentials = !isTrusted && (credentials.areForServer || hasHeaderHook)
+        answer.contentHash = hash?.withLock { $0 }
         answer.sentCredentials = !secrets.isEmpty
         answer.credentialsWereAccepted = acceptance.wereAccepted(fields, at: asked)
         // OPTIONS is answered by many without a look at the credentials.
         if answer.isSuccess, isTrusted, flight.kind != .options { acceptance.note(fields, at: asked) }
         return answer
+    }
+
+    private func connection() async throws -> ConnectionOptions {
+        let secrets = try await credentials.connectionSecrets()
+        let logger = logger
+        return settings.connection.options(
+            passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
     }
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
@@ -187,6 +216,8 @@ enum TUSRequest: String {
     case head = "HEAD"
     case patch = "PATCH"
     case delete = "DELETE"
+    /// Not of the protocol: gives back the content, where the server does that.
+    case get = "GET"
 
     /// Whether it is sent to the endpoint itself, and not to an upload there.
     var isCreation: Bool { self == .create || self == .options }

@@ -46,10 +46,14 @@ struct TUSUpload {
         var known = await record.checkpoint
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features() : .minimal
-        let check = try ContentCheck.choose(for: options.verification, features, at: server.origin)
+        let check = ContentCheck(
+            options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
+        let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads) : nil
+        readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
             try checkSize(features)
-            if isSentInParts(features) {
+            // The parts can't be read back before they are put together.
+            if check != .readingBack, isSentInParts(features) {
                 known = Concatenation.plan(options.parallel, of: size)
                 try await record.begin(known)
             }
@@ -65,10 +69,12 @@ struct TUSUpload {
             receipt.checksum = sender.contentHash?.text
         } else {
             let (url, offset) = try await create(features, check)
+            try await readBack?.probe(url, metadata: metadata)
             var sender = sender(.whole, 0..<size, to: url, check)
             try await sender.send(from: offset)
             receipt.checksum = sender.contentHash?.text
         }
+        if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
     private func checkSize(_ features: ServerFeatures) throws(TransferError) {
@@ -83,7 +89,7 @@ struct TUSUpload {
 
     private func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
         let chunks = ChunkPlan(
-            wanted: options.chunkSize ?? server.settings.chunkSize ?? (check == .none ? nil : ContentCheck.chunkSize),
+            wanted: options.chunkSize ?? server.settings.chunkSize ?? check.chunkSize,
             multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
         return ContentSender(
             server: server, file: file, record: record, slot: slot, range: range, chunks: chunks, check: check, threads: threads,

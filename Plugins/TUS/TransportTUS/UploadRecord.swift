@@ -19,6 +19,8 @@ actor UploadRecord {
 
     private(set) var checkpoint: TUSCheckpoint
     private let reporter: AttemptReporter
+    /// The most bytes that are told to be confirmed, as the rest is still to be verified.
+    private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 
     private var lastChange = 0
@@ -29,6 +31,7 @@ actor UploadRecord {
     init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter) {
         self.checkpoint = checkpoint
         self.reporter = reporter
+        verified = Locked(.max)
         // All parts count from the beginning, whichever is heard of first.
         let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
             (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
@@ -65,7 +68,7 @@ actor UploadRecord {
             waiters = []
         }
         let change = lastChange
-        try await reporter.save(checkpoint.encoded())
+        try await reporter.save(checkpoint.encoded(atMost: verified.withLock { $0 }))
         lastSaved = change
     }
 
@@ -80,6 +83,13 @@ actor UploadRecord {
             $0.confirmed = offset
             $0.sent = max($0.sent, offset)
         }
+    }
+
+    /// Tells how far the verification of an upload came whose last bytes are not counted as confirmed before.
+    nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
+        guard size > 0 else { return }
+        let share = Double(min(read, size)) / Double(size)
+        reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
     /// Tells up to which position of an upload the network took bytes. Called on the HTTP client's thread, too.
@@ -100,7 +110,12 @@ actor UploadRecord {
                 $0.confirmed += $1.confirmed
             }
         }
-        reporter.report(sent: total.sent, confirmed: total.confirmed)
+        reporter.report(sent: total.sent, confirmed: min(total.confirmed, verified.withLock { $0 }))
+    }
+
+    /// Tells no more than so many bytes as confirmed from now on, whatever the server says: the others are still to be verified.
+    nonisolated func limitConfirmed(to bytes: Int64) {
+        verified.withLock { $0 = bytes }
     }
 }
 
