@@ -49,10 +49,14 @@ private final class RecordingSink: HTTPResponseSink {
 
 /// Bodies of answers that go to a sink.
 @Suite(.timeLimit(.minutes(1))) struct DownloadTests {
-    private static let text = String(repeating: "0123456789abcdef", count: 200_000)
+    private static let text = makeText(3_200_000)
+
+    private static func makeText(_ size: Int) -> String {
+        String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
+    }
 
     @Test(arguments: [0, 1, 262_144, 3_200_000]) func arriveWhole(size: Int) async throws {
-        let text = String(Self.text.prefix(size))
+        let text = Self.makeText(size)
         let server = try ScriptedServer { _, _ in [.answer(200, ["ETag": "\"1\""], body: text)] }
         let engine = CurlEngine()
         let sink = RecordingSink()
@@ -160,7 +164,7 @@ private final class RecordingSink: HTTPResponseSink {
     }
 
     @Test func pacingDecidesHowMuchIsTaken() async throws {
-        let text = String(Self.text.prefix(100_000))
+        let text = Self.makeText(100_000)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
         let engine = CurlEngine()
         let sink = RecordingSink()
