@@ -1,16 +1,16 @@
 package import SystemPackage
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 extension FilePath {
     /// The path's bytes, without the NUL that ends them.
     package var bytes: [UInt8] {
         unsafe withPlatformString { pointer in
-            var bytes: [UInt8] = []
-            var index = 0
-            while unsafe pointer[index] != 0 {
-                unsafe bytes.append(UInt8(bitPattern: pointer[index]))
-                index += 1
-            }
-            return bytes
+            unsafe [UInt8](UnsafeRawBufferPointer(start: pointer, count: strlen(pointer)))
         }
     }
 

@@ -10,22 +10,23 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` if the path is empty, absolute, holds a NUL, or has a component
     ///   that is empty, `.` or `..`.
     public init(bytes: some Collection<UInt8>) throws(TransferError) {
-        let bytes = [UInt8](bytes)
-        let shown = String(decoding: bytes, as: UTF8.self)
-        guard !bytes.contains(0) else {
-            throw .unsafeName("The remote name \"\(shown)\" holds a NUL byte.")
+        self.bytes = [UInt8](bytes)
+        if let problem { throw .unsafeName("The remote name \"\(self)\" \(problem)") }
+    }
+
+    /// What is wrong with the bytes.
+    private var problem: String? {
+        let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
+        guard !bytes.contains(0) else { return "holds a NUL byte." }
+        guard bytes.first != slash else { return "is absolute; name it relative to the endpoint's folder." }
+        var start = 0
+        while true {
+            let end = bytes[start...].firstIndex(of: slash) ?? bytes.count
+            if end == start { return "has an empty component." }
+            if end - start <= 2, bytes[start..<end].allSatisfy({ $0 == dot }) { return "has a component that is \".\" or \"..\"." }
+            guard end < bytes.count else { return nil }
+            start = end + 1
         }
-        guard bytes.first != UInt8(ascii: "/") else {
-            throw .unsafeName("The remote name \"\(shown)\" is absolute; name it relative to the endpoint's folder.")
-        }
-        for component in bytes.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
-            switch String(decoding: component, as: UTF8.self) {
-            case "": throw .unsafeName("The remote name \"\(shown)\" has an empty component.")
-            case ".", "..": throw .unsafeName("The remote name \"\(shown)\" has a component that is \".\" or \"..\".")
-            default: continue
-            }
-        }
-        self.bytes = bytes
     }
 
     /// Checks and takes a path given as text.

@@ -57,6 +57,16 @@ public struct QueueConfiguration: Sendable {
     /// if they take more than 64 MiB.
     public var changeLogLimit: Int
 
+    /// With fewer free bytes on the file system of the storage folder than these, no session starts; what runs goes on. 0 for no floor. Default:
+    /// 64 MiB, about what the change log may grow to, so that what runs can still be stored when others fill the disk.
+    public var diskFloor: Int64
+
+    /// What is known of the network until ``TransferQueue/setNetworkCondition(_:)`` says something else.
+    public var network: NetworkCondition
+
+    /// Bytes that can still be written where a folder is; injected by tests.
+    package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
+
     /// Time, injected by tests.
     package var clock = EngineClock.system
 
@@ -69,12 +79,15 @@ public struct QueueConfiguration: Sendable {
     /// Makes a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-        changeLogLimit: Int = 100_000, logger: Logger = Logger(label: "transferkit")
+        changeLogLimit: Int = 100_000, diskFloor: Int64 = 64 << 20, network: NetworkCondition = .unconstrained,
+        logger: Logger = Logger(label: "transferkit")
     ) {
         self.ordering = ordering
         self.sessionLimit = max(1, sessionLimit)
         self.retention = retention
         self.logger = logger
         self.changeLogLimit = changeLogLimit
+        self.diskFloor = max(0, diskFloor)
+        self.network = network
     }
 }

@@ -62,6 +62,17 @@ extension TransferQueue {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
+    /// Tells the queue of the network, for as long as this process goes on. In force at once: sessions that may not use it wait with the reason
+    /// ``WaitReason/networkConstraint(_:)``. Those that run are interrupted at their next safe point, and go on by themselves, before the order of
+    /// the queue, when they may again.
+    ///
+    /// The queue does not watch the network itself. An app calls this from whatever its platform has for that.
+    ///
+    /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
+    public nonisolated func setNetworkCondition(_ condition: NetworkCondition) async throws {
+        try await mailbox.send(.command(.setNetwork(condition)))
+    }
+
     /// Returns when the queue runs, nothing is running, nothing can start without a person, and nothing is due to be removed at a server; or, if
     /// `scheduled` is false, when nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
     ///

@@ -80,6 +80,7 @@ extension TransferQueue {
             if let view = scheduler.view(record.key), view.isEnding, view.target == status.state {
                 status.state = .running
                 status.phase = .ending
+                if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 return status
             }
             switch status.state {
@@ -87,6 +88,7 @@ extension TransferQueue {
             case .running:
                 status.phase = live[record.key]?.phase ?? .connecting
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
+                status.expectedEnd = status.statistics.secondsRemaining.map { now.date + .seconds($0) }
             case .completed, .failed, .paused, .held, .cancelled: break
             }
             return status

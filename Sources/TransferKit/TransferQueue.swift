@@ -12,11 +12,14 @@ public import TransferCore
 public actor TransferQueue {
     /// How long to wait before a store that refused a change is asked again.
     private static let storeRetryDelay = Duration.seconds(1)
+    /// The least time between two looks at the disk.
+    private static let diskLookInterval = Duration.seconds(1)
 
     nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
+    nonisolated let throughput = QueueThroughput()
     nonisolated let configuration: QueueConfiguration
     private let transports: [TransportID: any Transport]
     private let credentials: any CredentialProvider
@@ -24,8 +27,10 @@ public actor TransferQueue {
     private(set) var scheduler: Scheduler
     private var runs: [UInt64: Task<Void, Never>] = [:]
     private(set) var live: [SessionKey: LiveRun] = [:]
+    private(set) var lastRates = RecentRates()
     private var histories: [SessionKey: [Int64: FileHistory]] = [:]
     private var alarm: Task<Void, Never>?
+    private var diskLookedAt: Duration?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// Set while the store refuses changes: before then it is not asked again.
@@ -63,7 +68,7 @@ public actor TransferQueue {
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
         let settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
-            retention: configuration.retention)
+            retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         let news: [QueueEvent]
         do {
             hub.begin(after: try await store.lastRevision())
@@ -97,6 +102,7 @@ public actor TransferQueue {
 
     /// Handles all that waits in the mailbox: decide, store, answer, tell, act.
     private func drain() async {
+        let free = await freeSpace()
         let envelopes = mailbox.take()
         guard !envelopes.isEmpty else { return }
         isCommitting = true
@@ -113,6 +119,8 @@ public actor TransferQueue {
         }
         var transaction = Transaction()
         var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
+        // Nothing but commands is ever refused.
+        if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
         for envelope in envelopes {
             do {
                 let part = try scheduler.handle(envelope.input, at: now)
@@ -141,9 +149,18 @@ public actor TransferQueue {
         if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
     }
 
+    /// What is left on the disk of the store, at most once a second; nil if nothing new is known.
+    private func freeSpace() async -> Int64? {
+        let now = configuration.clock.now()
+        guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
+        diskLookedAt = now
+        return await DiskThread.run { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
+    }
+
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
     /// the store takes it.
     private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
+        diskLookedAt = nil
         configuration.logger.error("\(error.message)")
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
         for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
@@ -253,6 +270,8 @@ public actor TransferQueue {
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
             at: configuration.clock.now())
         live[key] = run
+        throughput.begin(number, at: configuration.clock.now())
+        defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
         guard let account = scheduler.roster[key]?.account else {
             live[key] = nil
             return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
@@ -262,13 +281,19 @@ public actor TransferQueue {
             transports: transports, credentials: credentials, proven: proven,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
-            randomFraction: configuration.randomFraction, logger: logger, live: run)
+            randomFraction: configuration.randomFraction, logger: logger, live: run,
+            chooseEndpoint: { [weak self] endpoints in
+                guard let self, let delegate = delivery.delegate else { return nil }
+                return await delegate.queue(self, endpointFor: id, among: endpoints)
+            })
         pacer.setRate(record.options.rateLimit, session: key)
         if staleOptions.remove(key) != nil { refresh(key) }
-        let (hub, clock) = (hub, configuration.clock)
+        let (hub, clock, throughput) = (hub, configuration.clock, throughput)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
+            throughput.sample(number, moved: run.moved, at: clock.now())
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
+        lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
         if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }
         guard live[key] === run else { return }
         live[key] = nil

@@ -69,6 +69,8 @@ extension TransferQueueDelegate {
     public func queue(_ queue: TransferQueue, didBlockAccount account: String, because error: TransferError) async {}
     /// Does nothing.
     public func queue(_ queue: TransferQueue, didUnblockAccount account: String) async {}
+    /// Leaves the choice to the queue.
+    public func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? { nil }
     /// Answers that somebody else sees to it.
     public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
     {

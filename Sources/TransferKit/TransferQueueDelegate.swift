@@ -3,7 +3,7 @@ public import TransferCore
 
 /// Sees every change of a queue, in order. Set with ``TransferQueue/setDelegate(_:)``.
 ///
-/// Every method is optional. All are called one after the other, each after what it tells was made durable, and the next one after it returned.
+/// Every method is optional. All but one, ``queue(_:endpointFor:among:)``, are called one after the other, each after what it tells was made durable, and the next one after it returned.
 /// An actor, or a class on the main actor, implements them as isolated methods, asynchronous or not, and so chooses where they run. A delegate
 /// that is slow never slows the queue: when 4,096 events wait for it, further ones are left out, and ``queue(_:didMissEventsFrom:to:)`` says so.
 ///
@@ -84,6 +84,20 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, session: SessionID, didFailAttempt error: TransferError, retryAt: Date) async
     /// The session goes on at another address than before; nil before its first.
     func queue(_ queue: TransferQueue, session: SessionID, didChangeEndpointFrom previous: String?, to endpoint: String) async
+
+    // MARK: Questions
+
+    /// Which of the account's endpoints that may be asked now the session is to use; nil for the queue's own choice, the first of them that
+    /// can be reached.
+    ///
+    /// Not an event: asked when a session that runs has two endpoints or more to choose from, before its first file, and again in each run and
+    /// whenever there are others to choose from. May be called while another method has not returned, and for several sessions at once. The
+    /// session waits for the answer, with its slot, until it is paused, stopped or the like; no other session does. An answer that is not among
+    /// `endpoints` is ignored, with a warning in the log.
+    ///
+    /// The answer takes the place of the account's order, and of nothing else. A file with confirmed bytes at another endpoint stays there, as
+    /// long as it would anyway; and an endpoint that could not be reached just now is passed over.
+    func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     // MARK: Accounts
 

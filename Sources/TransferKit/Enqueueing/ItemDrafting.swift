@@ -39,8 +39,8 @@ struct ItemDrafting {
         guard !given.isEmpty else { throw TransferError(.sourceLost, .noSuchFile, "An empty path names no file.") }
         let path = given.isAbsolute ? given : workingFolder.pushing(given)
         let local = try LocalFile(at: path)
-        let destination = if let given = item.destination { given } else { try Self.name(of: path) }
-        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination.bytes), size: 0)
+        let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
+        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination), size: 0)
         switch local {
         case .file(let size): draft.size = size
         case .folder:
@@ -51,13 +51,13 @@ struct ItemDrafting {
     }
 
     /// A path's last component, or that of the folder that it means if that is "." or "..".
-    private static func name(of path: FilePath) throws(TransferError) -> RemotePath {
+    private static func name(of path: FilePath) throws(TransferError) -> [UInt8] {
         var component = path.lastComponent
         if component?.kind != .regular { component = resolve(path)?.lastComponent }
         guard let component else {
             throw TransferError(.sourceLost, .unsafeName, "\(path) has no name of its own; give the item a remote name.")
         }
-        return try RemotePath(bytes: FilePath(root: nil, components: component).bytes)
+        return unsafe component.withPlatformString { unsafe [UInt8](UnsafeRawBufferPointer(start: $0, count: strlen($0))) }
     }
 
     private static func resolve(_ path: FilePath) -> FilePath? {

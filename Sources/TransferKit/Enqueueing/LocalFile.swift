@@ -16,23 +16,17 @@ enum LocalFile {
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``.
     init(at path: FilePath) throws(TransferError) {
-        var status = stat()
-        guard unsafe path.withPlatformString({ unsafe stat($0, &status) }) == 0 else {
-            throw Self.unavailable(path, Errno(rawValue: errno))
+        let found: Result<LocalFile, TransferError> = unsafe path.withPlatformString { name in
+            var status = stat()
+            guard unsafe stat(name, &status) == 0 else { return .failure(Self.unavailable(path, Errno(rawValue: errno))) }
+            let isFolder = status.st_mode & S_IFMT == S_IFDIR
+            guard isFolder || status.st_mode & S_IFMT == S_IFREG else { return .failure(Self.notSendable(path, mode: status.st_mode)) }
+            guard unsafe faccessat(AT_FDCWD, name, isFolder ? R_OK | X_OK : R_OK, AT_EACCESS) == 0 else {
+                return .failure(.sourceUnavailable(path, errno: errno))
+            }
+            return .success(isFolder ? .folder : .file(size: Int64(status.st_size)))
         }
-        let mode: CInt
-        switch status.st_mode & S_IFMT {
-        case S_IFREG:
-            self = .file(size: Int64(status.st_size))
-            mode = R_OK
-        case S_IFDIR:
-            self = .folder
-            mode = R_OK | X_OK
-        default: throw Self.notSendable(path, mode: status.st_mode)
-        }
-        guard unsafe path.withPlatformString({ unsafe faccessat(AT_FDCWD, $0, mode, AT_EACCESS) }) == 0 else {
-            throw .sourceUnavailable(path, errno: errno)
-        }
+        self = try found.get()
     }
 
     /// The error for what is neither a file nor a folder.

@@ -1,3 +1,5 @@
+public import TransferCore
+
 /// How a session is run.
 public struct SessionOptions: Hashable, Sendable, Codable {
     /// What happens to the rest of a session when one of its items fails for good.
@@ -40,15 +42,29 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// How many files may be in flight at once, 1 to 64; nil for six small ones or one large one.
     public var filesInFlight: Int?
 
+    /// How it is made sure that what arrived is what was sent. Default: by the size. Live: files that start later see a change.
+    public var verification: Verification
+
+    /// How files are made at servers that name them themselves. Default: with as few requests as the server allows, where an answer that is
+    /// lost can leave one complete copy at the server; with ``/TransferCore/CreationMode/separate`` it can only leave an empty file.
+    public var creation: CreationMode
+
+    /// Whether it may run while the network is expensive, as the app says; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
+    public var allowsExpensiveNetwork: Bool
+
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
-        rateLimit: Int64? = nil, filesInFlight: Int? = nil
+        rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
+        allowsExpensiveNetwork: Bool = true
     ) {
         self.onSourceChange = onSourceChange
         self.rateLimit = rateLimit
         self.filesInFlight = filesInFlight
+        self.verification = verification
+        self.creation = creation
+        self.allowsExpensiveNetwork = allowsExpensiveNetwork
         self.metadata = metadata
         self.onItemFailure = onItemFailure
         self.retry = retry
@@ -68,6 +84,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             responseTimeout: try container.decodeIfPresent(Duration.self, forKey: .responseTimeout) ?? defaults.responseTimeout,
             onSourceChange: try container.decodeIfPresent(SourceChangePolicy.self, forKey: .onSourceChange) ?? defaults.onSourceChange,
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
-            filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight))
+            filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight),
+            verification: try container.decodeIfPresent(Verification.self, forKey: .verification) ?? defaults.verification,
+            creation: try container.decodeIfPresent(CreationMode.self, forKey: .creation) ?? defaults.creation,
+            allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true)
     }
 }

@@ -42,6 +42,8 @@ public struct SessionStatus: Hashable, Sendable {
     public var startedAt: Date?
     /// When it completed or failed; nil before.
     public var endedAt: Date?
+    /// When it ends at its recent rate; nil unless it runs and that is known. For those that wait see ``TransferQueue/forecast()``.
+    public var expectedEnd: Date?
 }
 
 /// The figures of a session.
@@ -60,9 +62,9 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless bytes move.
     public var rate: Double?
-    /// Bytes per second over the time of the session's present run; nil before its first byte.
+    /// Confirmed bytes per second over all the time that the session ran; nil before the first.
     public var averageRate: Double?
-    /// How long the present run has lasted, in seconds; 0 unless the session runs.
+    /// How long the session has run, in seconds: all of its runs, over restarts, without the time in between.
     public var secondsElapsed: Double
     /// The time left at the recent rate, in seconds; nil when unknown.
     public var secondsRemaining: Double?
@@ -82,6 +84,12 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
         self.averageRate = averageRate
         self.secondsElapsed = secondsElapsed
         self.secondsRemaining = secondsRemaining
+    }
+
+    /// Sets how long the session has run, and what follows from that.
+    mutating func setElapsed(_ seconds: Double) {
+        secondsElapsed = seconds
+        averageRate = seconds > 0 && bytesDone > 0 ? Double(bytesDone) / seconds : nil
     }
 }
 
@@ -131,4 +139,6 @@ public struct QueueStatus: Hashable, Sendable {
     public var sessionLimit: Int
     /// Bytes per second for all sessions together; nil for no limit.
     public var rateLimit: Int64?
+    /// What the app said of the network last.
+    public var network: NetworkCondition
 }

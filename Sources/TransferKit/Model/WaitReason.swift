@@ -21,6 +21,10 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
     case endpointsUnavailable(until: Date)
     /// None of the account's endpoints names a transport that this process has.
     case transportMissing(TransportID)
+    /// The network is not there, or too expensive for the session, as the app says.
+    case networkConstraint(NetworkCondition)
+    /// The disk that the queue is stored on has less space than it has to have for anything to start; both in bytes.
+    case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the space or the descriptors that the session needs.
     case noSpace(TransferError)
     /// In strict order: the session before it is not finished.
@@ -47,6 +51,10 @@ public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
         case .endpointsUnavailable(let date):
             "The account's endpoints failed too often or asked to be left alone; the next attempt is due at \(date.formatted(.iso8601))."
         case .transportMissing(let id): "This process has no transport named \"\(id)\"."
+        case .networkConstraint(.expensive): "The network is expensive, and the session is not to use it."
+        case .networkConstraint: "There is no network."
+        case .diskBelowFloor(let free, let floor):
+            "The disk of the queue has \(free) bytes left; below \(floor) nothing starts. Free some space."
         case .noSpace(let error): "This machine is short of space. \(error.message)"
         case .strictOrder(let id): "The queue is strict, and session \(id) before it is not finished."
         case .order(let id): "It is behind session \(id)."

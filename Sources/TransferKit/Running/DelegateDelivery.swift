@@ -2,14 +2,23 @@ import TransferCore
 
 /// Calls a queue's delegate for one event after the other.
 package final class DelegateDelivery: Sendable {
+    private struct Recipient: Sendable {
+        weak let delegate: (any TransferQueueDelegate)?
+    }
+
     private let task = Locked<Task<Void, Never>?>(nil)
+    private let recipient = Locked(Recipient(delegate: nil))
 
     package init() {}
+
+    /// Who is to be asked; nil if nobody is set, or is there any more.
+    var delegate: (any TransferQueueDelegate)? { recipient.withLock { $0.delegate } }
 
     deinit { task.withLock { $0?.cancel() } }
 
     /// Ends the delivery to the delegate before, and begins one to this.
     package func start(_ delegate: (any TransferQueueDelegate)?, of queue: TransferQueue, events: QueueEvents) {
+        recipient.withLock { $0 = Recipient(delegate: delegate) }
         task.withLock { task in
             let previous = task
             previous?.cancel()

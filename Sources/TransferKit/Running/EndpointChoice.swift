@@ -45,9 +45,10 @@ package enum EndpointChoice: Equatable {
     /// - Parameters:
     ///   - confirmed: What checkpoints vouch for, by the endpoint's address.
     ///   - avoided: Endpoints that the session's other files could not reach just now.
+    ///   - preferred: The app's choice: goes before the account's order, not before what is known of the endpoints.
     init(
         _ availability: EndpointAvailability, confirmed: [String: Int64], history: FileHistory, avoided: Set<Endpoint> = [],
-        uptime: Duration
+        preferred: Endpoint? = nil, uptime: Duration
     ) {
         guard !availability.available.isEmpty else {
             self = .none
@@ -78,7 +79,8 @@ package enum EndpointChoice: Equatable {
                 return
             }
         }
-        guard let first = candidates.first(where: { !avoided.contains($0) }) ?? candidates.first else {
+        let reachable = candidates.filter { !avoided.contains($0) }
+        guard let first = reachable.first(where: { $0 == preferred }) ?? reachable.first ?? candidates.first else {
             self = .none
             return
         }

@@ -22,7 +22,7 @@ extension FileRunner {
         let attempt = FileAttempt(
             transferID: "\(context.id)-\(file.position)-\(file.generation)", number: history.attempts, endpoint: endpoint,
             source: source, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
-            options: AttemptOptions(metadata: context.options.metadata),
+            options: AttemptOptions(context.options),
             origin: AttemptOrigin(session: "\(context.id)", item: file.position),
             credentials: context.credentials, logger: context.logger)
         let active = context.live.begin(

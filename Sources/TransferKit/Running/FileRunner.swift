@@ -76,11 +76,12 @@ struct FileRunner: Sendable {
     /// Chooses an endpoint, and looks at the file as it is now.
     mutating func next() async throws -> Step {
         try Task.checkCancellation()
+        let preferred = try await context.endpointQuestion.choice(among: availability.available)
         let now = context.clock.now()
         history.dueAt = nil
         let choice = EndpointChoice(
             availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
-            uptime: now)
+            preferred: preferred, uptime: now)
         switch choice {
         case .none:
             return .over(.endpointsUnavailable(availability.error))

@@ -152,10 +152,7 @@ package final class LiveRun: Sendable {
         state.withLock { state in
             var statistics = Self.statistics(state)
             statistics.rate = state.meter.rate
-            let seconds = (uptime - startedAt).inSeconds
-            statistics.secondsElapsed += seconds
-            let moved = Self.moved(state)
-            statistics.averageRate = seconds > 0 && moved > 0 ? Double(moved) / seconds : nil
+            statistics.setElapsed(state.base.secondsElapsed + (uptime - startedAt).inSeconds)
             if let rate = state.meter.rate, rate > 0 {
                 statistics.secondsRemaining = Double(max(0, statistics.bytesTotal - statistics.bytesSent)) / rate
             }
@@ -171,6 +168,14 @@ package final class LiveRun: Sendable {
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting
         }
     }
+
+    /// Bytes per second at present; nil if not known.
+    var rate: Double? { state.withLock { $0.meter.rate } }
+
+    func duration(at uptime: Duration) -> Duration { uptime - startedAt }
+
+    /// Bytes that attempts of this run moved; what was sent twice counts twice.
+    var moved: Int64 { state.withLock { Self.moved($0) } }
 
     private static func moved(_ state: State) -> Int64 {
         state.active.values.reduce(state.moved) { $0 + $1.moved }

@@ -45,3 +45,10 @@ final class SignsOfLife: Sendable {
         if record.works(endpoint) { context.post(.endpointWorks(endpoint)) }
     }
 }
+
+extension AttemptOptions {
+    /// What a session asks of a transport, as things are now.
+    init(_ options: SessionOptions) {
+        self.init(metadata: options.metadata, verification: options.verification, creation: options.creation)
+    }
+}

@@ -20,12 +20,14 @@ package struct RunContext: Sendable {
     package var randomFraction: @Sendable () -> Double
     package var logger: Logger
     package var live: LiveRun
+    let endpointQuestion: EndpointQuestion
 
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
         transports: [TransportID: any Transport], credentials: any CredentialProvider, proven: ProvenEndpoints,
         allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
-        clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun
+        clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun,
+        chooseEndpoint: @escaping @Sendable ([Endpoint]) async -> Endpoint? = { _ in nil }
     ) {
         self.key = key
         self.id = id
@@ -41,6 +43,7 @@ package struct RunContext: Sendable {
         self.randomFraction = randomFraction
         self.logger = logger
         self.live = live
+        endpointQuestion = EndpointQuestion(logger: logger, ask: chooseEndpoint)
     }
 
     /// What the session wants now.

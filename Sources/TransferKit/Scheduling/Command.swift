@@ -10,6 +10,7 @@ package enum Command: Sendable, Codable {
     case enqueue([SessionDraft], at: Int? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(Operation, SessionTarget)
+    case setNetwork(NetworkCondition)
     case start
     case stop(StopMode, deadline: Duration? = nil)
 }

@@ -45,6 +45,9 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && lane == .now && conditions.isDisjoint(with: .preventing)
     }
 
+    /// Which line it stands in while it waits for nothing of its own.
+    var line: Roster.LineKey { Roster.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
+
     /// What is shown: a run that has yet to let go still runs.
     var shownState: SessionState {
         conditions.contains(.ending) ? .running : state
@@ -94,6 +97,9 @@ package struct Entry: SessionTableElement, Equatable {
         static let connected = Conditions(rawValue: 256)
         /// Items were added since its present run began.
         static let hasNewItems = Conditions(rawValue: 512)
+
+        /// It is not to use a network that is expensive.
+        package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
         static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace]
         static let timed: Conditions = [.stopped, .backoff, .early]

@@ -18,7 +18,13 @@ package struct Roster: Sendable {
         }
     }
 
-    /// The sessions of an account that wait for nothing of their own.
+    /// What sessions have in common that can start, or can't, together.
+    package struct LineKey: Sendable, Hashable {
+        package var account: AccountKey
+        package var needsCheapNetwork = false
+    }
+
+    /// Sessions of an account that wait for nothing of their own.
     package struct Line: Sendable, Equatable {
         /// Those that go before the order of the queue, in the order in which they go.
         var marked: [SessionKey] = []
@@ -46,11 +52,12 @@ package struct Roster: Sendable {
     private var table = SessionTable<Entry>()
     private var detailed: [SessionKey: EntryDetails] = [:]
     package private(set) var order = RankedKeys()
-    package private(set) var lines: [AccountKey: Line] = [:]
+    package private(set) var lines: [LineKey: Line] = [:]
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    private(set) var timedOfAccount: [AccountKey: Int] = [:]
+    /// How many wait for nothing of their own but a time to come.
+    private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     /// Sessions with a run that has not let go.
     package private(set) var live: Set<SessionKey> = []
@@ -69,15 +76,6 @@ package struct Roster: Sendable {
     var dueDates = DueTimes()
     /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
     var ends = DueTimes()
-    private var loaded: [Loaded] = []
-
-    /// A session that was loaded; plain, as nearly all are, if it only waits for its turn.
-    private struct Loaded {
-        var rank: Int64
-        var key: SessionKey
-        var account: AccountKey
-        var isPlain: Bool
-    }
 
     init(isStrict: Bool, keepsEnds: Bool) {
         self.isStrict = isStrict
@@ -206,87 +204,103 @@ package struct Roster: Sendable {
         if entry.holdsSlot { accountSlots[entry.account, default: Slots()].add(entry, sign) }
         sessionsOfAccount[entry.account, default: 0] += sign
         counts[entry.shownState, default: 0] += sign
-        if entry.isTimed { timedOfAccount[entry.account, default: 0] += sign }
+        if entry.isTimed { timed[entry.line, default: 0] += sign }
     }
 
     private mutating func enter(_ entry: Entry) {
         guard entry.lane != .none else {
             let ranks = ranks()
-            lines[entry.account, default: Line()].inOrder.insert(entry.key, rank: ranks)
+            lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
             return
         }
         let standing = standing(entry)
-        let marked = lines[entry.account]?.marked ?? []
+        let marked = lines[entry.line]?.marked ?? []
         var (low, high) = (0, marked.count)
         while low < high {
             let middle = (low + high) / 2
             if let other = table[marked[middle]], self.standing(other) < standing { low = middle + 1 } else { high = middle }
         }
-        lines[entry.account, default: Line()].marked.insert(entry.key, at: low)
+        lines[entry.line, default: Line()].marked.insert(entry.key, at: low)
     }
 
     private mutating func leave(_ entry: Entry) {
         if entry.lane != .none {
-            lines[entry.account]?.marked.removeAll { $0 == entry.key }
+            lines[entry.line]?.marked.removeAll { $0 == entry.key }
         } else {
             let ranks = ranks()
-            _ = lines[entry.account]?.inOrder.remove(entry.key, rank: ranks)
+            _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)
         }
-        if lines[entry.account]?.isEmpty == true { lines[entry.account] = nil }
+        if lines[entry.line]?.isEmpty == true { lines[entry.line] = nil }
     }
 
     // MARK: Loading
 
-    mutating func reserveCapacity(_ count: Int) {
-        table.reserveCapacity(count)
-        loaded.reserveCapacity(count)
+    mutating func reserveLoading(_ count: Int) {
+        table.reserveLoading(count)
     }
 
-    mutating func load(_ entry: Entry, _ details: EntryDetails) {
-        table.insert(entry)
-        if details != .none { detailed[entry.key] = details }
-        let isPlain = entry.isEligible && entry.lane == .none && !isStrict && details == .none
-        loaded.append(Loaded(rank: entry.rank, key: entry.key, account: entry.account, isPlain: isPlain))
+    /// - Parameter details: Nil if there are none.
+    mutating func load(_ entry: Entry, _ details: EntryDetails?) {
+        table.load(entry)
+        if let details { detailed[entry.key] = details }
     }
 
-    /// Puts all that was loaded in order. Returns the sessions whose rank was another's already, and had to change.
-    mutating func finishLoading() -> [SessionKey] {
+    /// Puts all that was loaded in order.
+    ///
+    /// - Returns: The sessions whose rank was another's already, and had to change; and those that were left out because their ID was.
+    mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
+        let duplicates = table.finishLoading()
+        for key in duplicates where table[key] == nil { detailed[key] = nil }
         var renumbered: [SessionKey] = []
         var others: [Entry] = []
-        var rows = loaded
-        loaded = []
-        if !zip(rows, rows.dropFirst()).allSatisfy({ $0.rank < $1.rank }) { rows.sort { ($0.rank, $0.key) < ($1.rank, $1.key) } }
         var last = Int64.min
-        var line: (account: AccountKey, keys: RankedKeys)?
-        var plain: [AccountKey: Int] = [:]
-        for row in rows {
-            var rank = row.rank
-            if rank <= last {
-                rank = last + 1
-                renumber(row.key, rank)
-                renumbered.append(row.key)
+        var line: (key: LineKey, keys: RankedKeys)?
+        var plain: [LineKey: Int] = [:]
+        var isDetailed = [Bool](repeating: false, count: table.count)
+        for key in detailed.keys { if let slot = table.slot(of: key) { isDetailed[slot] = true } }
+        for slot in slotsByRank() {
+            let slot = Int(slot)
+            var entry = table.elements[slot]
+            if entry.rank <= last {
+                entry.rank = last + 1
+                table.replace(slot: slot, with: entry)
+                renumbered.append(entry.key)
             }
-            last = rank
-            order.append(row.key)
-            guard row.isPlain else {
-                if let entry = table[row.key] { others.append(entry) }
+            last = entry.rank
+            order.append(entry.key)
+            // As nearly all are: it only waits for its turn.
+            guard entry.isEligible, entry.lane == .none, !isStrict, !isDetailed[slot] else {
+                others.append(entry)
                 continue
             }
-            if line?.account != row.account {
-                if let line { lines[line.account, default: Line()].inOrder = line.keys }
-                line = (row.account, lines[row.account]?.inOrder ?? RankedKeys())
-                lines[row.account] = nil
+            if line?.key != entry.line {
+                if let line { lines[line.key, default: Line()].inOrder = line.keys }
+                line = (entry.line, lines[entry.line]?.inOrder ?? RankedKeys())
+                lines[entry.line] = nil
             }
-            line?.keys.append(row.key)
-            plain[row.account, default: 0] += 1
+            line?.keys.append(entry.key)
+            plain[entry.line, default: 0] += 1
         }
-        if let line { lines[line.account, default: Line()].inOrder = line.keys }
-        for (account, count) in plain {
-            sessionsOfAccount[account, default: 0] += count
+        if let line { lines[line.key, default: Line()].inOrder = line.keys }
+        for (line, count) in plain {
+            sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count
         }
         for entry in others { admit(entry, details(entry.key)) }
-        return renumbered
+        return (renumbered, duplicates)
+    }
+
+    /// The places of all sessions in the table, the lowest rank first.
+    private func slotsByRank() -> [UInt32] {
+        let elements = table.elements
+        var slots = Array(0..<UInt32(elements.count))
+        if !zip(elements, elements.dropFirst()).allSatisfy({ $0.rank < $1.rank }) {
+            slots.sort {
+                let (left, right) = (elements[Int($0)], elements[Int($1)])
+                return (left.rank, left.key) < (right.rank, right.key)
+            }
+        }
+        return slots
     }
 }
 

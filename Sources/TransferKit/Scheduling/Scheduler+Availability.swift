@@ -2,21 +2,25 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Whether sessions of an account can start, slots aside.
+    /// Whether sessions can start, slots aside.
     enum Ability: Equatable {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
         /// Nil if it depends on the probe of another run.
         case unavailable(until: Duration?)
+        case networkConstrained
+        case diskBelowFloor(free: Int64)
 
         var isAble: Bool {
             if case .able = self { true } else { false }
         }
     }
 
-    func ability(of key: AccountKey, at now: Moment) -> Ability {
-        guard let account = accounts[key] else { return .unavailable(until: nil) }
+    func ability(of entry: Entry, at now: Moment) -> Ability { ability(of: entry.line, at: now) }
+
+    func ability(of line: Roster.LineKey, at now: Moment) -> Ability {
+        guard let account = accounts[line.account] else { return .unavailable(until: nil) }
         if let block = account.block { return .blocked(block.error) }
         var first: TransportID?
         var until: Duration?
@@ -26,12 +30,18 @@ extension Scheduler {
             guard settings.transports.contains(endpoint.transport) else { continue }
             isRegistered = true
             switch flags.health.availability(of: endpoint, run: nil, at: now.uptime) {
-            case .available: return .able(endpoint)
+            case .available: return unlessHeldBack(endpoint, line)
             case .unavailable(let time): until = [until, time].compactMap { $0 }.min()
             }
         }
         if !isRegistered, let first { return .transportMissing(first) }
         return .unavailable(until: until)
+    }
+
+    private func unlessHeldBack(_ endpoint: Endpoint, _ line: Roster.LineKey) -> Ability {
+        if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }
+        if let free = flags.scarceSpace { return .diskBelowFloor(free: free) }
+        return .able(endpoint)
     }
 
     /// What a run may use now; nil once its session is gone.

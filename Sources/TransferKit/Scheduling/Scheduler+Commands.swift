@@ -19,6 +19,7 @@ extension Scheduler {
         case .discarded(let result):
             transaction.writes.append(
                 result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0) } ?? .discarded(result.key))
+        case .diskSpace(let free): note(freeSpace: free, at: now)
         case .tick: break
         }
         flush(into: &transaction)
@@ -35,6 +36,7 @@ extension Scheduler {
         case .enqueue(let drafts, let index, let isHeld): try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
+        case .setNetwork(let condition): setNetwork(condition, &transaction)
         case .start: start(&transaction)
         case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)
         }

@@ -6,6 +6,7 @@ extension Scheduler {
     package mutating func schedule(at now: Moment) -> Transaction {
         var transaction = Transaction()
         wake(at: now)
+        remindOfDisk(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
             interruptAll(&transaction)
             finishStoppingIfQuiet(&transaction)
@@ -63,16 +64,16 @@ extension Scheduler {
     /// The session that goes first of all that can start, as far as slots are concerned those of accounts that the body accepts.
     private func firstInLine(at now: Moment, where isAcceptable: (AccountKey) -> Bool) -> SessionKey? {
         var best: Entry?
-        for (account, line) in roster.lines {
+        for (lineKey, line) in roster.lines {
             guard let key = line.first, let entry = roster[key] else { continue }
             if settings.ordering == .strict, entry.lane != .now { continue }
             if let present = best, roster.standing(present) < roster.standing(entry) { continue }
-            guard isAcceptable(account), ability(of: account, at: now).isAble else { continue }
+            guard isAcceptable(lineKey.account), ability(of: lineKey, at: now).isAble else { continue }
             best = entry
         }
         if let best { return best.key }
         guard settings.ordering == .strict, let key = roster.unfinished.first, let entry = roster[key], entry.isEligible,
-            isAcceptable(entry.account), ability(of: entry.account, at: now).isAble
+            isAcceptable(entry.account), ability(of: entry, at: now).isAble
         else { return nil }
         return key
     }
@@ -99,12 +100,13 @@ extension Scheduler {
         mutateFlags {
             $0.lastRun = run
             $0.isIdleAnnounced = false
+            $0.runTimes.begin(run, at: now.uptime)
         }
         mutate(key) { entry, details in
             details.run = run
             entry.conditions.subtract([.connected, .hasNewItems])
         }
-        if case .able(let endpoint) = ability(of: entry.account, at: now) {
+        if case .able(let endpoint) = ability(of: entry, at: now) {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
         }
         transaction.events.append(.willStartRunning(entry.id))

@@ -5,7 +5,7 @@ import TransferCore
 extension Scheduler {
     /// Makes room for a session that is to run now, if one slot more is all that it lacks.
     mutating func displace(for key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
-        guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry.account, at: now),
+        guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
         else { return }
         windDown(victim, &transaction) { entry, details in
@@ -18,7 +18,7 @@ extension Scheduler {
     /// The session whose slot a preemptor takes: never more than one, and none if that would not be enough.
     private func victim(for entry: Entry, at now: Moment) -> SessionKey? {
         let claimants = roster.claimants.compactMap { $0 == entry.key ? nil : roster[$0] }.filter {
-            ability(of: $0.account, at: now).isAble
+            ability(of: $0, at: now).isAble
         }
         let taken = roster.slots.total - roster.slots.freed + claimants.count
         let isShort = taken >= sessionLimit
@@ -73,7 +73,7 @@ extension Scheduler {
             for owner in roster.owners.keys.sorted() {
                 guard let entry = roster[owner], entry.state == .waiting, !entry.conditions.contains(.displaced),
                     !entry.conditions.isDisjoint(with: Entry.Conditions.preventing) || !hasTurn(entry)
-                        || !ability(of: entry.account, at: now).isAble
+                        || !ability(of: entry, at: now).isAble
                 else { continue }
                 letGoAll(of: owner, &transaction)
                 isChanged = true

@@ -18,10 +18,17 @@ extension Scheduler {
             $0.isIdleAnnounced = false
         }
         changeOrder(&transaction, .added(added.map(\.id), index: index))
+        var sessions = NewSessions(drafts: added, createdAt: now.date)
+        var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
-            let key = firstKey + SessionKey(offset)
+            // Of the queue, or of another one in this call.
+            guard roster.key(of: draft.id) == nil else { throw QueueError(.invalidRequest, "There is a session \(draft.id) already.") }
+            if account?.name != draft.account { account = (draft.account, try accountKey(draft.account)) }
+            guard let account else { continue }
             var entry = Entry(
-                id: draft.id, key: key, rank: ranks[offset], account: try accountKey(draft.account), state: isHeld ? .held : .waiting)
+                id: draft.id, key: firstKey + SessionKey(offset), rank: ranks[offset], account: account.key,
+                state: isHeld ? .held : .waiting)
+            if !draft.options.allowsExpensiveNetwork { entry.conditions.insert(.needsCheapNetwork) }
             var details = EntryDetails()
             details.deduplicationKey = draft.deduplicationKey
             if let notBefore = draft.notBefore, notBefore > now.date {
@@ -29,9 +36,9 @@ extension Scheduler {
                 entry.conditions.insert(.early)
             }
             insert(entry, details)
-            transaction.writes.append(
-                .insertSession(ScheduleRow(entry: entry, details: details).durable, draft, createdAt: now.date))
+            sessions.append(entry, details)
         }
+        transaction.writes.append(.insertSessions(sessions))
         for draft in added {
             guard let dependency = draft.dependency, let key = roster.key(of: draft.id) else { continue }
             try depend(key, on: dependency)
@@ -41,23 +48,23 @@ extension Scheduler {
 
     /// Answers drafts whose deduplication key is that of a session which is not completed with that session.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
+        guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
+            transaction.answer.sessions = drafts.map(\.id)
+            return drafts
+        }
         var added: [SessionDraft] = []
         var words: [String: SessionID] = [:]
-        var ids: Set<SessionID> = []
         // The sessions that drafts turned out to be.
         var present: [SessionID: SessionID] = [:]
         for draft in drafts {
-            _ = try accountKey(draft.account)
             if let word = draft.deduplicationKey {
                 if let id = words[word] ?? roster.deduplicated[word].flatMap({ roster[$0]?.id }) {
+                    _ = try accountKey(draft.account)
                     transaction.answer.sessions.append(id)
                     present[draft.id] = id
                     continue
                 }
                 words[word] = draft.id
-            }
-            guard roster.key(of: draft.id) == nil, ids.insert(draft.id).inserted else {
-                throw QueueError(.invalidRequest, "There is a session \(draft.id) already.")
             }
             added.append(draft)
             transaction.answer.sessions.append(draft.id)

@@ -99,6 +99,7 @@ extension Scheduler {
             transaction.writes.append(.updateSession(key, update))
             transaction.events.append(.updated(entry.id))
             transaction.actions.append(.refresh(key))
+            if let allows = update.allowsExpensiveNetwork { setNeedsCheapNetwork(!allows, key, &transaction) }
         default:
             throw refusal
         }
@@ -240,7 +241,7 @@ extension Scheduler {
         let key = entry.key
         let mark = flags.lastMark
         let goesOn =
-            flags.mode == .running && ability(of: entry.account, at: now).isAble && entry.holdsSlot
+            flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
             && !entry.conditions.contains(.displaced)
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }

@@ -38,21 +38,22 @@ extension Scheduler {
         if settings.ordering == .strict {
             guard let key = roster.unfinished.first, let entry = roster[key] else { return true }
             let wanted = roster.claimants.union(roster.stopped).compactMap { roster[$0] }
-            if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.account, at: now) }) { return false }
-            return !((entry.isEligible || entry.isTimed) && comes(entry.account, at: now))
+            if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) { return false }
+            return !((entry.isEligible || entry.isTimed) && comes(entry.line, at: now))
         }
-        for account in Set(roster.lines.keys).union(roster.timedOfAccount.keys) {
-            guard roster.lines[account] != nil || (roster.timedOfAccount[account] ?? 0) > 0 else { continue }
-            if hasSlot(account), comes(account, at: now) { return false }
+        for line in Set(roster.lines.keys).union(roster.timed.keys) {
+            guard roster.lines[line] != nil || (roster.timed[line] ?? 0) > 0 else { continue }
+            if hasSlot(line.account), comes(line, at: now) { return false }
         }
         return true
     }
 
-    /// Whether an account can be used now or by and by, without a person.
-    private func comes(_ account: AccountKey, at now: Moment) -> Bool {
-        switch ability(of: account, at: now) {
+    /// Whether what stands in a line can start now or by and by, without a person.
+    private func comes(_ line: Roster.LineKey, at now: Moment) -> Bool {
+        guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
+        return switch ability(of: line, at: now) {
         case .able, .unavailable: true
-        case .blocked, .transportMissing: false
+        case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor: false
         }
     }
 
@@ -71,9 +72,10 @@ extension Scheduler {
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
         if flags.mode == .running {
-            for account in roster.lines.keys {
-                if case .unavailable(let until?) = ability(of: account, at: now) { due.append(until) }
+            for line in roster.lines.keys {
+                if case .unavailable(let until?) = ability(of: line, at: now) { due.append(until) }
             }
+            if flags.scarceSpace != nil, !roster.lines.isEmpty { due.append(flags.diskCheckAt) }
         }
         return due.min().map { max($0, now.uptime) }
     }
@@ -101,11 +103,13 @@ extension Scheduler {
             let state = roster.key(of: dependency.session).flatMap { roster[$0] }?.shownState ?? .waiting
             return .after(dependency.session, state)
         }
-        switch ability(of: entry.account, at: now) {
+        switch ability(of: entry, at: now) {
         case .able: break
         case .blocked(let error): return .accountBlocked(error)
         case .transportMissing(let transport): return .transportMissing(transport)
         case .unavailable(let until): return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime))
+        case .networkConstrained: return .networkConstraint(flags.network)
+        case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: settings.diskFloor)
         }
         if entry.conditions.contains(.noSpace), let shortage = details.shortage { return .noSpace(shortage) }
         return nil
@@ -117,12 +121,12 @@ extension Scheduler {
             if let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key { return .strictOrder(behind: first.id) }
             // Only what is to run now goes before the first of the list.
             let claimants = roster.claimants.compactMap { roster[$0] }
-            let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0.account, at: now).isAble }
+            let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0, at: now).isAble }
             return able.max { roster.standing($0) < roster.standing($1) }.map { .order(behind: $0.id) }
         }
         let standing = roster.standing(entry)
         var before: Entry?
-        for (account, line) in roster.lines where ability(of: account, at: now).isAble {
+        for (key, line) in roster.lines where ability(of: key, at: now).isAble {
             guard let other = roster.last(of: line, before: standing, leavingOut: entry.key) else { continue }
             if settings.ordering == .strict, other.lane != .now { continue }
             if before.map({ roster.standing($0) < roster.standing(other) }) ?? true { before = other }
@@ -145,14 +149,15 @@ extension Scheduler {
     /// A snapshot of the queue.
     package func status(at now: Moment) -> QueueStatus {
         let counts = roster.counts
-        let timed = roster.timedOfAccount.reduce(0) { sum, account in
-            sum + (accounts[account.key]?.block == nil ? account.value : 0)
+        let timed = roster.timed.reduce(0) { sum, line in
+            sum + (accounts[line.key.account]?.block == nil ? line.value : 0)
         }
         return QueueStatus(
             mode: flags.mode, sessions: roster.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0, scheduled: timed,
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
             failed: counts[.failed] ?? 0, nextDue: timed > 0 ? nextDue(after: now).map { now.date + ($0 - now.uptime) } : nil,
-            isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit)
+            isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit,
+            network: flags.network)
     }
 }
 

@@ -2,7 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func handle(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
-        if flags.ending[report.run] != nil { return handleLate(report, &transaction) }
+        if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
         guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
         let key = report.key
         switch report.content {
@@ -12,6 +12,7 @@ extension Scheduler {
             transaction.events.append(.didStartRunning(entry.id))
         case .file(let position, let fileReport):
             handle(fileReport, position: position, of: entry, &transaction)
+            noteTime(of: report, at: now, &transaction)
         case .expansion(let step):
             transaction.writes.append(.expansion(key, step))
             transaction.events += Self.failures(in: step, of: entry.id)
@@ -39,7 +40,7 @@ extension Scheduler {
     }
 
     /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
-    private mutating func handleLate(_ report: Report, _ transaction: inout Transaction) {
+    private mutating func handleLate(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, _)):
             transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
@@ -50,6 +51,7 @@ extension Scheduler {
                 $0.ending[report.run] = nil
                 $0.health.end(run: report.run)
             }
+            endTime(of: nil, run: report.run, at: now, &transaction)
             transaction.writes.append(.releaseDiscards(report.key))
             finishStoppingIfQuiet(&transaction)
         default: break
@@ -74,6 +76,25 @@ extension Scheduler {
         }
     }
 
+    // MARK: Time
+
+    /// Between two notes of how long a run has lasted.
+    private static let noteInterval = Duration.seconds(1)
+
+    /// With what is stored of a file anyway, so that a kill costs as little time as it costs bytes.
+    private mutating func noteTime(of report: Report, at now: Moment, _ transaction: inout Transaction) {
+        guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
+        var times: (session: Int64, queue: Int64) = (0, 0)
+        mutateFlags { times = $0.runTimes.note(report.run, at: now.uptime) }
+        transaction.writes.append(.ran(report.key, times.session, queue: times.queue))
+    }
+
+    private mutating func endTime(of key: SessionKey?, run: UInt64, at now: Moment, _ transaction: inout Transaction) {
+        var times: (session: Int64, queue: Int64) = (0, 0)
+        mutateFlags { times = $0.runTimes.end(run, at: now.uptime) }
+        if times.session > 0 || times.queue > 0 { transaction.writes.append(.ran(key, times.session, queue: times.queue)) }
+    }
+
     // MARK: The end of a run
 
     func stopRunningEvents(_ entry: Entry, _ transaction: inout Transaction) {
@@ -88,6 +109,7 @@ extension Scheduler {
         let wasEnding = before.conditions.contains(.ending)
         stopRunningEvents(before, &transaction)
         mutateFlags { $0.health.end(run: run) }
+        endTime(of: key, run: run, at: now, &transaction)
         mutate(key) { entry, details in
             details.run = 0
             entry.conditions.subtract([.ending, .connected, .hasNewItems])
@@ -132,7 +154,7 @@ extension Scheduler {
     private mutating func goOn(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
-        guard !isOver, ability(of: entry.account, at: now).isAble else {
+        guard !isOver, ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
         beginRun(key, at: now, &transaction)
@@ -143,7 +165,7 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.forgetMarks(&entry, &details)
-            entry.conditions = []
+            entry.conditions.formIntersection(.needsCheapNetwork)
             details = EntryDetails(deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil)
         }
         guard let entry = roster[key] else { return }

@@ -15,16 +15,22 @@ package struct Scheduler: Sendable {
         package var retention: Retention
         /// How long a stopped session leaves its slot to others, if there are none.
         package var restopDelay: Duration
+        /// Until the app says something else.
+        package var network: NetworkCondition
+        /// With fewer bytes left on the disk of the store nothing starts.
+        package var diskFloor: Int64
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
-            restopDelay: Duration = .seconds(5)
+            restopDelay: Duration = .seconds(5), network: NetworkCondition = .unconstrained, diskFloor: Int64 = 0
         ) {
             self.transports = transports
             self.ordering = ordering
             self.sessionLimit = sessionLimit
             self.retention = retention
             self.restopDelay = restopDelay
+            self.network = network
+            self.diskFloor = diskFloor
         }
     }
 
@@ -55,6 +61,12 @@ package struct Scheduler: Sendable {
         /// When a drain turns into an interrupt.
         package var drainDeadline: Duration?
         package var health = EndpointHealth()
+        package var runTimes = RunTimes()
+        package var network = NetworkCondition.unconstrained
+        /// What is left on the disk of the store, in bytes, if that is below the floor.
+        package var scarceSpace: Int64?
+        /// When the disk is to be looked at again while it is below the floor.
+        package var diskCheckAt = Duration.zero
     }
 
     /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.
@@ -74,13 +86,13 @@ package struct Scheduler: Sendable {
     private var lastLoadedAccount: AccountKey?
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
-    /// How to take back one change.
+    /// How to take back one change. Small, as an enqueueing may be 100,000 of them.
     private enum Change: Sendable {
-        case changed(Entry, EntryDetails)
+        indirect case changed(Entry, EntryDetails)
         case inserted(SessionKey)
-        case removed(Entry, EntryDetails)
+        indirect case removed(Entry, EntryDetails)
         case renumbered(SessionKey, Int64)
-        case account(AccountKey, AccountEntry?)
+        indirect case account(AccountKey, AccountEntry?)
     }
 
     /// A point to go back to when a command turns out to make no sense.
@@ -93,6 +105,7 @@ package struct Scheduler: Sendable {
     package init(_ settings: Settings) {
         self.settings = settings
         flags = Flags()
+        flags.network = settings.network
         roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 
@@ -106,8 +119,8 @@ package struct Scheduler: Sendable {
     // MARK: Loading
 
     /// Makes room before a store is loaded.
-    package mutating func reserveCapacity(_ count: Int) {
-        roster.reserveCapacity(count)
+    package mutating func reserveLoading(_ count: Int) {
+        roster.reserveLoading(count)
     }
 
     package mutating func load(sessionLimit: Int?, rateLimit: Int64?, orderRevision: UInt64) {
@@ -125,33 +138,36 @@ package struct Scheduler: Sendable {
 
     /// Takes over a session from the store; in any order. What ran when the last owner ended goes first.
     ///
-    /// - Returns: False if its account does not exist or its ID is that of another one; it is left out then.
-    package mutating func load(_ row: ScheduleRow) -> Bool {
-        if row.entry.account != lastLoadedAccount {
-            guard accounts[row.entry.account] != nil else { return false }
-            lastLoadedAccount = row.entry.account
+    /// - Parameter details: Nil if there are none, as is so for nearly all.
+    /// - Returns: False if its account does not exist; it is left out then.
+    package mutating func load(_ entry: Entry, _ details: EntryDetails?) -> Bool {
+        if entry.account != lastLoadedAccount {
+            guard accounts[entry.account] != nil else { return false }
+            lastLoadedAccount = entry.account
         }
-        guard roster.key(of: row.entry.id) == nil else { return false }
-        var row = row
-        if row.entry.state == .running {
-            row.entry.state = .waiting
-            row.entry.lane = .interrupted
-            dirty.append(row.entry.key)
+        var entry = entry
+        if entry.state == .running {
+            entry.state = .waiting
+            entry.lane = .interrupted
+            dirty.append(entry.key)
         }
-        if row.details.notBefore != nil { row.entry.conditions.insert(.early) }
-        if row.details.dependency != nil { row.entry.conditions.insert(.dependent) }
-        if row.details.displacedBy != nil { row.entry.conditions.insert(.displaced) }
-        flags.nextSession = max(flags.nextSession, row.entry.key + 1)
-        flags.lastMark = max(flags.lastMark, row.details.mark)
-        roster.load(row.entry, row.details)
+        flags.nextSession = max(flags.nextSession, entry.key + 1)
+        if let details {
+            if details.notBefore != nil { entry.conditions.insert(.early) }
+            if details.dependency != nil { entry.conditions.insert(.dependent) }
+            if details.displacedBy != nil { entry.conditions.insert(.displaced) }
+            flags.lastMark = max(flags.lastMark, details.mark)
+        }
+        roster.load(entry, details)
         return true
     }
 
     /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go, and what they come after is dropped if it is gone.
     ///
-    /// - Returns: What the store has to be told of what became of its sessions.
-    package mutating func finishLoading() -> [StoreWrite] {
-        for key in roster.finishLoading() { dirty.append(key) }
+    /// - Returns: What the store has to be told of what became of its sessions, and those that were left out because their ID is another one's.
+    package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
+        let (renumbered, duplicates) = roster.finishLoading()
+        for key in renumbered { dirty.append(key) }
         var nobodyListens = Transaction()
         for owner in roster.owners.keys.sorted() where !canOwn(owner) { letGoAll(of: owner, &nobodyListens) }
         for (id, keys) in roster.dependents {
@@ -165,7 +181,7 @@ package struct Scheduler: Sendable {
         var transaction = Transaction()
         flush(into: &transaction)
         commit()
-        return transaction.writes
+        return (transaction.writes, duplicates)
     }
 
     /// Whether a session can have another one's slot: it exists, goes on, and is not displaced, however indirectly, by those it displaced.

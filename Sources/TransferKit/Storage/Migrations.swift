@@ -20,6 +20,7 @@ enum Migrations {
             try db.execute(sql: sessions2)
             try migrateItems(db)
             try db.execute(sql: changeLogSchema)
+            try db.execute(sql: totals)
             try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)
@@ -100,7 +101,8 @@ enum Migrations {
             after_id BLOB,                      -- the session that it comes after, until that has ended
             after_any INTEGER,
             deduplication_key TEXT,
-            completed_at INTEGER
+            completed_at INTEGER,
+            needs_cheap_network INTEGER NOT NULL DEFAULT 0
         ) STRICT;
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, completed_at)
             SELECT key, id, rank, account, state, CASE WHEN interrupted THEN 3 ELSE 4 END, 0, 0,
@@ -124,10 +126,11 @@ enum Migrations {
             error TEXT,                         -- TransferError as JSON
             created_at INTEGER NOT NULL,
             started_at INTEGER,
-            ended_at INTEGER
+            ended_at INTEGER,
+            milliseconds INTEGER NOT NULL DEFAULT 0 -- how long it ran
         ) STRICT;
         INSERT INTO session2 SELECT key, account, name, direction, context, options, endpoint, transport, files, files_done, files_failed,
-            bytes_total, bytes_done, attempts, error, created_at, started_at, ended_at FROM session ORDER BY key;
+            bytes_total, bytes_done, attempts, error, created_at, started_at, ended_at, 0 FROM session ORDER BY key;
         CREATE TABLE session_tag (
             tag TEXT NOT NULL,
             session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,

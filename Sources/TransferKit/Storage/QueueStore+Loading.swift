@@ -13,7 +13,8 @@ extension QueueStore {
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
             try Self.loadSessions(into: &scheduler, unreadable: &unreadable, from: db)
-            var recovery = scheduler.finishLoading()
+            var (recovery, duplicates) = scheduler.finishLoading()
+            unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another one.") }
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
                 .map { .releaseDiscards($0) }
@@ -68,10 +69,10 @@ extension QueueStore {
     private static func loadSessions(
         into scheduler: inout Scheduler, unreadable: inout [(SessionKey, String)], from db: Database
     ) throws {
-        scheduler.reserveCapacity(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
-        try ScheduleScan(db).forEach { key, row in
-            guard let row, scheduler.load(row) else {
-                unreadable.append((key, "The session in row \(key) has no valid ID, state or account, or the ID of another one."))
+        scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
+        try ScheduleScan(db).forEach { key, entry, details in
+            guard let entry, scheduler.load(entry, details) else {
+                unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
                 return
             }
         }

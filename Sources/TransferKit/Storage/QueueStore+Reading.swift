@@ -77,15 +77,16 @@ extension QueueStore {
         guard !isBeyond, (0...mostBytes).contains(done), (0...mostBytes).contains(total) else {
             throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
         }
+        var statistics = SessionStatistics(
+            files: try row.decode(forColumn: "files"), filesDone: try row.decode(forColumn: "files_done"),
+            filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total, bytesDone: done, bytesSent: done)
+        statistics.setElapsed(Double(min(max(0, try row.decode(Int64.self, forColumn: "milliseconds")), mostBytes)) / 1_000)
         let status = SessionStatus(
             id: id, index: 0, state: state, name: try row.decode(forColumn: "name"), direction: direction,
             account: try row.decode(forColumn: "account_name"), endpoint: try row.decode(forColumn: "endpoint"),
             transport: try row.decode(String?.self, forColumn: "transport").map(TransportID.init(rawValue:)),
             tags: try StoreCoding.decode(from: row.decode(forColumn: "tags")), context: try row.decode(forColumn: "context"),
-            statistics: SessionStatistics(
-                files: try row.decode(forColumn: "files"), filesDone: try row.decode(forColumn: "files_done"),
-                filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total,
-                bytesDone: done, bytesSent: done),
+            statistics: statistics,
             attempts: try row.decode(forColumn: "attempts"),
             error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")),
             createdAt: StoreCoding.date(try row.decode(forColumn: "created_at")),

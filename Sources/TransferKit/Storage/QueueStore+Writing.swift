@@ -12,11 +12,13 @@ extension QueueStore {
         do {
             freed = try await pool.write { db in
                 var freed: [Data] = []
-                var insertion: SessionInsertion?
+                var ledger = FigureLedger(db)
                 for write in writes {
+                    try ledger.willApply(write)
                     freed += try Self.blobsFreed(by: write, in: db)
-                    try Self.apply(write, to: db, &insertion)
+                    try Self.apply(write, to: db)
                 }
+                try ledger.settle()
                 return freed
             }
         } catch {
@@ -25,8 +27,7 @@ extension QueueStore {
         await spool.remove(freed)
     }
 
-    /// - Parameter insertion: Prepared by the first session that is inserted, and used for all of a transaction.
-    private static func apply(_ write: StoreWrite, to db: Database, _ insertion: inout SessionInsertion?) throws {
+    private static func apply(_ write: StoreWrite, to db: Database) throws {
         switch write {
         case .saveAccount(let key, let account):
             try execute(
@@ -48,9 +49,9 @@ extension QueueStore {
                 try execute(
                     db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", [name, value])
             }
-        case .insertSession(let row, let draft, let createdAt):
-            if insertion == nil { insertion = try SessionInsertion(db) }
-            try insertion?.insert(row, draft, createdAt: createdAt, into: db)
+        case .insertSessions(let sessions):
+            var insertion = try SessionInsertion(db)
+            try sessions.forEach { try insertion.insert($0, $1, createdAt: sessions.createdAt, into: db) }
         case .schedule(let row):
             try schedule(row, in: db)
         case .updateSession(let key, let update):
@@ -82,6 +83,8 @@ extension QueueStore {
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, in: db)
+        case .ran(let key, let session, let queue):
+            try ran(key, session, queue: queue, in: db)
         case .discardPartial(let key):
             try discardCheckpoints(of: key, in: db)
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
@@ -103,22 +106,26 @@ extension QueueStore {
 
     static let scheduleInsertion = """
         INSERT INTO schedule(session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-            deduplication_key, completed_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane, mark = excluded.mark,
-            keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by, not_before = excluded.not_before,
-            after_id = excluded.after_id, after_any = excluded.after_any, completed_at = excluded.completed_at
+            deduplication_key, completed_at, needs_cheap_network)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """
+
+    private static let scheduleUpdate = """
+        \(scheduleInsertion) ON CONFLICT DO UPDATE SET rank = excluded.rank, state = excluded.state, lane = excluded.lane,
+            mark = excluded.mark, keeps_partial = excluded.keeps_partial, displaced_by = excluded.displaced_by,
+            not_before = excluded.not_before, after_id = excluded.after_id, after_any = excluded.after_any,
+            completed_at = excluded.completed_at, needs_cheap_network = excluded.needs_cheap_network
         """
 
     private static func schedule(_ row: ScheduleRow, in db: Database) throws {
         let (entry, details) = (row.entry, row.details)
         try execute(
-            db, scheduleInsertion,
+            db, scheduleUpdate,
             [
                 entry.key, entry.id.data, entry.rank, entry.account, entry.state.rawValue, Int(entry.lane.rawValue), details.mark,
                 entry.conditions.contains(.keepsPartial), details.displacedBy, details.notBefore.map(StoreCoding.encode),
                 details.dependency?.session.data, details.dependency?.acceptsAnyEnd, details.deduplicationKey,
-                details.completedAt.map(StoreCoding.encode),
+                details.completedAt.map(StoreCoding.encode), entry.conditions.contains(.needsCheapNetwork),
             ])
     }
 
@@ -132,11 +139,13 @@ extension QueueStore {
             try setTags(tags, of: key, in: db)
         }
         if let context = update.context { try execute(db, "UPDATE session SET context = ? WHERE key = ?", [context, key]) }
-        guard update.rateLimit != nil || update.retry != nil else { return }
+        guard update.changesOptions else { return }
         let text = try String.fetchOne(db, sql: "SELECT options FROM session WHERE key = ?", arguments: [key])
         var options = try StoreCoding.decodeIfPresent(SessionOptions.self, from: text) ?? SessionOptions()
         if let rateLimit = update.rateLimit { options.rateLimit = rateLimit > 0 ? rateLimit : nil }
         if let retry = update.retry { options.retry = retry }
+        if let verification = update.verification { options.verification = verification }
+        if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
@@ -144,7 +153,7 @@ extension QueueStore {
         try resetFiles(of: key, isWhole: isWhole, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0 WHERE key = ?", [key])
         if isWhole {
-            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL WHERE key = ?", [key])
+            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
     }
 

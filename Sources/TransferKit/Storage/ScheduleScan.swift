@@ -12,19 +12,20 @@ struct ScheduleScan {
         statement = try db.makeStatement(
             sql: """
                 SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
-                    deduplication_key, completed_at
+                    deduplication_key, completed_at, needs_cheap_network
                 FROM schedule ORDER BY session
                 """)
     }
 
-    /// Calls the body with each row, nil for one with values that make no sense.
-    func forEach(_ body: (SessionKey, ScheduleRow?) -> Void) throws {
+    /// Calls the body with each row: no entry for one with values that make no sense, and no details where there are none.
+    func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) throws {
         // The handle is the statement's own, which outlives this call.
         let handle = unsafe statement.sqliteStatement
         var result = unsafe sqlite3_step(handle)
         while result == SQLITE_ROW {
             let columns = unsafe Columns(handle: handle)
-            body(columns.integer(0), columns.row())
+            let entry = columns.entry()
+            body(columns.integer(0), entry, entry == nil ? nil : columns.details())
             result = unsafe sqlite3_step(handle)
         }
         unsafe sqlite3_reset(handle)
@@ -40,7 +41,7 @@ struct ScheduleScan {
 
         let handle: OpaquePointer?
 
-        func row() -> ScheduleRow? {
+        func entry() -> Entry? {
             let key = integer(0)
             guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
                 let state = state(4),
@@ -50,6 +51,12 @@ struct ScheduleScan {
                 id: id, key: key, rank: min(max(integer(2), -Self.greatestNumber), Self.greatestNumber), account: account, state: state)
             entry.lane = lane
             if integer(7) != 0 { entry.conditions.insert(.keepsPartial) }
+            if integer(14) != 0 { entry.conditions.insert(.needsCheapNetwork) }
+            return entry
+        }
+
+        func details() -> EntryDetails? {
+            guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13)) else { return nil }
             var details = EntryDetails()
             let mark = integer(6)
             details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
@@ -58,15 +65,19 @@ struct ScheduleScan {
             if let after = identity(10) { details.dependency = SessionDependency(after, acceptsAnyEnd: integer(11) != 0) }
             details.deduplicationKey = text(12)
             details.completedAt = optionalInteger(13).map(StoreCoding.date)
-            return ScheduleRow(entry: entry, details: details)
+            return details
         }
 
         func integer(_ column: Int32) -> Int64 {
             unsafe sqlite3_column_int64(handle, column)
         }
 
+        private func isNull(_ column: Int32) -> Bool {
+            unsafe sqlite3_column_type(handle, column) == SQLITE_NULL
+        }
+
         private func optionalInteger(_ column: Int32) -> Int64? {
-            unsafe sqlite3_column_type(handle, column) == SQLITE_NULL ? nil : integer(column)
+            isNull(column) ? nil : integer(column)
         }
 
         private func text(_ column: Int32) -> String? {

@@ -77,5 +77,6 @@ struct SessionInsertion {
         schedule.bind(details.dependency?.acceptsAnyEnd)
         schedule.bind(details.deduplicationKey)
         schedule.bind(details.completedAt.map(StoreCoding.encode))
+        schedule.bind(row.entry.conditions.contains(.needsCheapNetwork))
     }
 }

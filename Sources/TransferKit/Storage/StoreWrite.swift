@@ -8,7 +8,7 @@ package enum StoreWrite: Sendable {
     case blockAccount(AccountKey, AccountBlock?)
     case settings(orderRevision: UInt64, sessionLimit: Int?, rateLimit: Int64?)
 
-    case insertSession(ScheduleRow, SessionDraft, createdAt: Date)
+    case insertSessions(NewSessions)
     /// All that the scheduler has to know of a session after a restart.
     case schedule(ScheduleRow)
     case updateSession(SessionKey, SessionUpdate)
@@ -26,6 +26,8 @@ package enum StoreWrite: Sendable {
     case attemptFailed(SessionKey, TransferError, isRepeated: Bool)
     case endSession(SessionKey, TransferError?, Date)
     case file(SessionKey, position: Int64, FileReport)
+    /// A session, nil for one that is gone, ran for so many milliseconds more, and the queue as a whole.
+    case ran(SessionKey?, Int64, queue: Int64)
 
     /// Puts what a session left at its servers into the discard outbox.
     case discardPartial(SessionKey)

@@ -31,6 +31,20 @@ private func setDelegate(queue: TransferQueue) {
     // END
 }
 
+// ARTICLE
+actor Router: TransferQueueDelegate {
+    private let preferredHost: String
+
+    init(preferredHost: String) {
+        self.preferredHost = preferredHost
+    }
+
+    func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) -> Endpoint? {
+        endpoints.first { $0.location.contains(preferredHost) }
+    }
+}
+// END
+
 private func followSession(reel: TransferSession) async {
     // ARTICLE
     for await event in reel.events {
@@ -53,6 +67,23 @@ private func followQueue(queue: TransferQueue) async {
         default: break
         }
     }
+    // END
+}
+
+private func readFigures(queue: TransferQueue) async throws {
+    // ARTICLE
+    let figures = try await queue.statistics()
+    print("\(figures.bytesDone) of \(figures.bytesTotal) bytes in \(figures.secondsElapsed) s")
+    for session in try await queue.forecast() {
+        guard let start = session.expectedStart else { continue }
+        print("\(session.id) starts at \(start).")
+    }
+    // END
+}
+
+private func tellOfNetwork(queue: TransferQueue) async throws {
+    // ARTICLE
+    try await queue.setNetworkCondition(.expensive)
     // END
 }
 

@@ -33,6 +33,13 @@ struct StoreInspection {
         SELECT key FROM session JOIN schedule ON session = key
         WHERE state = 'completed' AND (completed_at IS NULL OR files_done != files)
         """,
+        "totals that are not those of the sessions": """
+        SELECT state, sum(files), sum(done), sum(failed), sum(bytes) FROM (
+            SELECT state, files, files_done AS done, files_failed AS failed, bytes_total AS bytes
+            FROM session JOIN schedule ON session = key
+            UNION ALL SELECT state, -files, -files_done, -files_failed, -bytes_total FROM total
+        ) GROUP BY state HAVING sum(files) != 0 OR sum(done) != 0 OR sum(failed) != 0 OR sum(bytes) != 0
+        """,
         "a running session": "SELECT session FROM schedule WHERE state = 'running'",
         "a checkpoint of a cancelled session":
             "SELECT session FROM checkpoint JOIN schedule USING (session) WHERE state = 'cancelled' AND NOT keeps_partial",

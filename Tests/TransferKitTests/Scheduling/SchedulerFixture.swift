@@ -48,7 +48,9 @@ extension Scheduler.Settings {
 extension StoreWrite {
     /// A session of account 1, as a scheduler has it stored.
     static func session(_ key: SessionKey, rank: Int64, _ draft: SessionDraft, _ state: SessionState = .waiting) -> StoreWrite {
-        .insertSession(ScheduleRow(entry: Entry(id: draft.id, key: key, rank: rank, account: 1, state: state)), draft, createdAt: .now)
+        var sessions = NewSessions(drafts: [draft], createdAt: .now)
+        sessions.append(Entry(id: draft.id, key: key, rank: rank, account: 1, state: state))
+        return .insertSessions(sessions)
     }
 }
 

@@ -62,7 +62,7 @@ import TransferKit
                 for why in reference.observation(at: now).sessions.compactMap(\.why) { reasons.insert(why.kind) }
             }
         }
-        #expect(reasons.count == 15)
+        #expect(reasons.count == 17)
         let expected = [
             "accountInUse", "alreadyCompleted", "duplicate", "hasDependents", "impossibleOrder", "indexOutOfRange", "invalidTransition",
             "noSuchAccount", "noSuchSession", "staleOrder",

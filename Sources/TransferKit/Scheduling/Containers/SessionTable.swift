@@ -8,7 +8,8 @@ package protocol SessionTableElement: Sendable, Equatable {
 ///
 /// The elements lie side by side in one array. A removed one is replaced with the last, so there are no free slots to keep account of.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
-    private var elements: ContiguousArray<Element> = []
+    /// In no particular order.
+    package private(set) var elements: ContiguousArray<Element> = []
     private var byKey = SlotIndex<Element, SessionKey>()
     private var byID = SlotIndex<Element, SessionID>()
 
@@ -30,11 +31,31 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         key(of: id) != nil
     }
 
-    /// Makes room for that many sessions, so that adding them copies nothing.
-    package mutating func reserveCapacity(_ count: Int) {
+    /// Makes room for that many sessions that are to be loaded, so that it copies nothing.
+    package mutating func reserveLoading(_ count: Int) {
         elements.reserveCapacity(count)
-        byKey.reserveCapacity(count, for: elements) { $0.key }
-        byID.reserveCapacity(count, for: elements) { $0.id }
+    }
+
+    /// Adds a session that can't be found before ``finishLoading()``.
+    package mutating func load(_ element: Element) {
+        elements.append(element)
+    }
+
+    /// Lets all sessions be found. Those that have the key or the ID of an earlier one are taken out.
+    ///
+    /// - Returns: The keys of those taken out.
+    package mutating func finishLoading() -> [SessionKey] {
+        let taken = Set(byKey.build(of: elements) { $0.key } + byID.build(of: elements) { $0.id })
+        guard !taken.isEmpty else { return [] }
+        let keys = taken.map { elements[$0].key }
+        elements = ContiguousArray(elements.indices.lazy.filter { !taken.contains($0) }.map { [elements] in elements[$0] })
+        return keys + finishLoading()
+    }
+
+    /// Replaces the session in a slot of ``elements`` with one of the same key and ID.
+    package mutating func replace(slot: Int, with element: Element) {
+        precondition(elements[slot].key == element.key && elements[slot].id == element.id, "A session keeps its key and its ID.")
+        elements[slot] = element
     }
 
     /// Adds a session; its key and its ID must be new.
@@ -47,8 +68,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
     /// Replaces the session of the same key, which must be there and have the same ID.
     package mutating func update(_ element: Element) {
         guard let slot = slot(of: element.key) else { preconditionFailure("There is no session of that key.") }
-        precondition(elements[slot].id == element.id, "A session keeps its ID.")
-        elements[slot] = element
+        replace(slot: slot, with: element)
     }
 
     /// Takes a session out; nil if there is none of that key.
@@ -66,7 +86,8 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         return elements.removeLast()
     }
 
-    private func slot(of key: SessionKey) -> Int? {
+    /// Where a session is in ``elements``, until the next change; nil if there is none of that key.
+    package func slot(of key: SessionKey) -> Int? {
         byKey.slot(of: key, in: elements) { $0.key }
     }
 }

@@ -2,9 +2,8 @@
 ///
 /// Open addressing with linear probing: a place holds the number of a slot in the array, not the identity itself, so every call is handed the
 /// array and says how to get at an element's identity. Removal shifts what follows back instead of leaving a tombstone, so that any number
-/// of removals leaves searches as short as they were. The hash is the standard library's, keyed anew in each process: whoever
-/// chooses identities can't choose collisions.
-package struct SlotIndex<Element, Identity: Hashable>: Sendable {
+/// of removals leaves searches as short as they were.
+package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
     /// Each holds a slot in the bits of the mask, and in those above it bits of the hash: most elements that are not the wanted one are told
@@ -18,13 +17,6 @@ package struct SlotIndex<Element, Identity: Hashable>: Sendable {
     package func slot(of wanted: Identity, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> Int? {
         guard !places.isEmpty else { return nil }
         return search(for: wanted, hash(of: wanted), in: elements, by: identity).slot
-    }
-
-    /// Makes room for that many elements.
-    package mutating func reserveCapacity(_ count: Int, for elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
-        guard !hasRoom(for: count) else { return }
-        // Two thirds full, so that the first few elements beyond those that were announced don't make it grow again.
-        rebuild(places: count + count / 2 + 1, elements, by: identity)
     }
 
     /// Takes in the array's last element, whose identity must be new.
@@ -64,11 +56,24 @@ package struct SlotIndex<Element, Identity: Hashable>: Sendable {
 
     private func hasRoom(for count: Int) -> Bool { 4 * count <= 3 * places.count }
 
+    /// Takes in all elements of an array, which is far quicker than one by one.
+    ///
+    /// - Returns: The slots that it left out, because an element before has the same identity.
+    package mutating func build(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> [Int] {
+        places = []
+        reservePlaces(elements.count + elements.count / 2 + 1)
+        var taken: [Int] = []
+        for slot in elements.indices {
+            let added = identity(elements[slot])
+            let hash = hash(of: added)
+            let found = search(for: added, hash, in: elements, by: identity)
+            if found.slot == nil { places[found.place] = entry(slot, hash) } else { taken.append(slot) }
+        }
+        return taken
+    }
+
     private mutating func rebuild(places count: Int, _ elements: some Sequence<Element>, by identity: (Element) -> Identity) {
-        precondition(count <= Int(UInt32.max / 2), "There are too many elements for slot numbers of 32 bits.")
-        places = []  // Before the new ones are allocated: they need not both fit.
-        places = ContiguousArray(repeating: Self.vacant, count: count)
-        slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
+        reservePlaces(count)
         for (slot, element) in elements.enumerated() {
             let hash = hash(of: identity(element))
             var place = home(hash)
@@ -77,9 +82,16 @@ package struct SlotIndex<Element, Identity: Hashable>: Sendable {
         }
     }
 
+    private mutating func reservePlaces(_ count: Int) {
+        precondition(count <= Int(UInt32.max / 2), "There are too many elements for slot numbers of 32 bits.")
+        places = []  // Before the new ones are allocated: they need not both fit.
+        places = ContiguousArray(repeating: Self.vacant, count: count)
+        slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
+    }
+
     /// Where an identity is, or the vacant place that it would get.
     private func search(
-        for wanted: Identity, _ hash: UInt64, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
+        for wanted: Identity, _ hash: SlotHash, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
     ) -> (place: Int, slot: Int?) {
         let tag = entry(0, hash)
         var place = home(hash)
@@ -91,7 +103,7 @@ package struct SlotIndex<Element, Identity: Hashable>: Sendable {
         return (place, nil)
     }
 
-    private func place(of slot: Int, _ hash: UInt64) -> Int {
+    private func place(of slot: Int, _ hash: SlotHash) -> Int {
         let wanted = entry(slot, hash)
         var place = home(hash)
         while places[place] != wanted {
@@ -102,17 +114,18 @@ package struct SlotIndex<Element, Identity: Hashable>: Sendable {
     }
 
     /// What a place holds; never that of a vacant one, because there are more places than slots.
-    private func entry(_ slot: Int, _ hash: UInt64) -> UInt32 {
-        UInt32(truncatingIfNeeded: hash) & ~slotMask | UInt32(slot)
+    private func entry(_ slot: Int, _ hash: SlotHash) -> UInt32 {
+        (UInt32(truncatingIfNeeded: hash.bits) &+ UInt32(hash.offset) << 27) & ~slotMask | UInt32(slot)
     }
 
-    private func hash(of identity: Identity) -> UInt64 {
-        UInt64(bitPattern: Int64(identity.hashValue))
+    private func hash(of identity: Identity) -> SlotHash {
+        identity.slotHash
     }
 
     /// Where a search begins. A multiplication brings the hash into range (Lemire, 2019), so the number of places need not be a power of two.
-    private func home(_ hash: UInt64) -> Int {
-        Int(UInt64(places.count).multipliedFullWidth(by: hash).high)
+    private func home(_ hash: SlotHash) -> Int {
+        let place = Int(UInt64(places.count).multipliedFullWidth(by: hash.bits).high) + hash.offset
+        return place < places.count ? place : place % places.count
     }
 
     private func following(_ place: Int) -> Int {

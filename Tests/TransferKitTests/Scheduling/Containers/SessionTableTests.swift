@@ -55,7 +55,7 @@ import TransferKit
     @Test(arguments: [0, 1, 2, 3, 7, 8, 1_000])
     func deleteAllAndFillAgain(size: Int) throws {
         var table = SessionTable<Element>()
-        if size.isMultiple(of: 2) { table.reserveCapacity(size) }
+        if size.isMultiple(of: 2) { table.reserveLoading(size) }
         let elements = (0..<size).map { Element(key: SessionKey($0) + 1) }
         for round in 0..<3 {
             for element in elements { table.insert(element) }
@@ -65,14 +65,27 @@ import TransferKit
         }
     }
 
-    @Test func reservingWhileInUse() throws {
+    @Test(arguments: [0, 1, 7, 1_000])
+    func loadedAtOnce(size: Int) throws {
         var table = SessionTable<Element>()
-        let elements = (0..<100).map { Element(key: SessionKey($0) * 10) }
-        for (number, element) in elements.enumerated() {
-            table.insert(element)
-            table.reserveCapacity(number * 3)
-        }
-        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "grown by reserving")
+        let elements = (0..<size).map { Element(key: SessionKey($0) * 10) }
+        table.reserveLoading(size)
+        for element in elements { table.load(element) }
+        #expect(table.finishLoading() == [])
+        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "loaded")
+        let more = (0..<size).map { Element(key: SessionKey($0) * 10 + 1) }
+        for element in more { table.insert(element) }
+        for element in elements { try #require(table.remove(element.key) == element) }
+        try check(table, Dictionary(uniqueKeysWithValues: more.map { ($0.key, $0) }), absent: elements, "changed")
+    }
+
+    @Test func whatIsLoadedTwiceIsLeftOut() throws {
+        var table = SessionTable<Element>()
+        let elements = (1...500).map { Element(key: SessionKey($0)) }
+        let sameIDs = [3, 250, 499].map { Element(key: SessionKey(1_000 + $0), id: elements[$0].id) }
+        for element in elements + sameIDs + [Element(key: 7)] { table.load(element) }
+        #expect(Set(table.finishLoading()) == [7, 1_003, 1_250, 1_499])
+        try check(table, Dictionary(uniqueKeysWithValues: elements.map { ($0.key, $0) }), absent: [], "the earlier ones stay")
     }
 
     @Test func equalByContent() {
@@ -80,7 +93,6 @@ import TransferKit
         var straight = SessionTable<Element>()
         for element in elements { straight.insert(element) }
         var crooked = SessionTable<Element>()
-        crooked.reserveCapacity(10_000)
         for element in elements.reversed() { crooked.insert(element) }
         for element in elements.prefix(700) { crooked.remove(element.key) }
         #expect(crooked != straight)

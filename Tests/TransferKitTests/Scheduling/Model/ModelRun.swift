@@ -109,6 +109,8 @@ extension ModelRun {
             try take(.command(.saveAccount(.memory(name))))
         }
         try take(.command(.start))
+        try take(.command(.setNetwork(.unconstrained)))
+        try take(.disk(free: .max))
         for _ in 0..<(40 + 4 * reference.sessions.count) {
             try take(.command(.perform(.release, .group(.all))))
             try take(.command(.perform(.resume, .group(.all))))

@@ -7,6 +7,8 @@ enum ModelEvent: Codable, Sendable {
     case command(Command)
     /// Of the session's last run, or of one before it.
     case report(SessionID, runsAgo: Int, Report.Content)
+    /// So many bytes are left on the disk.
+    case disk(free: Int64)
     case tick
 }
 
@@ -37,7 +39,8 @@ struct ModelSequence: Codable, Sendable {
             if let keptCount { retention = .count(keptCount) }
             if let keptSeconds { retention = .age(.seconds(keptSeconds)) }
             return Scheduler.Settings(
-                transports: ["memory"], ordering: isStrict ? .strict : .inOrder, sessionLimit: limit, retention: retention)
+                transports: ["memory"], ordering: isStrict ? .strict : .inOrder, sessionLimit: limit, retention: retention, diskFloor: 1_000
+            )
         }
     }
 

@@ -59,6 +59,7 @@ struct ModelledScheduler {
         switch event {
         case .command(let command): return .command(command)
         case .tick: return .tick
+        case .disk(let free): return .diskSpace(free)
         case .report(let id, let runsAgo, let content):
             guard let names = runs[id], names.count > runsAgo else { return nil }
             let name = names[names.count - 1 - runsAgo]

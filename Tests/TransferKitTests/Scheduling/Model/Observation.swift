@@ -109,6 +109,8 @@ extension WaitReason {
         case .accountBlocked: "accountBlocked"
         case .endpointsUnavailable: "endpointsUnavailable"
         case .transportMissing: "transportMissing"
+        case .networkConstraint: "networkConstraint"
+        case .diskBelowFloor: "diskBelowFloor"
         case .noSpace: "noSpace"
         case .strictOrder: "strictOrder"
         case .order: "order"

@@ -14,6 +14,9 @@ extension ReferenceQueue {
         case .enqueue(let drafts, let index, let isHeld): return try enqueue(drafts, at: index, isHeld: isHeld)
         case .addItems(let reference, let items): return try add(items, to: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
+        case .setNetwork(let condition):
+            network = condition
+            interruptWhatMayNotUseTheNetwork()
         case .start: mode = .running
         case .stop(let how, let deadline): stop(how, deadline: deadline)
         }
@@ -125,6 +128,14 @@ extension ReferenceQueue {
         case .drain:
             mode = .draining
             drainDeadline = deadline.map { now.uptime + $0 }
+        }
+    }
+
+    mutating func interruptWhatMayNotUseTheNetwork() {
+        for index in sessions.indices where sessions[index].state == .running && !mayUseTheNetwork(sessions[index]) {
+            sessions[index].state = .waiting
+            sessions[index].lane = .interrupted
+            tellToEnd(index)
         }
     }
 

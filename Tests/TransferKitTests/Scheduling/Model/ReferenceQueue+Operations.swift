@@ -77,7 +77,9 @@ extension ReferenceQueue {
         case (.stop, .waiting), (.stop, .running), (.stop, .paused): stop(index)
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled): try retry(index)
-        case (.update, _) where !state.isEnded: break
+        case (.update(let update), _) where !state.isEnded:
+            if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
+            interruptWhatMayNotUseTheNetwork()
         default: throw QueueError(.invalidTransition, "")
         }
         return Answer(sessions: [id])

@@ -43,7 +43,13 @@ extension ReferenceQueue {
 
     func isAble(_ session: ReferenceSession) -> Bool {
         guard let account = account(session.account) else { return false }
-        return !account.isBlocked && firstAvailableEndpoint(account) != nil
+        return !account.isBlocked && firstAvailableEndpoint(account) != nil && isEnvironmentFit(for: session)
+    }
+
+    func isEnvironmentFit(for session: ReferenceSession) -> Bool { mayUseTheNetwork(session) && scarceSpace == nil }
+
+    func mayUseTheNetwork(_ session: ReferenceSession) -> Bool {
+        network == .unconstrained || network == .expensive && session.allowsExpensiveNetwork
     }
 
     /// In a strict queue, only the first unfinished session has its turn, and those that the app wants now.
@@ -94,6 +100,8 @@ extension ReferenceQueue {
         if account.isBlocked { return .accountBlocked(.broken) }
         if usableEndpoints(account).isEmpty { return .transportMissing(account.account.endpoints[0].transport) }
         if firstAvailableEndpoint(account) == nil { return .endpointsUnavailable(until: now.date) }
+        if !mayUseTheNetwork(session) { return .networkConstraint(network) }
+        if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
         if !isItsTurn(session), let first = sessions.first(where: { $0.isUnfinished }) { return .strictOrder(behind: first.id) }
         let before = precedence.filter { $0.run == nil && isStartableButForSlots($0) }.prefix { $0.id != session.id }
@@ -117,7 +125,7 @@ extension ReferenceQueue {
     private func canStartByTimeAlone(_ session: ReferenceSession) -> Bool {
         guard session.state == .waiting, let account = account(session.account) else { return false }
         return session.displacedBy == nil && session.dependency == nil && !lacksSpace(session) && isItsTurn(session)
-            && !account.isBlocked && !usableEndpoints(account).isEmpty && slotsInUse < queueLimit
+            && !account.isBlocked && !usableEndpoints(account).isEmpty && isEnvironmentFit(for: session) && slotsInUse < queueLimit
             && slotsInUse(ofAccount: session.account) < limit(ofAccount: session.account)
     }
 }

@@ -21,6 +21,9 @@ struct ReferenceQueue {
     var now = Moment.start
     var mode = Mode.stopped
     var drainDeadline: Duration?
+    var network: NetworkCondition
+    /// What is left on the disk, if that is too little.
+    var scarceSpace: Int64?
     var limit: Int
     var accounts: [ReferenceAccount] = []
     /// In list order.
@@ -41,6 +44,7 @@ struct ReferenceQueue {
     init(_ settings: Scheduler.Settings) {
         self.settings = settings
         limit = settings.sessionLimit
+        network = settings.network
     }
 
     /// As nothing changes when a command is refused, it is tried on a copy.
@@ -56,6 +60,7 @@ struct ReferenceQueue {
         switch event {
         case .command(let command): return try handle(command)
         case .report(let id, let runsAgo, let content): handle(content, of: id, runsAgo: runsAgo)
+        case .disk(let free): scarceSpace = free < settings.diskFloor ? free : nil
         case .tick: break
         }
         return Answer()

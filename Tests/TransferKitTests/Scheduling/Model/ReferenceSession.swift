@@ -39,6 +39,7 @@ struct ReferenceSession {
     /// Nil once it is satisfied.
     var dependency: SessionDependency?
     var endedAt: Date?
+    var allowsExpensiveNetwork: Bool
 
     init(_ draft: SessionDraft, account: Int, number: Int, isHeld: Bool) {
         self.number = number
@@ -48,6 +49,7 @@ struct ReferenceSession {
         state = isHeld ? .held : .waiting
         notBefore = draft.notBefore
         dependency = draft.dependency
+        allowsExpensiveNetwork = draft.options.allowsExpensiveNetwork
     }
 
     var isEnding: Bool { run != nil && isToldToEnd }

@@ -67,6 +67,11 @@ struct Rehearsal {
         try run.take(.report(SessionID(named: name), runsAgo: 0, content))
     }
 
+    /// So many bytes are left on the disk.
+    mutating func disk(free: Int64) throws {
+        try run.take(.disk(free: free))
+    }
+
     mutating func pass(seconds: Int) throws {
         try run.play(ModelStep(wait: seconds, kind: .event(.tick)))
     }

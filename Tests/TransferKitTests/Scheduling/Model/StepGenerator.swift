@@ -36,7 +36,7 @@ struct StepGenerator {
     private mutating func event(_ queue: ReferenceQueue) -> ModelEvent {
         switch number(0...19) {
         case 0...6: report(queue) ?? .tick
-        case 7: .tick
+        case 7: chance(3) ? .disk(free: chance(3) ? Int64(number(0...999)) : 1_000) : .tick
         case 8...9: .command(enqueueing(queue))
         case 10...17: .command(.perform(operation(queue), target(queue)))
         default: .command(other(queue))
@@ -96,6 +96,7 @@ struct StepGenerator {
         drafted += 1
         var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: chance(60) ? "nobody" : accountName(), name: "test")
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
+        if chance(3) { draft.options.allowsExpensiveNetwork = false }
         if chance(4) { draft.deduplicationKey = "k\(number(0...3))" }
         if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if chance(4) {
@@ -118,7 +119,7 @@ struct StepGenerator {
         case 13: .cancel(keepsPartial: chance(2))
         case 14: .retry
         case 15...16: .move(destination(queue))
-        case 17: .update(SessionUpdate(tags: chance(2) ? ["red"] : []))
+        case 17: .update(SessionUpdate(tags: chance(2) ? ["red"] : [], allowsExpensiveNetwork: chance(2) ? nil : chance(2)))
         default: .remove(isForced: chance(2))
         }
     }
@@ -150,7 +151,9 @@ struct StepGenerator {
     }
 
     private mutating func other(_ queue: ReferenceQueue) -> Command {
-        switch number(0...15) {
+        switch number(0...17) {
+        case 16: .setNetwork(.unconstrained)
+        case 17: .setNetwork(chance(3) ? .unavailable : .expensive)
         case 0...3: .start
         case 4: .stop(.interrupt)
         case 5...6: .stop(.drain, deadline: chance(2) ? nil : .seconds(number(0...30)))

@@ -15,7 +15,8 @@ struct StoreImage {
             case .deleteAccount(let key): accounts[key] = nil
             case .blockAccount(let key, let block): accounts[key]?.block = block
             case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
-            case .insertSession(let row, _, _), .schedule(let row): rows[row.entry.key] = Self.stored(row)
+            case .insertSessions(let sessions): sessions.forEach { row, _ in rows[row.entry.key] = Self.stored(row) }
+            case .schedule(let row): rows[row.entry.key] = Self.stored(row)
             case .deleteSession(let key, _), .quarantine(let key, _): rows[key] = nil
             default: break
             }
@@ -27,6 +28,7 @@ struct StoreImage {
         var stored = ScheduleRow(
             entry: Entry(id: row.entry.id, key: row.entry.key, rank: row.entry.rank, account: row.entry.account, state: row.entry.state))
         stored.entry.lane = row.entry.lane
+        stored.entry.conditions = row.entry.conditions.intersection(.needsCheapNetwork)
         stored.details.mark = row.details.mark
         stored.details.notBefore = row.details.notBefore
         stored.details.dependency = row.details.dependency
@@ -41,8 +43,8 @@ struct StoreImage {
         var scheduler = Scheduler(settings)
         scheduler.load(sessionLimit: sessionLimit, rateLimit: rateLimit, orderRevision: orderRevision)
         for (key, account) in accounts { scheduler.load(key, account) }
-        for row in rows.values { _ = scheduler.load(row) }
-        apply(scheduler.finishLoading())
+        for row in rows.values { _ = scheduler.load(row.entry, row.details == ScheduleRow(entry: row.entry).details ? nil : row.details) }
+        apply(scheduler.finishLoading().writes)
         return scheduler
     }
 }

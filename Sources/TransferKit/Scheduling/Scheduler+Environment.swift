@@ -1,0 +1,45 @@
+/// What is true around the queue: the network, and the disk. Neither is stored.
+extension Scheduler {
+    /// How long the disk is not looked at again for nothing but itself while it is below its floor.
+    private static let diskCheckInterval = Duration.seconds(30)
+
+    // MARK: The network
+
+    /// Runs that the network no longer permits are told to end; their sessions go first when it does again.
+    mutating func setNetwork(_ condition: NetworkCondition, _ transaction: inout Transaction) {
+        mutateFlags { $0.network = condition }
+        for key in roster.live.sorted() { interruptUnlessPermitted(key, &transaction) }
+    }
+
+    mutating func setNeedsCheapNetwork(_ needsIt: Bool, _ key: SessionKey, _ transaction: inout Transaction) {
+        mutate(key) { entry, _ in
+            if needsIt { entry.conditions.insert(.needsCheapNetwork) } else { entry.conditions.remove(.needsCheapNetwork) }
+        }
+        interruptUnlessPermitted(key, &transaction)
+    }
+
+    private mutating func interruptUnlessPermitted(_ key: SessionKey, _ transaction: inout Transaction) {
+        guard let entry = roster[key], entry.state == .running, !flags.network.permits(entry) else { return }
+        windDown(key, &transaction) { entry, _ in
+            entry.state = .waiting
+            entry.lane = .interrupted
+        }
+    }
+
+    // MARK: The disk
+
+    mutating func note(freeSpace: Int64, at now: Moment) {
+        let isScarce = freeSpace < settings.diskFloor
+        guard isScarce || flags.scarceSpace != nil else { return }
+        mutateFlags {
+            $0.scarceSpace = isScarce ? freeSpace : nil
+            $0.diskCheckAt = now.uptime + Self.diskCheckInterval
+        }
+    }
+
+    /// Whoever looks at the disk has done so by now.
+    mutating func remindOfDisk(at now: Moment) {
+        guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
+        mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }
+    }
+}

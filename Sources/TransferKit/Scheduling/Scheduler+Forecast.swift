@@ -1,0 +1,89 @@
+import Foundation
+import TransferCore
+
+extension Scheduler {
+    /// What a forecast has to know of the present, but for bytes and rates.
+    package struct Outlook: Sendable {
+        package var queue: Forecast.Limits
+        package var accounts: [AccountKey: Forecast.Limits]
+        package var isStrict: Bool
+        package var running: [Forecast.Session]
+        /// In the order in which they go; in a strict queue also those that only stand in the way.
+        package var waiting: [Forecast.Session]
+    }
+
+    /// How many places of the list are looked through for sessions that wait for something of their own.
+    private static let placesLookedAt = 10_000
+
+    /// The first sessions that wait, in the order in which they would start, with what each waits for.
+    package func outlook(limit: Int, at now: Moment) -> Outlook {
+        // Also of those that are about to let go.
+        let kept = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
+        var limits: [AccountKey: Forecast.Limits] = [:]
+        for (key, account) in accounts {
+            limits[key] = Forecast.Limits(
+                sessions: account.account.sessionLimit, rate: account.account.rateLimit.map(Double.init),
+                paused: kept.count { $0.account == key })
+        }
+        let running = roster.live.sorted().compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
+        let isStrict = settings.ordering == .strict
+        let candidates = (isStrict ? unfinished(limit) : waiting(limit)).sorted { turn($0) < turn($1) }
+        return Outlook(
+            queue: Forecast.Limits(sessions: sessionLimit, rate: flags.rateLimit.map(Double.init), paused: kept.count),
+            accounts: limits, isStrict: isStrict,
+            running: running.map { Forecast.Session(key: $0.key, account: $0.account) },
+            waiting: candidates.prefix(limit).map { session($0, at: now) })
+    }
+
+    /// In order: the first of those that wait for nothing of their own, and those of the others that are near the head of the list.
+    private func waiting(_ limit: Int) -> [Entry] {
+        var keys: Set<SessionKey> = []
+        for line in roster.lines.values {
+            keys.formUnion(line.marked)
+            keys.formUnion(line.inOrder.prefix(limit))
+        }
+        for key in roster.order.prefix(Self.placesLookedAt) where roster[key]?.state == .waiting { keys.insert(key) }
+        return keys.compactMap { roster[$0] }
+    }
+
+    /// In a strict queue: whoever has not ended and does not run stands before those behind it.
+    private func unfinished(_ limit: Int) -> [Entry] {
+        let keys = Set(roster.unfinished.prefix(limit)).union(roster.claimants)
+        return keys.compactMap { roster[$0] }.filter { $0.state != .running }
+    }
+
+    private func turn(_ entry: Entry) -> Roster.Standing {
+        var standing = roster.standing(entry)
+        if settings.ordering == .strict, standing.lane != .now { standing.lane = .none }
+        if entry.conditions.contains(.displaced) { standing.lane = min(standing.lane, .letGo) }
+        return standing
+    }
+
+    private func session(_ entry: Entry, at now: Moment) -> Forecast.Session {
+        var session = Forecast.Session(key: entry.key, account: entry.account)
+        let details = roster.details(entry.key)
+        session.passes = entry.lane == .now
+        session.isStuck = entry.state != .waiting || flags.mode != .running || entry.conditions.contains(.noSpace)
+        var waits: [Duration] = []
+        if entry.conditions.contains(.backoff) { waits += [details.retryAt?.uptime].compactMap(\.self).map { $0 - now.uptime } }
+        if entry.conditions.contains(.early) {
+            waits += [details.notBefore].compactMap(\.self).map { .seconds($0.timeIntervalSince(now.date)) }
+        }
+        if entry.conditions.contains(.stopped) { waits += [details.stoppedUntil].compactMap(\.self).map { $0 - now.uptime } }
+        switch ability(of: entry, at: now) {
+        case .able: break
+        case .unavailable(let until?): waits.append(until - now.uptime)
+        case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor: session.isStuck = true
+        }
+        session.wait = max(.zero, waits.max() ?? .zero)
+        if let owner = details.displacedBy { session.predecessors.append(owner) }
+        if let dependency = details.dependency {
+            if let other = roster.key(of: dependency.session), roster[other]?.state.isEnded == false {
+                session.predecessors.append(other)
+            } else {
+                session.isStuck = true
+            }
+        }
+        return session
+    }
+}

@@ -1,0 +1,58 @@
+import GRDB
+
+/// What all sessions of a store come to.
+package struct StoredTotals: Sendable {
+    /// Of the sessions in each state.
+    package var states: [SessionState: SessionFigures] = [:]
+    /// Of the sessions that were left out, together.
+    package var leftOut = SessionFigures()
+    /// How long anything ran, and how many bytes were confirmed, since the store was made.
+    package var running = Duration.zero
+    package var bytesConfirmed: Int64 = 0
+}
+
+extension QueueStore {
+    /// The totals, without the sessions with these keys. Takes a time that does not depend on how many sessions there are.
+    package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
+        try await read { db in
+            var totals = StoredTotals()
+            for row in try Row.fetchAll(db, sql: "SELECT state, files, files_done, files_failed, bytes_total, bytes_done FROM total") {
+                guard let state = SessionState(rawValue: try row.decode(atIndex: 0)) else { continue }
+                totals.states[state] = try SessionFigures(row)
+            }
+            let statement = try db.cachedStatement(sql: "\(SessionFigures.selection) WHERE session.key = ?")
+            for key in keys {
+                guard let row = try Row.fetchOne(statement, arguments: [key]),
+                    let state = SessionState(rawValue: try row.decode(atIndex: 0))
+                else { continue }
+                let figures = try SessionFigures(row)
+                totals.states[state, default: SessionFigures()] -= figures
+                totals.leftOut += figures
+            }
+            totals.running = .milliseconds(try Self.setting("milliseconds", in: db))
+            totals.bytesConfirmed = try Self.setting("bytesConfirmed", in: db)
+            return totals
+        }
+    }
+
+    private static func setting(_ name: String, in db: Database) throws -> Int64 {
+        max(0, try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [name]) ?? 0)
+    }
+
+    static func addToSetting(_ name: String, _ amount: Int64, in db: Database) throws {
+        try execute(
+            db,
+            """
+            INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = min(max(ifnull(value, 0), 0), \(mostBytes)) + excluded.value
+            """, [name, amount])
+    }
+
+    /// A session ran for so long, and the queue as a whole.
+    static func ran(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
+        if let key, session > 0 {
+            try execute(
+                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?", [session, key])
+        }
+        if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
+    }
+}

@@ -1,0 +1,68 @@
+import GRDB
+
+/// How much there is to do and how much of it is done: of one session, or of several together.
+package struct SessionFigures: Sendable, Equatable {
+    package var files: Int64 = 0
+    package var filesDone: Int64 = 0
+    package var filesFailed: Int64 = 0
+    package var bytesTotal: Int64 = 0
+    package var bytesDone: Int64 = 0
+
+    package init() {}
+
+    /// Columns of a row, from the second on.
+    init(_ row: Row) throws {
+        files = try row.decode(atIndex: 1)
+        filesDone = try row.decode(atIndex: 2)
+        filesFailed = try row.decode(atIndex: 3)
+        bytesTotal = try row.decode(atIndex: 4)
+        bytesDone = try row.decode(atIndex: 5)
+    }
+
+    init(_ items: [ItemDraft]) {
+        files = Int64(items.count)
+        bytesTotal = items.reduce(0) { $0 + $1.size }
+    }
+
+    init(_ statistics: SessionStatistics) {
+        files = Int64(statistics.files)
+        filesDone = Int64(statistics.filesDone)
+        filesFailed = Int64(statistics.filesFailed)
+        bytesTotal = statistics.bytesTotal
+        bytesDone = statistics.bytesDone
+    }
+
+    var isZero: Bool { self == SessionFigures() }
+
+    static func += (left: inout SessionFigures, right: SessionFigures) {
+        left.files += right.files
+        left.filesDone += right.filesDone
+        left.filesFailed += right.filesFailed
+        left.bytesTotal += right.bytesTotal
+        left.bytesDone += right.bytesDone
+    }
+
+    static func -= (left: inout SessionFigures, right: SessionFigures) {
+        left.files -= right.files
+        left.filesDone -= right.filesDone
+        left.filesFailed -= right.filesFailed
+        left.bytesTotal -= right.bytesTotal
+        left.bytesDone -= right.bytesDone
+    }
+
+    /// State and figures of sessions. Damaged numbers count as none or as a pebibyte, so that sums stay within what a number holds.
+    static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
+
+    /// Columns for a selection from the table of sessions.
+    static let columns = """
+        \(clamped("files")) AS files, \(clamped("files_done")) AS files_done, \(clamped("files_failed")) AS files_failed,
+            \(clamped("bytes_total")) AS bytes_total, \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done
+        """
+
+    private static let confirmed = """
+        ifnull((SELECT sum(most) FROM (SELECT \(clamped("max(confirmed)")) AS most FROM checkpoint
+            WHERE checkpoint.session = session.key GROUP BY position)), 0)
+        """
+
+    private static func clamped(_ column: String) -> String { "min(max(\(column), 0), 1125899906842624)" }
+}

@@ -1,0 +1,60 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// How long sessions run is stored by and by, with what is stored of them anyway.
+@Suite struct RunTimeTests {
+    private struct Ran: Equatable {
+        var key: SessionKey?
+        var session: Int64
+        var queue: Int64
+    }
+
+    private func ran(_ transaction: Transaction) -> [Ran] {
+        transaction.writes.compactMap {
+            if case .ran(let key, let session, let queue) = $0 { Ran(key: key, session: session, queue: queue) } else { nil }
+        }
+    }
+
+    private let completed = Report.Content.file(
+        position: 0, .completed(TransferReceipt(bytes: 1), endpoint: Account.memory("a").endpoints[0]))
+
+    private func milliseconds(_ count: Int) -> Moment { .start + .milliseconds(count) }
+
+    @Test func timeIsNotedWithFilesOnceASecondAndAtTheEnd() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft(), .draft("b")]))
+        _ = try scheduler.perform(.setSessionLimit(2, account: nil))
+        _ = try scheduler.perform(.start)
+        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(999))) == [])
+        #expect(ran(try scheduler.report(.connected, of: 1, at: milliseconds(4_000))) == [], "progress stores nothing")
+        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_000))) == [Ran(key: 1, session: 5_000, queue: 5_000)])
+        #expect(ran(try scheduler.report(completed, of: 1, at: milliseconds(5_500))) == [])
+        let finished = Report.Content.ended(.finished(failure: nil, itemsSeen: 1))
+        #expect(ran(try scheduler.report(finished, of: 2, at: milliseconds(6_000))) == [Ran(key: 2, session: 6_000, queue: 1_000)])
+        #expect(ran(try scheduler.report(finished, of: 1, at: milliseconds(7_250))) == [Ran(key: 1, session: 2_250, queue: 1_250)])
+        // Nothing runs: that time does not count.
+        _ = try scheduler.perform(.enqueue([.draft()]), at: milliseconds(20_000))
+        #expect(ran(try scheduler.report(finished, of: 3, at: milliseconds(20_100))) == [Ran(key: 3, session: 100, queue: 100)])
+    }
+
+    @Test func whatTheStoreRefusedIsNotedAgain() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.start)
+        let report = Input.report(Report(key: 1, run: 1, content: completed))
+        #expect(ran(try scheduler.handle(report, at: milliseconds(3_000))).map(\.session) == [3_000])
+        scheduler.undo()
+        #expect(ran(try scheduler.handle(report, at: milliseconds(4_000))).map(\.session) == [4_000])
+    }
+
+    @Test func theRunOfARemovedSessionCountsForTheQueue() throws {
+        var scheduler = try Scheduler.fixture()
+        let draft = SessionDraft.draft()
+        _ = try scheduler.perform(.enqueue([draft]))
+        _ = try scheduler.perform(.start)
+        _ = try scheduler.perform(.perform(.remove(), .one(.id(draft.id))), at: milliseconds(1_000))
+        let end = Input.report(Report(key: 1, run: 1, content: .ended(.interrupted)))
+        #expect(ran(try scheduler.handle(end, at: milliseconds(1_500))) == [Ran(key: nil, session: 1_500, queue: 1_500)])
+    }
+}
