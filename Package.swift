@@ -17,6 +17,7 @@ let settings: [SwiftSetting] =
     ] + (isStrict ? [.treatAllWarnings(as: .error), .treatWarning("ExplicitSendable", as: .error)] : [])
 
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let grdb = Target.Dependency.product(name: "GRDB", package: "GRDB.swift")
 let sqlite = Target.Dependency.product(name: "GRDBSQLite", package: "GRDB.swift")
 let httpTypes = Target.Dependency.product(name: "HTTPTypes", package: "swift-http-types")
@@ -48,6 +49,7 @@ let package = Package(
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-collections", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-nio", from: "2.101.2"),
@@ -72,7 +74,7 @@ let package = Package(
             name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", logging, system],
+            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
         // Programs.
@@ -100,7 +102,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TransportTUSTests",
-            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),

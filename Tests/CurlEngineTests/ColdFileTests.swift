@@ -1,4 +1,5 @@
 import CurlEngine
+import Dispatch
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -64,6 +65,44 @@ import TransportSupport
             try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: source.size)))
         }
         #expect(error?.failureClass == .sourceChanged)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// The thread for one disk hangs, with two files that wait for it: files of another go on.
+    @Test(.timeLimit(.minutes(1))) func aDiskThatHangsStallsNobodyElse() async throws {
+        let slow = try TemporaryFile(size: 300_000)
+        let abandonedFile = try TemporaryFile(size: 300_000)
+        let quick = try TemporaryFile(size: 300_000)
+        let opening = WorkerThreads(limit: 1)
+        let slowReader = try await FileReader.open(slow.source, on: opening)
+        let quickReader = try await FileReader.open(quick.source, on: opening)
+        let abandonedReader = try await FileReader.open(abandonedFile.source, on: opening)
+        for file in [slow, abandonedFile, quick] { try evict(file.path) }
+        let slowDisk = WorkerThreads(limit: 1)
+        let quickDisk = WorkerThreads(limit: 1)
+        let gate = DispatchSemaphore(value: 0)
+        try slowDisk.submit { gate.wait() }
+        let engine = CurlEngine(
+            configuration: .init(), readers: ReaderThreads { $0.source.path == quick.path ? quickDisk : slowDisk })
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { request, _ in
+            request.path == "/slow" ? [.call { arrival.finish() }, .answer(204)] : [.answer(204)]
+        }
+        func begin(_ reader: FileReader) -> Task<HTTPResponse, any Error> {
+            let request = HTTPRequest(method: "PATCH", url: server.url("/slow"), body: .file(reader, offset: 0, length: 300_000))
+            return Task { try await engine.perform(request) }
+        }
+        let waiting = begin(slowReader)
+        let abandoned = begin(abandonedReader)
+        for await _ in arrived {}
+        let other = try await engine.perform(
+            HTTPRequest(method: "PATCH", url: server.url(), body: .file(quickReader, offset: 0, length: 300_000)))
+        #expect(other.sent.taken == 300_000)
+        abandoned.cancel()
+        await #expect(throws: CancellationError.self) { try await abandoned.value }
+        gate.signal()
+        #expect(try await waiting.value.sent.taken == 300_000)
         await engine.shutdown()
         server.stop()
     }

@@ -73,13 +73,30 @@ import TransportSupport
     }
 
     /// libcurl by itself sends the request again here, and the server then acts on it twice.
-    @Test(arguments: ["POST", "PATCH"], [[], [1]] as [[UInt8]])
-    func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String, body: [UInt8]) async throws {
+    @Test(arguments: ["POST", "PATCH", "PUT"], [0, 1, 1_000_000])
+    func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String, size: Int) async throws {
+        let body = TemporaryFile.content(size: size)
         let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(nil), .close] }
         let engine = CurlEngine()
         _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
         let error = try await failure(of: HTTPRequest(method: method, url: server.url(), body: .bytes(body)), on: engine)
         #expect(error.kind == .outcomeUnknown)
+        #expect(server.requests.count == 2)
+        server.stop()
+    }
+
+    /// The same with bodies that libcurl can't have again, cut before the server read any, in the middle, and after the end.
+    @Test(arguments: [0, 1000, 100_000], [ServerStep.close, .reset])
+    func aReusedConnectionThatBreaksUnderABody(read: Int, end: ServerStep) async throws {
+        let server = try ScriptedServer { _, number in number == 0 ? [.answer(200)] : [.read(read), end] }
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        let file = try TemporaryFile(size: 100_000)
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
+        let request = HTTPRequest(method: "PATCH", url: server.url(), body: .file(reader, offset: 0, length: 100_000))
+        let error = try await failure(of: request, on: engine)
+        #expect([.outcomeUnknown, .connectionLost].contains(error.kind))
+        #expect(error.sent.limit > 0)
         #expect(server.requests.count == 2)
         server.stop()
     }

@@ -1,59 +1,97 @@
 import Foundation
 import TransportSupport
 
-/// A server that speaks TLS on a free port of the loopback interface, with a certificate for `localhost` of its own. Answers 200 to everything.
+/// A server that speaks TLS on a free port of the loopback interface, with a certificate for `localhost` of its own. Answers 200 to everything,
+/// and tells in the headers `X-Connection` which of its connections it is, from 1, and in `X-Client` the client's certificate, if it asked for
+/// one.
 final class TLSServer: Sendable {
     let port: Int
     /// The certificate, in a file (PEM).
     let certificate: String
+    /// Its private key, in a file (PEM).
+    let key: String
     /// The program ends when this is closed, and so also when the tests end in whatever way.
     private let input = Pipe()
     private let folder: URL
 
     private static let program = """
-        import os, socket, ssl, sys, threading
+        import itertools, os, socket, ssl, sys, threading
         threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True).start()
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.set_ciphers("ALL:@SECLEVEL=0")
         context.minimum_version = context.maximum_version = getattr(ssl.TLSVersion, sys.argv[1])
         context.load_cert_chain(sys.argv[2], sys.argv[3])
+        context.set_alpn_protocols(sys.argv[4].split(","))
+        if sys.argv[5]:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(sys.argv[5])
         listener = socket.create_server(("127.0.0.1", 0))
         print(listener.getsockname()[1], flush=True)
-        def serve(connection):
+
+        def frame(kind, flags, number, payload=b""):
+            return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + payload
+
+        # As much of HTTP/2 (RFC 9113) as answers requests without a body.
+        def serve_http2(stream):
+            data = b""
+            def take(count):
+                nonlocal data
+                while len(data) < count:
+                    more = stream.recv(65536)
+                    if not more:
+                        raise OSError
+                    data += more
+                taken, data = data[:count], data[count:]
+                return taken
+            take(24)
+            stream.sendall(frame(4, 0, 0))
+            while True:
+                head = take(9)
+                take(int.from_bytes(head[:3], "big"))
+                if head[3] == 4 and not head[4] & 1:
+                    stream.sendall(frame(4, 1, 0))
+                if head[3] == 1:
+                    # ":status: 200" in HPACK's static table.
+                    stream.sendall(frame(1, 5, int.from_bytes(head[5:], "big"), b"\\x88"))
+
+        def serve(connection, number):
             try:
                 with context.wrap_socket(connection, server_side=True) as stream:
+                    if stream.selected_alpn_protocol() == "h2":
+                        return serve_http2(stream)
+                    client = (stream.getpeercert() or {}).get("subject", "")
                     while stream.recv(65536):
-                        stream.sendall(b"HTTP/1.1 200 OK\\r\\nContent-Length: 0\\r\\n\\r\\n")
+                        stream.sendall(f"HTTP/1.1 200 OK\\r\\nX-Connection: {number}\\r\\nX-Client: {client}\\r\\nContent-Length: 0\\r\\n\\r\\n".encode())
             except OSError:
                 pass
-        while True:
-            threading.Thread(target=serve, args=(listener.accept()[0],), daemon=True).start()
+        for number in itertools.count(1):
+            threading.Thread(target=serve, args=(listener.accept()[0], number), daemon=True).start()
         """
 
-    /// - Parameter version: The only version that it speaks, in Python's words, for example `TLSv1_3`.
-    static func start(version: String) async throws -> TLSServer {
+    /// - Parameters:
+    ///   - version: The only version that it speaks, in Python's words, for example `TLSv1_3`.
+    ///   - protocols: What it agrees to speak inside, for example `h2` (RFC 7301).
+    ///   - clientAuthority: A file with the certificates that clients must have one of, or nil to let everybody in.
+    static func start(version: String = "TLSv1_3", protocols: String = "http/1.1", clientAuthority: String? = nil) async throws -> TLSServer
+    {
         // Waits for two programs.
-        try await WorkerThreads(limit: 1).run { try TLSServer(version: version) }
+        try await WorkerThreads(limit: 1).run { try TLSServer(version: version, protocols: protocols, clientAuthority: clientAuthority) }
     }
 
-    private init(version: String) throws {
+    private init(version: String, protocols: String, clientAuthority: String?) throws {
         folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-tls-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         certificate = folder.appending(path: "certificate.pem").path
-        let key = folder.appending(path: "key.pem").path
-        let request = Process()
-        request.executableURL = URL(filePath: "/usr/bin/env")
-        request.arguments = [
-            "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost", "-addext",
+        key = folder.appending(path: "key.pem").path
+        _ = try openssl([
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+            "-addext",
             "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate,
-        ]
-        request.standardError = FileHandle.nullDevice
-        try request.run()
-        request.waitUntilExit()
+        ])
 
         let process = Process()
         process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-W", "ignore", "-c", Self.program, version, certificate, key]
+        process.arguments = ["python3", "-W", "ignore", "-c", Self.program, version, certificate, key, protocols, clientAuthority ?? ""]
         let output = Pipe()
         process.standardInput = input
         process.standardOutput = output
@@ -65,8 +103,34 @@ final class TLSServer: Sendable {
         self.port = port
     }
 
+    var url: String { "https://localhost:\(port)/" }
+
     func stop() {
         try? input.fileHandleForWriting.close()
         try? FileManager.default.removeItem(at: folder)
     }
+}
+
+/// Runs `openssl` and waits for it; not to be called on the cooperative pool.
+///
+/// - Returns: What it prints.
+func openssl(_ arguments: [String], input: Data = Data()) throws -> Data {
+    struct Failed: Error {
+        let arguments: [String]
+    }
+    let process = Process()
+    process.executableURL = URL(filePath: "/usr/bin/env")
+    process.arguments = ["openssl"] + arguments
+    let output = Pipe()
+    let source = Pipe()
+    process.standardInput = source
+    process.standardOutput = output
+    process.standardError = FileHandle.nullDevice
+    try process.run()
+    try source.fileHandleForWriting.write(contentsOf: input)
+    try source.fileHandleForWriting.close()
+    let printed = output.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    guard process.terminationStatus == 0 else { throw Failed(arguments: arguments) }
+    return printed
 }

@@ -1,19 +1,23 @@
 import CurlEngine
+import Foundation
 import Testing
+import TransferCore
+import TransportSupport
 
-/// Whom the engine trusts. The server has a certificate made for the test.
-@Suite struct TrustTests {
+/// Whom the engine trusts, and who it says that it is. The servers have certificates made for the test.
+@Suite(.timeLimit(.minutes(1))) struct TrustTests {
     @Test func onlyWhatIsNamedIsTrusted() async throws {
-        let server = try await TLSServer.start(version: "TLSv1_3")
+        let server = try await TLSServer.start()
         defer { server.stop() }
         let engine = CurlEngine()
-        let url = "https://localhost:\(server.port)/"
-        let stranger = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: url)) }
+        let stranger = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url))
+        }
         #expect(stranger?.kind == .tlsNotTrusted)
-        let trusted = try await engine.perform(HTTPRequest(method: "GET", url: url, certificateAuthorityFile: server.certificate))
+        let trusted = try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
         #expect(trusted.status == 200)
         // A connection made under that trust is no way in for a request without it.
-        let again = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: url)) }
+        let again = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: server.url)) }
         #expect(again?.kind == .tlsNotTrusted)
         let otherName = await #expect(throws: CurlEngineError.self) {
             try await engine.perform(
@@ -21,7 +25,7 @@ import Testing
         }
         #expect(otherName?.kind == .tlsNotTrusted)
         let noFile = await #expect(throws: CurlEngineError.self) {
-            try await engine.perform(HTTPRequest(method: "GET", url: url, certificateAuthorityFile: "/nonexistent.pem"))
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: "/nonexistent.pem"))
         }
         #expect(noFile?.kind == .certificateFileUnusable)
         await engine.shutdown()
@@ -32,10 +36,111 @@ import Testing
         defer { server.stop() }
         let engine = CurlEngine()
         let error = await #expect(throws: CurlEngineError.self) {
-            try await engine.perform(
-                HTTPRequest(method: "GET", url: "https://localhost:\(server.port)/", certificateAuthorityFile: server.certificate))
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, certificateAuthorityFile: server.certificate))
         }
         #expect(error?.kind == .tlsFailed)
+        await engine.shutdown()
+    }
+
+    @Test func onlyPinnedKeysAreTaken() async throws {
+        let server = try await TLSServer.start()
+        defer { server.stop() }
+        let engine = CurlEngine()
+        let pin = try await WorkerThreads(limit: 1).run {
+            let key = try openssl(["pkey", "-pubout", "-outform", "DER", "-in", server.key])
+            return try openssl(["dgst", "-sha256", "-binary"], input: key).base64EncodedString()
+        }
+        let other = Data(repeating: 1, count: 32).base64EncodedString()
+        var options = ConnectionOptions()
+        options.certificateAuthorityFile = server.certificate
+        for pins in [[pin], [other, pin], []] {
+            options.pinnedPublicKeys = pins
+            #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options)).status == 200)
+        }
+        options.pinnedPublicKeys = [other]
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
+        }
+        #expect(error?.kind == .tlsNotTrusted)
+        // What is no hash at all is not left out, and a file is not meant.
+        for pin in ["", "sha256//\(pin)", "/etc/passwd", pin.dropLast() + ";"] {
+            options.pinnedPublicKeys = [pin]
+            let error = await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
+            }
+            #expect(error?.kind == .invalidRequest)
+        }
+        await engine.shutdown()
+    }
+
+    @Test func trustingAnybodyWarnsEachTime() async throws {
+        let server = try await TLSServer.start()
+        defer { server.stop() }
+        let engine = CurlEngine()
+        let warnings = Locked<[String]>([])
+        var options = ConnectionOptions()
+        options.verification = .insecure { message in warnings.withLock { $0.append(message) } }
+        for _ in 0..<2 {
+            let request = HTTPRequest(method: "GET", url: server.url + "?token=secret", connection: options)
+            #expect(try await engine.perform(request).headers["X-Connection"] == "1")
+        }
+        let messages = warnings.withLock { $0 }
+        #expect(messages.count == 2)
+        #expect(messages.allSatisfy { $0.contains("https://localhost:\(server.port)") && !$0.contains("secret") })
+        let error = await #expect(throws: CurlEngineError.self) { try await engine.perform(HTTPRequest(method: "GET", url: server.url)) }
+        #expect(error?.kind == .tlsNotTrusted)
+        await engine.shutdown()
+    }
+
+    @Test func theClientShowsItsCertificate() async throws {
+        let client = try await ClientIdentity.make()
+        let server = try await TLSServer.start(version: "TLSv1_2", clientAuthority: client.certificate)
+        defer { server.stop() }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.certificateAuthorityFile = server.certificate
+        func perform() async throws -> HTTPResponse {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
+        }
+        await #expect(throws: CurlEngineError.self) { try await perform() }
+
+        options.clientCertificate = ClientCertificate(certificateFile: client.certificate, keyFile: client.key)
+        #expect(try await perform().headers["X-Client"]?.contains("the client") == true)
+        options.clientCertificate = ClientCertificate(
+            certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret(ClientIdentity.passphrase))
+        #expect(try await perform().status == 200)
+
+        // Nobody is asked on a terminal, and a connection with the right key is no way in with a wrong one. libcurl 7.88 takes it for one.
+        for certificate in [
+            ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey),
+            ClientCertificate(certificateFile: client.certificate, keyFile: client.encryptedKey, passphrase: Secret("sesame street")),
+            ClientCertificate(certificateFile: client.certificate, keyFile: server.key),
+            ClientCertificate(certificateFile: client.certificate),
+            ClientCertificate(certificateFile: "/nonexistent.pem"),
+        ] {
+            options.clientCertificate = certificate
+            let error = await #expect(throws: CurlEngineError.self) { try await perform() }
+            #expect(error?.kind == .clientCertificateUnusable)
+            #expect(error?.description.contains("sesame") != true)
+        }
+        await engine.shutdown()
+    }
+
+    @Test func http2IsSpokenWhereAskedForAndAgreedOn() async throws {
+        let server = try await TLSServer.start(protocols: "h2,http/1.1")
+        let oldServer = try await TLSServer.start()
+        defer {
+            server.stop()
+            oldServer.stop()
+        }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.certificateAuthorityFile = server.certificate
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options)).version == .http1)
+        options.httpVersion = .http2
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options)).version == .http2)
+        options.certificateAuthorityFile = oldServer.certificate
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: oldServer.url, connection: options)).version == .http1)
         await engine.shutdown()
     }
 }

@@ -13,6 +13,7 @@ import TransferKit
         let hasBeenSilent = Locked(false)
         let server = try ScriptedServer { request, _ in
             switch request.method {
+            case "OPTIONS": return [.answer(404)]
             case "POST": return [.tus(201, ["Location": "/files/1"])]
             case "HEAD": return [.tus(200, ["Upload-Offset": "0", "Upload-Length": "\(size)"])]
             default:

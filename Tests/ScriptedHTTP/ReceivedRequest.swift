@@ -9,6 +9,13 @@ package struct ReceivedRequest: Sendable {
     /// As much of the body as the script read; empty while the script is asked.
     package var body: [UInt8] = []
 
+    /// The fields after a chunked body that was read to its end, by name in lower case.
+    package var trailers: [String: String] = [:]
+    /// Which of the server's connections it came on, from 1.
+    package var connection = 0
+    /// The client's IP address.
+    package var peer = ""
+
     /// Takes a head, without the empty line that ends it.
     init?(_ head: [UInt8]) {
         let lines = String(decoding: head, as: UTF8.self).split(whereSeparator: \.isNewline)
@@ -16,13 +23,20 @@ package struct ReceivedRequest: Sendable {
         guard parts.count == 3 else { return nil }
         method = String(parts[0])
         path = String(parts[1])
-        var headers: [String: String] = [:]
-        for line in lines.dropFirst() {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            headers[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
-        }
-        self.headers = headers
+        headers = Self.parse(lines.dropFirst())
     }
+
+    static func parse(_ lines: some Sequence<some StringProtocol>) -> [String: String] {
+        var fields: [String: String] = [:]
+        for line in lines {
+            guard let colon = line.firstIndex(of: ":") else { continue }
+            fields[line[..<colon].lowercased()] = String(line[line.index(after: colon)...].drop { $0 == " " })
+        }
+        return fields
+    }
+
+    /// Whether the body comes in chunks.
+    var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
 
     /// The length that the request says its body has.
     package var contentLength: Int { headers["content-length"].flatMap { Int($0) } ?? 0 }

@@ -66,14 +66,14 @@ package final class ScriptedServer: Sendable {
         while true {
             let connection = accept(listener, nil, nil)
             guard connection >= 0 else { break }
-            let isStopped = state.withLock { state in
+            let (isStopped, number) = state.withLock { state in
                 state.connections.insert(connection)
                 state.connectionCount += 1
-                return state.isStopped
+                return (state.isStopped, state.connectionCount)
             }
             do {
                 if isStopped { throw Errno.canceled }
-                try startThread { self.serve(connection) }
+                try startThread { self.serve(connection, number) }
             } catch {
                 end(connection)
             }
@@ -91,15 +91,20 @@ package final class ScriptedServer: Sendable {
         }
     }
 
-    private func serve(_ connection: CInt) {
+    private func serve(_ connection: CInt, _ connectionNumber: Int) {
         let stream = SocketStream(connection)
-        while let head = stream.readHead(), let request = ReceivedRequest(head) {
+        while let head = stream.readHead(), var request = ReceivedRequest(head) {
+            request.connection = connectionNumber
+            request.peer = stream.peerAddress
             let number = state.withLock { state in
                 state.requests.append(request)
                 return state.requests.count - 1
             }
-            var player = StepPlayer(stream: stream, request: request) { body in
-                self.state.withLock { $0.requests[number].body = body }
+            var player = StepPlayer(stream: stream, request: request) { body, trailers in
+                self.state.withLock { state in
+                    state.requests[number].body = body
+                    state.requests[number].trailers = trailers
+                }
             }
             if !player.play(script(request, number)) { break }
         }

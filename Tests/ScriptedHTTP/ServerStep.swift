@@ -26,13 +26,17 @@ struct StepPlayer {
     let stream: SocketStream
     let request: ReceivedRequest
     /// Told of all of the body that was read, before anything is answered.
-    let recordBody: ([UInt8]) -> Void
+    let recordBody: (_ body: [UInt8], _ trailers: [String: String]) -> Void
     private var body: [UInt8] = []
+    private var isBodyComplete: Bool
 
-    init(stream: SocketStream, request: ReceivedRequest, recordBody: @escaping ([UInt8]) -> Void) {
+    init(
+        stream: SocketStream, request: ReceivedRequest, recordBody: @escaping (_ body: [UInt8], _ trailers: [String: String]) -> Void
+    ) {
         self.stream = stream
         self.request = request
         self.recordBody = recordBody
+        isBodyComplete = !request.isChunked && request.contentLength == 0
     }
 
     /// - Returns: Whether the connection is good for another request.
@@ -45,14 +49,17 @@ struct StepPlayer {
 
     private mutating func perform(_ step: ServerStep) -> Bool {
         switch step {
+        case .read(let count) where request.isChunked:
+            return readChunks(atLeast: count)
         case .read(let count):
             let wanted = (count ?? request.contentLength) - (count == nil ? body.count : 0)
             let bytes = stream.read(wanted)
             body += bytes
-            recordBody(body)
+            isBodyComplete = body.count >= request.contentLength
+            recordBody(body, [:])
             return bytes.count == wanted
         case .answer(let status, let headers, let text):
-            if body.count < request.contentLength, !perform(.read(nil)) { return false }
+            if !isBodyComplete, !perform(.read(nil)) { return false }
             let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
             let length = status == 204 ? "" : "Content-Length: \(text.utf8.count)\r\n"
             return stream.write("HTTP/1.1 \(status) Scripted\r\n\(lines)\(length)\r\n\(request.method == "HEAD" ? "" : text)")
@@ -70,5 +77,22 @@ struct StepPlayer {
             body()
             return true
         }
+    }
+
+    /// Reads chunks until there are so many bytes more, or all and the trailers.
+    private mutating func readChunks(atLeast count: Int?) -> Bool {
+        let wanted = count.map { body.count + $0 }
+        while !isBodyComplete, wanted.map({ body.count < $0 }) ?? true {
+            guard let chunk = stream.readChunk() else { return false }
+            body += chunk
+            guard chunk.isEmpty else { continue }
+            isBodyComplete = true
+            var lines: [String] = []
+            while let line = stream.readLine(), !line.isEmpty { lines.append(line) }
+            recordBody(body, ReceivedRequest.parse(lines))
+            return true
+        }
+        recordBody(body, [:])
+        return true
     }
 }

@@ -13,6 +13,17 @@ final class SocketStream {
         self.socket = socket
     }
 
+    /// The address at the other end, without its port.
+    var peerAddress: String {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isKnown = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getpeername(socket, $0, &size) == 0 }
+        }
+        guard isKnown else { return "" }
+        return unsafe withUnsafeBytes(of: address.sin_addr) { unsafe $0.map { "\($0)" }.joined(separator: ".") }
+    }
+
     /// Reads up to the empty line that ends a head; nil at the end of the stream.
     func readHead() -> [UInt8]? {
         let end: [UInt8] = [0x0D, 0x0A, 0x0D, 0x0A]
@@ -30,6 +41,25 @@ final class SocketStream {
         while buffered.count < count, receive() {}
         defer { buffered.removeFirst(min(count, buffered.count)) }
         return Array(buffered.prefix(count))
+    }
+
+    /// Reads one chunk of a chunked body (RFC 9112, section 7.1): empty for the last one, nil if it is cut or none.
+    func readChunk() -> [UInt8]? {
+        guard let line = readLine(), let size = Int(line.prefix { $0 != ";" }, radix: 16), size >= 0 else { return nil }
+        guard size > 0 else { return [] }
+        let bytes = read(size + 2)
+        return bytes.count == size + 2 ? Array(bytes.dropLast(2)) : nil
+    }
+
+    /// Reads up to a line break; nil at the end of the stream.
+    func readLine() -> String? {
+        while true {
+            if let index = buffered.firstIndex(of: 0x0A) {
+                defer { buffered.removeFirst(index + 1) }
+                return String(decoding: buffered[..<index].filter { $0 != 0x0D }, as: UTF8.self)
+            }
+            guard receive() else { return nil }
+        }
     }
 
     func write(_ text: String) -> Bool {

@@ -24,7 +24,7 @@ import TransportTUS
         let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(receipt.bytes == 300_000)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
-        #expect(upload.server.requests.last?.headers["upload-offset"] == "1000")
+        #expect(upload.requests.last?.headers["upload-offset"] == "1000")
         await upload.end()
     }
 
@@ -57,7 +57,7 @@ import TransportTUS
             size: 10, answers: [[.offset(0)], [.tus(409)], [.offset(6)], [.accepted(10)]])
         _ = try await upload.run(from: upload.checkpoint())
         #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "PATCH"])
-        #expect(upload.server.requests.last?.headers["upload-offset"] == "6")
+        #expect(upload.requests.last?.headers["upload-offset"] == "6")
         await upload.end()
     }
 
@@ -97,7 +97,7 @@ import TransportTUS
             }
         }
         _ = await upload.failure()
-        let requests = upload.server.requests
+        let requests = upload.requests
         for (index, request) in requests.enumerated() where request.method == "PATCH" && index > 1 {
             #expect(request.headers["upload-offset"] == "\((index - 1) * 10)")
         }

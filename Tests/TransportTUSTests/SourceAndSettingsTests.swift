@@ -13,7 +13,7 @@ import TransportTUS
         let error = await upload.failure(source: source)
         #expect(error?.failureClass == .sourceChanged)
         #expect(error?.message.contains("its size was 10 bytes and is now 3") == true)
-        #expect(upload.server.requests.isEmpty)
+        #expect(upload.requests.isEmpty)
         await upload.end()
     }
 
@@ -52,10 +52,10 @@ import TransportTUS
     @Test func theServerIsToldWhatItGets() async throws {
         var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
         upload.remotePath = "folder/näme,\n .bin"
-        upload.metadata = ["project": "Ünicode, with\nbreaks", "empty": ""]
+        upload.options.metadata = ["project": "Ünicode, with\nbreaks", "empty": ""]
         _ = try await upload.run()
         #expect(
-            values(upload.server.requests.first?.headers["upload-metadata"]) == [
+            values(upload.requests.first?.headers["upload-metadata"]) == [
                 "filename": "näme,\n .bin", "relativePath": "folder/näme,\n .bin", "filetype": "application/octet-stream",
                 "transferid": "t-1", "project": "Ünicode, with\nbreaks", "empty": "",
             ])
@@ -64,11 +64,11 @@ import TransportTUS
 
     @Test(arguments: ["", "a b", "a,b", "ä", "a\r\nX: 1", "a\u{7F}", "transferid"]) func keysThatCanNotBeSent(key: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
-        upload.metadata = [key: "value"]
+        upload.options.metadata = [key: "value"]
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .invalidMetadata)
-        #expect(upload.server.requests.isEmpty)
+        #expect(upload.requests.isEmpty)
         await upload.end()
     }
 }
@@ -78,7 +78,7 @@ import TransportTUS
         var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
         upload.endpoint.settings = ["header.X-Tenant": "blue"]
         _ = try await upload.run()
-        #expect(upload.server.requests.map { $0.headers["x-tenant"] } == ["blue", "blue"])
+        #expect(upload.requests.map { $0.headers["x-tenant"] } == ["blue", "blue"])
         await upload.end()
     }
 
@@ -94,7 +94,7 @@ import TransportTUS
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .invalidEndpoint)
-        #expect(upload.server.requests.isEmpty)
+        #expect(upload.requests.isEmpty)
         await upload.end()
     }
 
@@ -102,64 +102,7 @@ import TransportTUS
         var upload = try TestUpload(size: 1, answers: [])
         upload.endpoint.settings = ["header.X-A": value]
         #expect(await upload.failure()?.failureClass == .permanent)
-        #expect(upload.server.requests.isEmpty)
-        await upload.end()
-    }
-}
-
-@Suite struct CheckAndDiscardTests {
-    @Test func aServerTellsWhatItCanDo() async throws {
-        let upload = try TestUpload(
-            size: 1,
-            answers: [
-                [.answer(204, ["Tus-Version": "1.0.0,0.2.2", "Tus-Extension": "creation, termination", "Tus-Max-Size": "1000"])]
-            ])
-        let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
-        #expect(report.version == "1.0.0")
-        #expect(report.features == ["creation", "termination"])
-        #expect(report.maximumSize == 1000)
-        #expect(upload.server.requests.first?.headers["tus-resumable"] == nil)
-        await upload.end()
-    }
-
-    @Test func whatIsNoTUSServerIsSaidSo() async throws {
-        let upload = try TestUpload(
-            size: 1, answers: [[.answer(200, body: "hello")], [.answer(404)], [.answer(204, ["Tus-Version": "2.0"])]])
-        for expected in [FailureClass.unreachable, .unreachable, .permanent] {
-            let error = await #expect(throws: TransferError.self) {
-                try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
-            }
-            #expect(error?.failureClass == expected)
-        }
-        await upload.end()
-    }
-
-    @Test(arguments: [204, 200, 404, 410]) func whatIsGoneIsRemoved(status: Int) async throws {
-        let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
-        try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
-        #expect(upload.server.requests.map(\.method) == ["DELETE"])
-        #expect(upload.server.requests.first?.path == "/files/1")
-        await upload.end()
-    }
-
-    @Test(arguments: [
-        (403, FailureClass.unsupported), (405, .unsupported), (501, .unsupported), (500, .transient), (423, .transient), (409, .transient),
-        (401, .credentials),
-    ])
-    func whatCanNotBeRemoved(status: Int, failureClass: FailureClass) async throws {
-        let upload = try TestUpload(size: 1, answers: [[.tus(status)]])
-        let error = await #expect(throws: TransferError.self) {
-            try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
-        }
-        #expect(error?.failureClass == failureClass)
-        await upload.end()
-    }
-
-    @Test func whatWasNeverCreatedNeedsNoRequest() async throws {
-        let upload = try TestUpload(size: 1, answers: [])
-        let checkpoint = Checkpoint(data: Data("{}".utf8), confirmed: 0)
-        try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
-        #expect(upload.server.requests.isEmpty)
+        #expect(upload.requests.isEmpty)
         await upload.end()
     }
 }

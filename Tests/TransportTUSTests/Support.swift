@@ -32,32 +32,60 @@ struct FixedCredentials: CredentialProvider {
 }
 
 /// One file on its way to one scripted server.
+///
+/// `OPTIONS` is answered beside the script, and not counted with the other requests.
 struct TestUpload {
-    let transport = TUSTransport()
+    let transport: TUSTransport
     let file: TemporaryFile
     let server: ScriptedServer
     let recorder = Recorder()
     var endpoint: Endpoint
     var credentials = FixedCredentials()
-    var metadata: [String: String] = [:]
+    var options = AttemptOptions()
     var remotePath = "a.bin"
     var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
 
-    init(size: Int, _ script: @escaping ScriptedServer.Script) throws {
+    /// - Parameters:
+    ///   - offers: The extensions that the server says that it has; nil for a server that knows no `OPTIONS`.
+    ///   - options: What the server does with `OPTIONS`, in place of that.
+    ///   - headers: The app's header hook.
+    init(
+        size: Int, offers: String? = nil, features: [String: String] = [:], options: [ServerStep]? = nil, headers: HeaderHook? = nil,
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }, _ script: @escaping ScriptedServer.Script
+    ) throws {
+        transport = TUSTransport(headers: headers, now: now)
         file = try TemporaryFile(size: size)
-        server = try ScriptedServer(script)
+        let count = Locked(0)
+        let answer: ServerStep =
+            offers.map { offers in
+                .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
+            } ?? .answer(404)
+        server = try ScriptedServer { request, _ in
+            if request.method == "OPTIONS" { return options ?? [answer] }
+            let number = count.withLock { count in
+                defer { count += 1 }
+                return count
+            }
+            return script(request, number)
+        }
         endpoint = .tus(server.url(), credentials: [])
     }
 
-    init(size: Int, answers: [[ServerStep]]) throws {
-        try self.init(size: size) { _, number in number < answers.count ? answers[number] : [.silence] }
+    init(
+        size: Int, offers: String? = nil, features: [String: String] = [:], options: [ServerStep]? = nil, headers: HeaderHook? = nil,
+        answers: [[ServerStep]]
+    ) throws {
+        try self.init(size: size, offers: offers, features: features, options: options, headers: headers) { _, number in
+            number < answers.count ? answers[number] : [.silence]
+        }
     }
 
     /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: try source ?? file.source, remotePath: try RemotePath(remotePath),
-            checkpoint: checkpoint, options: AttemptOptions(metadata: metadata), credentials: credentials, logger: Logger(label: "test"))
+            checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            credentials: credentials, logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
 
@@ -76,7 +104,13 @@ struct TestUpload {
         Checkpoint(data: try JSONEncoder().encode(["url": server.url("/files/1")]), confirmed: confirmed)
     }
 
-    var methods: [String] { server.requests.map(\.method) }
+    /// All requests but `OPTIONS`.
+    var requests: [ReceivedRequest] { server.requests.filter { $0.method != "OPTIONS" } }
+
+    /// How often the server was asked what it can do.
+    var questions: Int { server.requests.count { $0.method == "OPTIONS" } }
+
+    var methods: [String] { requests.map(\.method) }
 
     func end() async {
         await transport.shutdown()

@@ -11,7 +11,7 @@ import TransportTUS
         let receipt = try await upload.run()
         #expect(receipt.bytes == 300_000)
         #expect(receipt.remoteURL == upload.server.url("/files/1"))
-        let requests = upload.server.requests
+        let requests = upload.requests
         #expect(requests.map(\.method) == ["POST", "PATCH"])
         #expect(requests.allSatisfy { $0.headers["tus-resumable"] == "1.0.0" })
         #expect(requests[0].headers["upload-length"] == "300000")
@@ -62,7 +62,7 @@ import TransportTUS
             return [request.method == "POST" ? .tus(201, ["Location": location]) : .accepted(1)]
         }
         _ = try await upload.run()
-        #expect(upload.server.requests.last?.path == path)
+        #expect(upload.requests.last?.path == path)
         await upload.end()
     }
 
@@ -70,14 +70,14 @@ import TransportTUS
         let upload = try TestUpload(size: 0, answers: [[.created]])
         #expect(try await upload.run().bytes == 0)
         #expect(upload.methods == ["POST"])
-        #expect(upload.server.requests.first?.headers["upload-length"] == "0")
+        #expect(upload.requests.first?.headers["upload-length"] == "0")
         await upload.end()
     }
 
     @Test(arguments: [1, 1000, 299_999]) func aResumeGoesOnWhereTheServerStands(offset: Int) async throws {
         let upload = try TestUpload(size: 300_000, answers: [[.offset(offset, of: 300_000)], [.accepted(300_000)]])
         _ = try await upload.run(from: upload.checkpoint(confirmed: 1000))
-        let requests = upload.server.requests
+        let requests = upload.requests
         #expect(requests.map(\.method) == ["HEAD", "PATCH"])
         #expect(requests[1].headers["upload-offset"] == "\(offset)")
         #expect(requests[1].body == Array(TemporaryFile.content(size: 300_000)[offset...]))
@@ -106,8 +106,8 @@ import TransportTUS
         let upload = try TestUpload(size: 10, answers: [[.created], [.accepted(4)], [.offset(4, of: 10)], [.accepted(10)]])
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
-        #expect(upload.server.requests.last?.headers["upload-offset"] == "4")
-        #expect(upload.server.requests.last?.body == Array(TemporaryFile.content(size: 10)[4...]))
+        #expect(upload.requests.last?.headers["upload-offset"] == "4")
+        #expect(upload.requests.last?.body == Array(TemporaryFile.content(size: 10)[4...]))
         await upload.end()
     }
 
@@ -127,7 +127,7 @@ import TransportTUS
             }
         }
         _ = try await upload.run()
-        #expect(upload.server.requests.map(\.path) == ["/files/", "/moved/", "/files/1"])
+        #expect(upload.requests.map(\.path) == ["/files/", "/moved/", "/files/1"])
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         await upload.end()
     }

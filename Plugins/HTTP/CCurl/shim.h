@@ -25,13 +25,16 @@ static inline CURLcode ccurl_setopt_list(CURL *easy, CURLoption option, struct c
 static inline CURLcode ccurl_setopt_data_callback(CURL *easy, CURLoption option, ccurl_data_callback value) { return curl_easy_setopt(easy, option, value); }
 static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, ccurl_progress_callback value) { return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, value); }
 static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, ccurl_prereq_callback value) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value); }
+static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_callback value) { return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, value); }
 
 static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_getinfo_string(CURL *easy, CURLINFO info, char **value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_getinfo_pointer(CURL *easy, CURLINFO info, void **value) { return curl_easy_getinfo(easy, info, value); }
+static inline CURLcode ccurl_getinfo_socket(CURL *easy, curl_socket_t *value) { return curl_easy_getinfo(easy, CURLINFO_ACTIVESOCKET, value); }
 
 static inline CURLMcode ccurl_multi_setopt_long(CURLM *multi, CURLMoption option, long value) { return curl_multi_setopt(multi, option, value); }
+static inline CURLSHcode ccurl_share_setopt_data(CURLSH *share, curl_lock_data data) { return curl_share_setopt(share, CURLSHOPT_SHARE, data); }
 
 // A union, which Swift imports as raw storage.
 static inline CURLcode ccurl_message_result(const CURLMsg *message) { return message->data.result; }

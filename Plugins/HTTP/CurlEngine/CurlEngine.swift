@@ -9,7 +9,8 @@ import TransportSupport
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// How many connections may be open at once; requests beyond that wait.
+        /// How many requests may be under way at once, and so how many connections may be in use; requests beyond that wait. As many idle
+        /// connections are kept for each set of ``ConnectionOptions``.
         public var maximumConnections = 128
         /// How long a connection may take to be made, TLS included.
         public var connectTimeout: Duration = .seconds(30)
@@ -19,8 +20,10 @@ public final class CurlEngine: Sendable {
         public var maximumResponseBody = 64 * 1024
         /// How many bytes of a request's body are handed to a socket at a time, at most; libcurl takes 16 KiB to 2 MiB.
         public var uploadBufferSize = 512 * 1024
-        /// How many threads may read files that are not in the page cache.
+        /// How many threads may read files that are not in the page cache, for each device that there are such files on.
         public var readerThreads = 4
+        /// How many threads may write what is downloaded, where a download does not bring threads of its own.
+        public var writerThreads = 4
 
         /// Makes the default limits.
         public init() {}
@@ -40,11 +43,18 @@ public final class CurlEngine: Sendable {
     }
 
     private let configuration: Configuration
+    private let readers: ReaderThreads
     private let stage = Locked(Stage.idle)
 
     /// Makes an engine. Its thread starts with the first request.
-    public init(configuration: Configuration = Configuration()) {
+    public convenience init(configuration: Configuration = Configuration()) {
+        self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
+    }
+
+    /// Makes an engine that reads files on threads of the caller's choice.
+    package init(configuration: Configuration, readers: ReaderThreads) {
         self.configuration = configuration
+        self.readers = readers
     }
 
     deinit {
@@ -65,21 +75,7 @@ public final class CurlEngine: Sendable {
     public func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPResponse {
-        try Task.checkCancellation()
-        try request.validate()
-        let mailbox = try start()
-        let id = mailbox.nextTransferID()
-        let isCancelled = Locked(false)
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let order = TransferOrder(
-                    id: id, request: request, pacing: pacing, progress: progress, isCancelled: isCancelled, continuation: continuation)
-                if !mailbox.post(.start(order)) { continuation.resume(throwing: CurlEngineError.shutDown) }
-            }
-        } onCancel: {
-            isCancelled.withLock { $0 = true }
-            mailbox.post(.cancel(id))
-        }
+        try await run(request, .response, pacing: pacing, progress: progress).response
     }
 
     /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns when the thread did
@@ -93,13 +89,38 @@ public final class CurlEngine: Sendable {
         await mailbox?.waitUntilClosed()
     }
 
+    func run(
+        _ request: HTTPRequest, _ purpose: TransferOrder.Purpose, pacing: (@Sendable (Int) -> Allowance)?,
+        progress: (@Sendable (Int64) -> Void)?
+    ) async throws -> TransferOrder.Outcome {
+        try Task.checkCancellation()
+        try request.validate()
+        request.connection.verification.warn?(
+            "The identity of the server \(request.origin) is not verified: anybody on the way can read and change "
+                + "what is sent. Name its certificate as trusted instead.")
+        let mailbox = try start()
+        let id = mailbox.nextTransferID()
+        let isCancelled = Locked(false)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let order = TransferOrder(
+                    id: id, request: request, purpose: purpose, pacing: pacing, progress: progress, isCancelled: isCancelled,
+                    continuation: continuation)
+                if !mailbox.post(.start(order)) { order.complete(.failure(CurlEngineError.shutDown)) }
+            }
+        } onCancel: {
+            isCancelled.withLock { $0 = true }
+            mailbox.post(.cancel(id))
+        }
+    }
+
     private func start() throws(CurlEngineError) -> LoopMailbox {
         try stage.withLock { stage throws(CurlEngineError) in
             switch stage {
             case .running(let mailbox): return mailbox
             case .shutDown: throw .shutDown
             case .idle:
-                let mailbox = try CurlLoop.start(configuration)
+                let mailbox = try CurlLoop.start(configuration, readers: readers)
                 stage = .running(mailbox)
                 return mailbox
             }

@@ -15,6 +15,8 @@ extension CurlEngineError {
                 (.tlsNotTrusted, "The server's certificate is not trusted.")
             case CURLE_SSL_CACERT_BADFILE, CURLE_SSL_CRL_BADFILE:
                 (.certificateFileUnusable, "The file of trusted certificates can't be used.")
+            case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CLIENTCERT:
+                (.clientCertificateUnusable, "The client certificate is missing or can't be used.")
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
                 (.tlsFailed, "No TLS connection could be agreed on with the server.")
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED:

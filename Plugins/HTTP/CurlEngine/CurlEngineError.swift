@@ -24,6 +24,10 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let tlsFailed = Kind(rawValue: "tlsFailed")
         /// The file of trusted certificates can't be read.
         public static let certificateFileUnusable = Kind(rawValue: "certificateFileUnusable")
+        /// The certificate that shows who we are, or its key, can't be used, or the server wants one and has none or another.
+        public static let clientCertificateUnusable = Kind(rawValue: "clientCertificateUnusable")
+        /// The proxy does not let us through to the server.
+        public static let proxyRefused = Kind(rawValue: "proxyRefused")
         /// The connection broke before the answer was complete.
         public static let connectionLost = Kind(rawValue: "connectionLost")
         /// A reused connection broke after the request went out and before any of the answer came in: the server may or may not have acted
@@ -31,6 +35,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         public static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
         /// What came back is not HTTP, or has too large a header section.
         public static let badAnswer = Kind(rawValue: "badAnswer")
+        /// The request of an ``HTTPBodyStream`` has ended, so that nothing more can be written.
+        public static let requestEnded = Kind(rawValue: "requestEnded")
         /// The engine was shut down.
         public static let shutDown = Kind(rawValue: "shutDown")
         /// This machine has no memory, threads or descriptors left.

@@ -10,21 +10,28 @@ import TransportSupport
     private let multi: UnsafeMutableRawPointer
     private let mailbox: LoopMailbox
     private let configuration: CurlEngine.Configuration
-    private let readers: WorkerThreads
+    private let bodies: BodyThreads
+    private var handles: EasyHandles
+    private var pools = ConnectionPools()
+    /// Beyond the limit of connections: those wait here and not in libcurl, which wakes one at a time, whether or not it can have the connection
+    /// that became free.
+    private var waiting = WaitingOrders()
     private var transfers: [TransferOrder.ID: Transfer] = [:]
+    /// Those that libcurl is done with, and whose sinks are not.
+    private var draining: [TransferOrder.ID: Transfer] = [:]
     private var isStopping = false
 
     /// libcurl's one-time set-up for the process; repeated calls do nothing (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Starts a thread with a loop on it.
-    static func start(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) -> LoopMailbox {
+    static func start(_ configuration: CurlEngine.Configuration, readers: ReaderThreads) throws(CurlEngineError) -> LoopMailbox {
         guard isLibraryReady, let multi = unsafe curl_multi_init() else {
             throw CurlEngineError(.outOfResources, "libcurl can't be set up: this machine is out of memory or descriptors.")
         }
         let mailbox = unsafe LoopMailbox(multi: multi)
         do throws(Errno) {
-            try startThread { CurlLoop(mailbox, configuration).run() }
+            try startThread { CurlLoop(mailbox, configuration, readers: readers).run() }
         } catch {
             unsafe curl_multi_cleanup(multi)
             throw CurlEngineError(.outOfResources, "No thread can be made for the HTTP client.", cause: "\(error)")
@@ -32,11 +39,13 @@ import TransportSupport
         return mailbox
     }
 
-    private init(_ mailbox: LoopMailbox, _ configuration: CurlEngine.Configuration) {
+    private init(_ mailbox: LoopMailbox, _ configuration: CurlEngine.Configuration, readers: ReaderThreads) {
         unsafe multi = unsafe mailbox.multi
         self.mailbox = mailbox
         self.configuration = configuration
-        readers = WorkerThreads(limit: configuration.readerThreads)
+        bodies = BodyThreads(mailbox: mailbox, readers: readers, writers: WorkerThreads(limit: configuration.writerThreads))
+        handles = EasyHandles(limit: configuration.maximumConnections)
+        // Both are counted for each pool.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
         // How many idle ones are kept.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
@@ -46,63 +55,108 @@ import TransportSupport
         while true {
             for command in mailbox.takeCommands() { handle(command) }
             if isStopping { break }
+            startWaiting()
             var running: CInt = 0
             unsafe curl_multi_perform(multi, &running)
             finishDone()
-            unsafe curl_multi_poll(multi, nil, 0, resumePaced(), nil)
+            let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
+            unsafe curl_multi_poll(multi, nil, 0, wait, nil)
         }
         end()
     }
 
     private func handle(_ command: LoopCommand) {
         switch command {
-        case .start(let order): start(order)
-        case .cancel(let id): remove(id)?.fail(CancellationError())
+        case .start(let order): waiting.append(order)
+        case .cancel(let id): cancel(id)
         case .bodyRead(let id, let chunk):
             guard let transfer = transfers[id] else { return }
             transfer.upload.receive(chunk)
-            resume(transfer)
+            resumeUpload(transfer)
+        case .bodyGrown(let id):
+            if let transfer = transfers[id] { resumeUpload(transfer) }
+        case .bodyWritten(let id, let chunk): receive(chunk, for: id)
         case .stop: isStopping = true
         }
     }
 
+    private func startWaiting() {
+        while transfers.count < configuration.maximumConnections, let order = waiting.popFirst() { start(order) }
+    }
+
     private func start(_ order: TransferOrder) {
-        guard !order.isCancelled.withLock({ $0 }) else { return order.continuation.resume(throwing: CancellationError()) }
+        guard !order.isCancelled.withLock({ $0 }) else { return order.complete(.failure(CancellationError())) }
         do {
-            let transfer = try Transfer(order, body: bodySource(order), configuration: configuration)
-            let code = unsafe curl_multi_add_handle(multi, transfer.easy)
+            let handle = try handles.take()
+            let pool = try pools.take(ConnectionKey(order.request.connection))
+            let transfer: Transfer
+            do {
+                transfer = try Transfer(
+                    order, handle: handle, pool: pool, body: bodies.source(order), download: bodies.download(order),
+                    configuration: configuration)
+            } catch {
+                release(handle, pool, isClean: false)
+                throw error
+            }
+            let code = unsafe curl_multi_add_handle(multi, handle.pointer)
             guard code == CURLM_OK else {
+                release(handle, pool, isClean: false)
                 throw CurlEngineError(.other, "The request can't be started.", cause: unsafe String(cString: curl_multi_strerror(code)))
             }
             transfers[order.id] = transfer
         } catch {
-            order.continuation.resume(throwing: error)
+            order.complete(.failure(error))
         }
     }
 
-    private func bodySource(_ order: TransferOrder) -> BodySource {
-        switch order.request.body {
-        case .none: return .none
-        case .bytes(let bytes): return .bytes(bytes, position: 0)
-        case .file(let file, let offset, let length):
-            let body = FileBody(file, offset: offset, length: length) { [readers, mailbox] chunk throws(TransferError) in
-                try readers.submit { mailbox.post(.bodyRead(order.id, FileBody.fill(chunk, from: file))) }
-            }
-            return .file(body)
+    private func cancel(_ id: TransferOrder.ID) {
+        if let order = waiting.remove(id) {
+            order.complete(.failure(CancellationError()))
+        } else if let transfer = remove(id) ?? draining.removeValue(forKey: id) {
+            complete(transfer, .failure(CancellationError()))
         }
     }
 
-    /// Takes a transfer out of libcurl; the caller then ends it.
+    /// Takes a transfer out of libcurl; the caller then completes it.
     private func remove(_ id: TransferOrder.ID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
-        unsafe curl_multi_remove_handle(multi, transfer.easy)
+        unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
         return transfer
     }
 
-    private func resume(_ transfer: Transfer) {
+    private func complete(_ transfer: Transfer, _ result: Result<TransferOrder.Outcome, any Error>) {
+        let isSuccess = if case .success = result { true } else { false }
+        release(transfer.handle, transfer.pool, isClean: isSuccess && !transfer.hasTrailers)
+        transfer.order.complete(result)
+    }
+
+    private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
+        // The handle lets go of the pool.
+        handles.giveBack(handle, isClean: isClean)
+        pools.giveBack(pool)
+    }
+
+    private func receive(_ chunk: WriteChunk, for id: TransferOrder.ID) {
+        guard let transfer = transfers[id] ?? draining[id] else { return }
+        do {
+            try transfer.download?.receive(chunk)
+        } catch {
+            _ = remove(id) ?? draining.removeValue(forKey: id)
+            return complete(transfer, .failure(transfer.withSent(error)))
+        }
+        if let code = transfer.code { finish(transfer, code) } else { resumeDownload(transfer) }
+    }
+
+    private func resumeUpload(_ transfer: Transfer) {
         guard transfer.upload.isPaused else { return }
         transfer.upload.unpause()
-        unsafe curl_easy_pause(transfer.easy, CURLPAUSE_CONT)
+        transfer.applyPauses()
+    }
+
+    private func resumeDownload(_ transfer: Transfer) {
+        guard transfer.download?.isPaused == true else { return }
+        transfer.download?.unpause()
+        transfer.applyPauses()
     }
 
     /// Lets those transfers go on whose rate limits are to be asked again.
@@ -112,8 +166,12 @@ import TransportSupport
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now
         for transfer in transfers.values {
-            guard let time = transfer.upload.resumesAt else { continue }
-            if time <= now { resume(transfer) } else { wait = min(wait, time - now) }
+            if let time = transfer.upload.resumesAt {
+                if time <= now { resumeUpload(transfer) } else { wait = min(wait, time - now) }
+            }
+            if let time = transfer.download?.resumesAt {
+                if time <= now { resumeDownload(transfer) } else { wait = min(wait, time - now) }
+            }
         }
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
@@ -125,17 +183,37 @@ import TransportSupport
             let code = unsafe ccurl_message_result(message)
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
-            guard let id = unsafe Transfer.from(context)?.id else { continue }
-            remove(id)?.finish(code)
+            guard let id = unsafe Transfer.from(context)?.order.id, let transfer = transfers.removeValue(forKey: id) else { continue }
+            // Before the handle is removed, which closes a socket that was asked for.
+            let result = transfer.order.isSocket ? transfer.result(code) : nil
+            unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
+            if let result { complete(transfer, result) } else { finish(transfer, code) }
         }
+    }
+
+    /// Completes a transfer that libcurl is done with as soon as its sink has all.
+    private func finish(_ transfer: Transfer, _ code: CURLcode) {
+        guard transfer.download?.isWritten ?? true else {
+            transfer.code = code
+            draining[transfer.order.id] = transfer
+            return
+        }
+        draining[transfer.order.id] = nil
+        complete(transfer, transfer.result(code))
     }
 
     private func end() {
         for command in mailbox.close() {
-            if case .start(let order) = command { order.continuation.resume(throwing: CurlEngineError.shutDown) }
+            if case .start(let order) = command { waiting.append(order) }
         }
-        for id in transfers.keys { remove(id)?.fail(CurlEngineError.shutDown) }
+        while let order = waiting.popFirst() { order.complete(.failure(CurlEngineError.shutDown)) }
+        for id in Array(transfers.keys) + Array(draining.keys) {
+            guard let transfer = remove(id) ?? draining.removeValue(forKey: id) else { continue }
+            complete(transfer, .failure(transfer.withSent(CurlEngineError.shutDown)))
+        }
+        handles.removeAll()
         unsafe curl_multi_cleanup(multi)
+        pools.removeAll()
         mailbox.tellClosed()
     }
 }

@@ -13,8 +13,7 @@ import TransportSupport
 struct FileChunk: Sendable {
     /// Where the piece begins in the file.
     var offset: Int64
-    /// Storage that goes back and forth between the threads, so that it is allocated once.
-    var bytes: [UInt8]
+    let storage: TransferBuffer
     /// How many bytes of the storage hold the piece.
     var count = 0
     /// The system's error, or 0.
@@ -74,9 +73,7 @@ final class FileBody {
         let start = Int(position - chunk.offset)
         guard start < chunk.count else { return nil }
         let count = min(buffer.count, chunk.count - start)
-        unsafe chunk.bytes.withUnsafeBytes { bytes in
-            unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[start..<start + count]))
-        }
+        unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[start..<start + count]))
         position += Int64(count)
         return count
     }
@@ -102,10 +99,9 @@ final class FileBody {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             if chunk.count == 0, chunk.offset == position { return .failed(file.endedEarly(at: position)) }
         }
-        var next = chunk ?? FileChunk(offset: position, bytes: [UInt8](repeating: 0, count: Int(min(Int64(Self.chunkSize), remaining))))
+        let storage = chunk?.storage ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), remaining)))
+        let next = FileChunk(offset: position, storage: storage)
         chunk = nil
-        next.offset = position
-        next.count = 0
         isReadingElsewhere = true
         do {
             try readElsewhere(next)
@@ -118,18 +114,16 @@ final class FileBody {
     /// Fills a chunk, waiting for the disk. Called on a reader thread.
     static func fill(_ chunk: FileChunk, from file: FileReader) -> FileChunk {
         var chunk = chunk
-        let offset = chunk.offset
-        let count = unsafe chunk.bytes.withUnsafeMutableBytes { bytes in
-            while true {
-                let count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, bytes.count, off_t(offset))
-                if count >= 0 || errno != EINTR { return count }
-            }
-        }
+        let bytes = unsafe chunk.storage.bytes
+        var count: Int
+        repeat {
+            count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, bytes.count, off_t(chunk.offset))
+        } while count < 0 && errno == EINTR
         if count < 0 { chunk.errorNumber = errno }
         chunk.count = max(0, count)
         #if os(Linux)
             // Only advice: a failure changes nothing.
-            _ = posix_fadvise(file.descriptor.rawValue, off_t(offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
+            _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif
         return chunk
     }

@@ -8,13 +8,21 @@ public enum HTTPBody: Sendable {
     case bytes([UInt8])
     /// A part of an open file, sent from the page cache where it is there. The file must not end before the part does.
     case file(FileReader, offset: Int64, length: Int64)
+    /// Bytes that come while they are sent. Without a length, HTTP/1.1 sends them chunked (RFC 9112, section 7.1); with one, the stream must not
+    /// end before.
+    case stream(HTTPBodyStream, length: Int64? = nil)
 
-    /// How many bytes there are, or nil where there is no body.
+    var isNone: Bool {
+        if case .none = self { true } else { false }
+    }
+
+    /// How many bytes there are, or nil where there is no body or nobody knows.
     var length: Int64? {
         switch self {
         case .none: nil
         case .bytes(let bytes): Int64(bytes.count)
         case .file(_, offset: _, let length): length
+        case .stream(_, let length): length
         }
     }
 }

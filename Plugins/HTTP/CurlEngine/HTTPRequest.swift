@@ -6,29 +6,53 @@ public struct HTTPRequest: Sendable {
     /// An absolute `http` or `https` URL without user name, password or fragment.
     public var url: String
 
-    /// Headers in the order in which they are sent. `Host` and `Content-Length` are added; nothing else is.
+    /// Headers in the order in which they are sent. `Host` and `Content-Length` or `Transfer-Encoding` are added; nothing else is.
     public var headers: HTTPHeaders
 
     /// What is sent after the headers.
     public var body: HTTPBody
 
-    /// A file with the certificates (PEM) to trust instead of the system's.
-    public var certificateAuthorityFile: String?
+    /// How the connection to the server is made.
+    public var connection: ConnectionOptions
 
     /// Whether to ask the server before sending the body (RFC 9110, section 10.1.1). A silent server is waited for 0.3 s.
     public var expectsContinue: Bool
 
-    /// Makes a request.
+    /// Makes fields that are sent after the last byte of the body; the body is then sent chunked, and HTTP/1.1 has to be spoken. Which fields come
+    /// is for the headers to say (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the
+    /// request.
+    public var trailers: (@Sendable () throws -> HTTPHeaders)?
+
+    /// Is shown each piece of the body, in order, when libcurl takes it to be sent: to hash it without reading it twice. Called on the engine's
+    /// thread: must not block, and what it computes is time that other transfers of the engine wait.
+    public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
+
+    /// A file with the certificates (PEM) to trust instead of the system's: that of ``connection``.
+    public var certificateAuthorityFile: String? {
+        get { connection.certificateAuthorityFile }
+        set { connection.certificateAuthorityFile = newValue }
+    }
+
+    /// Makes a request. A `certificateAuthorityFile` goes before that of the connection's options.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
-        certificateAuthorityFile: String? = nil, expectsContinue: Bool = false
+        certificateAuthorityFile: String? = nil, expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
+        trailers: (@Sendable () throws -> HTTPHeaders)? = nil, observeBody: (@Sendable (_ bytes: RawSpan) -> Void)? = nil
     ) {
         self.method = method
         self.url = url
         self.headers = headers
         self.body = body
-        self.certificateAuthorityFile = certificateAuthorityFile
+        self.connection = connection
         self.expectsContinue = expectsContinue
+        self.trailers = trailers
+        self.observeBody = observeBody
+        if let certificateAuthorityFile { self.certificateAuthorityFile = certificateAuthorityFile }
+    }
+
+    /// Whether the body is sent in chunks, each with its length before it (RFC 9112, section 7.1).
+    var isChunked: Bool {
+        !body.isNone && connection.httpVersion == .http1 && (trailers != nil || body.length == nil)
     }
 
     /// Whether the request may be sent twice without a different effect (RFC 9110, section 9.2.2).
@@ -38,30 +62,11 @@ public struct HTTPRequest: Sendable {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// Refuses what could smuggle a second header or request into the stream.
-    func validate() throws(CurlEngineError) {
-        guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
-            throw CurlEngineError(.invalidRequest, "The HTTP method is empty or has a character that methods can't have.")
-        }
-        guard !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
-            throw CurlEngineError(.invalidRequest, "The URL of a request has a space or a control character.")
-        }
-        for header in headers {
-            guard !header.name.isEmpty, header.name.utf8.allSatisfy(isTokenByte) else {
-                throw CurlEngineError(
-                    .invalidRequest, "The header name \(header.name.debugDescription) is empty or has a character that names can't have.")
-            }
-            guard !header.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
-                throw CurlEngineError(.invalidRequest, "The value of the header \(header.name) has a line break or a NUL; remove it.")
-            }
-        }
-    }
-}
-
-/// RFC 9110, section 5.6.2.
-private func isTokenByte(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    /// The scheme, host and port of the URL, for people: without what may be secret.
+    var origin: String {
+        let parts = url.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count > 2 else { return "of a request" }
+        let host = parts[2].prefix { $0 != "?" && $0 != "#" }.split(separator: "@").last ?? ""
+        return "\(parts[0])//\(host)"
     }
 }

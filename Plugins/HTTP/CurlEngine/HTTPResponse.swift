@@ -6,11 +6,14 @@ public struct HTTPResponse: Sendable {
     /// The headers of the final answer; those of interim ones (1xx) are left out.
     public var headers: HTTPHeaders
 
-    /// The body's first bytes, at most ``CurlEngine/Configuration/maximumResponseBody``.
+    /// The body's first bytes, at most ``CurlEngine/Configuration/maximumResponseBody``; empty if an ``HTTPResponseSink`` took it.
     public var body: [UInt8]
 
     /// Whether the body was longer than ``body``; the connection is then not used again.
     public var isBodyTruncated: Bool
+
+    /// The version of HTTP that the server answered in.
+    public var version: ConnectionOptions.HTTPVersion
 
     /// The URL that was asked, as the HTTP client understood it.
     public var effectiveURL: String

@@ -6,20 +6,9 @@ enum LoopCommand: Sendable {
     case start(TransferOrder)
     case cancel(TransferOrder.ID)
     case bodyRead(TransferOrder.ID, FileChunk)
+    case bodyGrown(TransferOrder.ID)
+    case bodyWritten(TransferOrder.ID, WriteChunk)
     case stop
-}
-
-/// One request on its way to the loop.
-struct TransferOrder: Sendable {
-    typealias ID = UInt64
-
-    let id: ID
-    let request: HTTPRequest
-    let pacing: (@Sendable (Int) -> Allowance)?
-    let progress: (@Sendable (Int64) -> Void)?
-    /// Set before the cancellation is posted, which may be before the order itself is.
-    let isCancelled: Locked<Bool>
-    let continuation: CheckedContinuation<HTTPResponse, any Error>
 }
 
 /// The one way from other threads to the loop's thread.

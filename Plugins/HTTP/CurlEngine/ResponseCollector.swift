@@ -14,12 +14,13 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Takes one header line. libcurl passes those of interim answers and trailers too.
+    /// Takes one header line. libcurl passes those of interim answers too, and trailers, which are left out: nobody vouches for them.
     ///
     /// - Returns: Whether it is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         totalHeaderBytes += line.count
         guard totalHeaderBytes <= maximumHeaders else { return false }
+        if isFinal { return true }
         if unsafe line.starts(with: "HTTP/".utf8) {
             headerBytes.removeAll(keepingCapacity: true)
             areHeadersComplete = false
@@ -39,6 +40,19 @@ struct ResponseCollector {
         if bytes.count > room { isBodyTruncated = true }
         return !isBodyTruncated
     }
+
+    /// Whether the headers of the final answer are complete.
+    var isFinal: Bool { areHeadersComplete && status >= 200 }
+
+    /// The status code in the last status line (RFC 9112, section 4), or 0.
+    private var status: Int {
+        headerBytes.prefix { $0 != 0x0D && $0 != 0x0A }.split(separator: 0x20).dropFirst().first.flatMap {
+            Int(String(decoding: $0, as: UTF8.self))
+        } ?? 0
+    }
+
+    /// Status and headers of the final answer.
+    var head: HTTPResponseHead { HTTPResponseHead(status: status, headers: headers) }
 
     /// The headers of the final answer.
     var headers: HTTPHeaders {

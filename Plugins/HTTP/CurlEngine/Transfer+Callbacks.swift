@@ -2,8 +2,9 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Points libcurl's callbacks at this transfer. None of them allocates on the way of the body.
+    /// Points libcurl's callbacks at this transfer. None of them allocates on the way of a request's body.
     func setCallbacks() {
+        let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
         unsafe ccurl_setopt_pointer(easy, CURLOPT_PRIVATE, context)
 
@@ -22,19 +23,16 @@ extension Transfer {
         unsafe ccurl_setopt_pointer(easy, CURLOPT_WRITEDATA, context)
         unsafe ccurl_setopt_data_callback(easy, CURLOPT_WRITEFUNCTION) { bytes, size, count, context in
             guard let transfer = unsafe Transfer.from(context) else { return 0 }
-            // Any other number than that of the bytes ends the transfer (CURLOPT_WRITEFUNCTION(3)).
-            return unsafe transfer.response.addBody(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
+            return unsafe transfer.takeBody(UnsafeRawBufferPointer(start: bytes, count: size * count))
         }
 
         unsafe ccurl_setopt_pointer(easy, CURLOPT_HEADERDATA, context)
         unsafe ccurl_setopt_data_callback(easy, CURLOPT_HEADERFUNCTION) { bytes, size, count, context in
             guard let transfer = unsafe Transfer.from(context) else { return 0 }
-            if unsafe transfer.response.addHeaderLine(UnsafeRawBufferPointer(start: bytes, count: size * count)) { return size * count }
-            transfer.failure = CurlEngineError(.badAnswer, "The server's answer has more headers than any sensible one.")
-            return 0
+            return unsafe transfer.takeHeaderLine(UnsafeRawBufferPointer(start: bytes, count: size * count)) ? size * count : 0
         }
 
-        set(CURLOPT_NOPROGRESS, 0)
+        handle.set(CURLOPT_NOPROGRESS, 0)
         unsafe ccurl_setopt_pointer(easy, CURLOPT_XFERINFODATA, context)
         unsafe ccurl_setopt_progress_callback(easy) { context, _, _, _, uploaded in
             unsafe Transfer.from(context)?.upload.report(Int64(uploaded))
@@ -44,13 +42,70 @@ extension Transfer {
         unsafe ccurl_setopt_pointer(easy, CURLOPT_PREREQDATA, context)
         unsafe ccurl_setopt_prereq_callback(easy) { context, _, _, _, _ in
             guard let transfer = unsafe Transfer.from(context) else { return CInt(CURL_PREREQFUNC_ABORT) }
-            transfer.requestsBegun += 1
-            if transfer.requestsBegun == 1 || transfer.isRepeatable { return CInt(CURL_PREREQFUNC_OK) }
-            // libcurl sends a request again, without telling, when a reused connection closes before the first byte of the answer. The
-            // server may have acted on the first one.
-            transfer.failure = CurlEngineError(
-                .outcomeUnknown, "The connection broke after the request was sent and before any answer.")
-            return CInt(CURL_PREREQFUNC_ABORT)
+            return transfer.mayBeginRequest() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
+        }
+
+        if order.request.trailers != nil {
+            unsafe ccurl_setopt_pointer(easy, CURLOPT_TRAILERDATA, context)
+            unsafe ccurl_setopt_trailer_callback(easy) { list, context in
+                guard let transfer = unsafe Transfer.from(context), let list = unsafe list else { return CURL_TRAILERFUNC_ABORT }
+                return unsafe transfer.appendTrailers(to: &list.pointee) ? CURL_TRAILERFUNC_OK : CURL_TRAILERFUNC_ABORT
+            }
+        }
+    }
+
+    /// - Returns: How many bytes were taken. Any other number than all of them ends the transfer (CURLOPT_WRITEFUNCTION(3)), or pauses it.
+    private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
+        guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
+        switch unsafe download?.take(bytes) {
+        case .taken?, nil: return bytes.count
+        case .pause?: return Int(CURL_WRITEFUNC_PAUSE)
+        case .failed(let error)?:
+            failure = error
+            return 0
+        }
+    }
+
+    /// - Returns: Whether to go on.
+    private func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
+        guard unsafe response.addHeaderLine(line) else {
+            failure = CurlEngineError(.badAnswer, "The server's answer has more headers than any sensible one.")
+            return false
+        }
+        guard download?.isAccepted == nil, response.isFinal else { return true }
+        do {
+            try download?.begin(response.head)
+        } catch {
+            failure = error
+            return false
+        }
+        return true
+    }
+
+    /// libcurl sends a request again, without telling, when a reused connection closes before the first byte of the answer. The server may have
+    /// acted on the first one.
+    private func mayBeginRequest() -> Bool {
+        requestsBegun += 1
+        if requestsBegun == 1 || isRepeatable { return true }
+        failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
+        return false
+    }
+
+    /// Adds the fields that follow the body to libcurl's list, which libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
+    private func appendTrailers(to list: inout UnsafeMutablePointer<curl_slist>?) -> Bool {
+        do {
+            let trailers = try order.request.trailers?() ?? HTTPHeaders()
+            try trailers.validate()
+            for field in trailers {
+                guard let longer = unsafe curl_slist_append(list, "\(field.name): \(field.value)") else {
+                    throw CurlEngineError(.outOfResources, "This machine is out of memory.")
+                }
+                unsafe list = unsafe longer
+            }
+            return true
+        } catch {
+            failure = error
+            return false
         }
     }
 }

@@ -1,12 +1,5 @@
 import TransferCore
 
-/// Where the bytes of a request's body come from.
-enum BodySource {
-    case none
-    case bytes([UInt8], position: Int)
-    case file(FileBody)
-}
-
 /// What a transfer still has to send, and how fast it may. Confined to the loop's thread.
 struct UploadState {
     /// What libcurl's demand for bytes came to.
@@ -14,41 +7,50 @@ struct UploadState {
         case bytes(Int)
         /// Nothing now: the transfer is to pause.
         case pause
-        case failed(TransferError)
+        case failed(any Error)
     }
 
     private var source: BodySource
-    private let pacing: (@Sendable (Int) -> Allowance)?
+    private let isChunked: Bool
+    private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// How many bytes the rate limits allowed that were not read yet.
-    private var credit = 0
+    private let observe: (@Sendable (RawSpan) -> Void)?
+    /// How many bytes of what libcurl sends are not of the body but around its chunks.
+    private var framing: Int64 = 0
     private(set) var sent = SentBytes()
-    /// Set while the transfer is paused for the rate limits: when to ask again.
-    private(set) var resumesAt: ContinuousClock.Instant?
     private(set) var isPaused = false
 
-    init(source: BodySource, pacing: (@Sendable (Int) -> Allowance)?, progress: (@Sendable (Int64) -> Void)?) {
+    init(_ order: TransferOrder, source: BodySource) {
         self.source = source
-        self.pacing = pacing
-        self.progress = progress
+        isChunked = order.request.isChunked
+        pace = Pace(order.isDownload ? nil : order.pacing)
+        progress = order.isDownload ? nil : order.progress
+        observe = order.request.observeBody
     }
 
+    /// Set while the transfer is paused for the rate limits: when to ask again.
+    var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
+
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
-        let wanted = Int(min(Int64(buffer.count), remaining))
-        guard wanted > 0 else { return .bytes(0) }
-        let allowed = min(wanted, allowance(upTo: wanted))
-        guard allowed > 0 else {
-            isPaused = true
-            return .pause
+        let wanted: Int
+        switch source.availability(upTo: buffer.count) {
+        case .bytes(let count): wanted = count
+        case .later: return pause()
+        case .end: return .bytes(0)
+        case .failed(let error): return .failed(error)
         }
-        switch unsafe readSource(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<allowed])) {
+        let allowed = min(wanted, pace.credit(upTo: wanted))
+        guard allowed > 0 else { return pause() }
+        switch unsafe source.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<allowed])) {
         case .bytes(let count):
-            credit -= count
+            pace.use(count)
             sent.limit += Int64(count)
+            // Its length in hexadecimal and two line breaks (RFC 9112, section 7.1).
+            if isChunked { framing += Int64(String(count, radix: 16).utf8.count + 4) }
+            unsafe observe?(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
             return .bytes(count)
         case .later:
-            isPaused = true
-            return .pause
+            return pause()
         case .failed(let error):
             return .failed(error)
         }
@@ -60,48 +62,20 @@ struct UploadState {
 
     mutating func unpause() {
         isPaused = false
-        resumesAt = nil
+        pace.resumesAt = nil
     }
 
-    mutating func report(_ taken: Int64) {
+    /// Takes libcurl's count of the bytes that the socket took.
+    mutating func report(_ uploaded: Int64) {
+        // The last chunk's own framing, of no length, may be counted too.
+        let taken = min(uploaded - framing, sent.limit)
         guard taken > sent.taken else { return }
         sent.taken = taken
         progress?(taken)
     }
 
-    private var remaining: Int64 {
-        switch source {
-        case .none: 0
-        case .bytes(let bytes, let position): Int64(bytes.count - position)
-        case .file(let body): body.remaining
-        }
-    }
-
-    private mutating func allowance(upTo limit: Int) -> Int {
-        guard let pacing else {
-            credit = limit
-            return limit
-        }
-        if credit <= 0 {
-            let allowance = pacing(limit)
-            credit = min(allowance.bytes, limit)
-            // A wait of nothing would keep the thread busy with asking.
-            if credit <= 0 { resumesAt = .now + max(allowance.retryAfter, .milliseconds(1)) }
-        }
-        return credit
-    }
-
-    private mutating func readSource(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
-        switch source {
-        case .none:
-            return .bytes(0)
-        case .bytes(let bytes, let position):
-            let end = position + buffer.count
-            unsafe bytes.withUnsafeBytes { unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[position..<end])) }
-            source = .bytes(bytes, position: end)
-            return .bytes(buffer.count)
-        case .file(let body):
-            return unsafe body.read(into: buffer)
-        }
+    private mutating func pause() -> Read {
+        isPaused = true
+        return .pause
     }
 }

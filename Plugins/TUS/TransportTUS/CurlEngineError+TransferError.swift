@@ -4,7 +4,10 @@ import TransferCore
 extension CurlEngineError {
     /// Whether the request can't have reached the server, so that there is no use in asking it what became of it.
     var neverArrived: Bool {
-        [.invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable, .shutDown].contains(
+        [
+            .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
+            .clientCertificateUnusable, .proxyRefused, .shutDown,
+        ].contains(
             kind)
     }
 
@@ -21,6 +24,11 @@ extension CurlEngineError {
             )
         case .certificateFileUnusable:
             error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
+        case .clientCertificateUnusable:
+            error(
+                .credentials, .credentialsRejected,
+                "The client certificate for \(origin) can't be used; look at the settings clientCertificate and clientKey.")
+        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through.")
         case .badAnswer where request == .create || request == .options:
             error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
         case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")

@@ -14,11 +14,8 @@ extension TUSAnswer {
     func failure(versions: String? = nil) -> TransferError {
         switch status {
         case 200..<300: unexpectedSuccess
-        case 300..<400:
-            isCreation
-                ? error(.unreachable, .notThisProtocol, "redirects uploads elsewhere; use the address that it redirects to")
-                : error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has")
-        case 401: credentialsRefused
+        case 300..<400: redirected
+        case 401: request == .delete ? notRemoved : credentialsRefused
         case 403: forbidden
         case 404, 410:
             isCreation
@@ -27,13 +24,15 @@ extension TUSAnswer {
         case 405, 501:
             switch request {
             case .create, .options: error(.unreachable, .notThisProtocol, "does not take uploads at this address; check the address")
-            case .delete: error(.unsupported, .unsupported, "does not remove uploads on request")
-            case .head, .patch: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
+            case .delete: notRemoved
+            case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
             }
         case 408, 423, 429: error(.transient, .serverError, "is busy")
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
         case 412: versionRefused(versions)
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 460 where request == .patch:
+            error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         case 500...: error(.transient, .serverError, "failed")
         default: error(.permanent, .rejected, "refused the upload")
@@ -44,12 +43,29 @@ extension TUSAnswer {
     private func versionRefused(_ versions: String?) -> TransferError {
         let spoken = response.headers["Tus-Version"] ?? versions ?? response.headers["Tus-Resumable"]
         let what = spoken.map { "speaks tus \($0.prefix(100))" } ?? "does not say which version of tus it speaks"
-        return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(TUSServer.version)")
+        return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(dialect.version)")
     }
 
-    private var isCreation: Bool { request == .create || request == .options }
+    private var isCreation: Bool { request.isCreation }
+
+    /// The uploads that can't be removed go when the server lets them expire.
+    private var notRemoved: TransferError { error(.unsupported, .unsupported, "does not remove uploads on our request") }
+
+    private var redirected: TransferError {
+        if request == .delete { return notRemoved }
+        guard isCreation else { return error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has") }
+        // Only 307 and 308 keep the method (RFC 9110, section 15.4). The path may be a capability.
+        let target = location.flatMap(Origin.init).map { " to \($0)" } ?? ""
+        let keepsMethod = status == 307 || status == 308
+        return error(
+            .unreachable, .notThisProtocol,
+            keepsMethod
+                ? "redirects uploads\(target); use that address, or list its origin in the setting origins"
+                : "redirects uploads\(target) in a way that does not keep the request; use the address that it redirects to")
+    }
 
     private var unexpectedSuccess: TransferError {
+        if request == .delete { return notRemoved }
         if !isFromTUSServer, response.headers["Tus-Resumable"] != nil { return versionRefused(nil) }
         if isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
         if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "answered without saying that it speaks tus") }
@@ -68,7 +84,7 @@ extension TUSAnswer {
     }
 
     private var forbidden: TransferError {
-        if request == .delete { return error(.unsupported, .unsupported, "does not allow us to remove the upload") }
+        if request == .delete { return notRemoved }
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The same credentials were right before, so it is this file that is not wanted.
         if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }

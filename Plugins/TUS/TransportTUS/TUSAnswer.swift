@@ -1,17 +1,27 @@
 import CurlEngine
 import Foundation
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// What a server answered, and what is needed to judge it.
 struct TUSAnswer {
     let request: TUSRequest
     let response: HTTPResponse
+    let dialect: Dialect
+    /// The endpoint's own.
     let origin: Origin
     let latency: Duration
     /// The server's own words about a refusal: one short line, or nil when they are a page, or hold something secret.
     let words: String?
-    /// Whether the request went to another origin than the endpoint's, and therefore without its credentials.
+    /// Whether the request went to an origin that the endpoint's credentials are not for.
     var withheldCredentials = false
     var sentCredentials = false
+    /// The checksum of what was sent, where it was computed on the way.
+    var contentHash: ContentHash?
     /// Whether the endpoint accepted these same credentials before.
     var credentialsWereAccepted = false
 
@@ -19,6 +29,7 @@ struct TUSAnswer {
         self.request = request
         self.response = response
         self.latency = latency
+        dialect = server.dialect
         origin = server.origin
         words = Self.words(of: response, without: secrets)
     }
@@ -29,13 +40,27 @@ struct TUSAnswer {
     var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) }
 
     /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
-    var isFromTUSServer: Bool { response.headers["Tus-Resumable"] == TUSServer.version }
+    var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 
     /// How many bytes the server has, if it said so in a way that makes sense.
-    var offset: Int64? { number("Upload-Offset") }
+    var offset: Int64? { number(dialect.offsetHeader) }
 
     /// How long the server takes the upload to be.
-    var length: Int64? { number("Upload-Length") }
+    var length: Int64? { number(dialect.lengthHeader) }
+
+    /// When the server means to remove the upload, in seconds since 1970 by its own clock.
+    var expires: Int? { response.headers["Upload-Expires"].flatMap(secondsSince1970(ofHTTPDate:)) }
+
+    /// What time it is for the server, in seconds since 1970; by our clock if it does not say.
+    var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
+
+    /// Where the answer points to, resolved against what was asked (RFC 9110, section 10.2.2); nil if that is no `http` or `https` URL.
+    var location: URL? {
+        guard let text = response.headers["Location"],
+            let url = URL(string: text, relativeTo: URL(string: response.effectiveURL))?.absoluteURL, Origin(url) != nil
+        else { return nil }
+        return url
+    }
 
     private func number(_ name: String) -> Int64? {
         guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }

@@ -1,26 +1,71 @@
 import Foundation
 import TransferCore
 
-/// What an upload needs to go on later.
-struct TUSCheckpoint: Codable {
-    /// The upload's address at the server, absolute; nil from before the creation is asked for until its answer arrived.
+/// What is known of one upload at the server.
+struct RemoteUpload: Codable, Sendable {
+    /// Its address, absolute; nil from before the creation is asked for until its answer arrived.
     var url: String?
+
+    /// How many bytes of it the server confirmed.
+    var confirmed: Int64?
 
     /// The offset at which the server answered a `PATCH` with 400, if it did: a second one there is final.
     var refusedOffset: Int64?
 
-    init(url: String? = nil, refusedOffset: Int64? = nil) {
-        self.url = url
-        self.refusedOffset = refusedOffset
+    /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
+    var expires: Int?
+}
+
+/// What a file's transfer needs to go on later.
+struct TUSCheckpoint: Codable, Sendable {
+    /// The upload of the whole file; where there are parts, the one that puts them together.
+    var whole = RemoteUpload()
+
+    /// The uploads of the file's parts, in order; nil for a file that is sent as one.
+    var parts: [RemoteUpload]?
+
+    /// How many bytes each part has, but for the last, which has the rest.
+    var partSize: Int64?
+
+    private enum CodingKeys: String, CodingKey {
+        case parts, partSize
+    }
+
+    init(whole: RemoteUpload = RemoteUpload()) {
+        self.whole = whole
     }
 
     /// Reads a checkpoint; nil if it is not one of this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
+        guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }
         self = decoded
     }
 
-    func encoded(confirmed: Int64) throws -> Checkpoint {
-        Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
+    init(from decoder: any Decoder) throws {
+        whole = try RemoteUpload(from: decoder)
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        parts = try container.decodeIfPresent([RemoteUpload].self, forKey: .parts)
+        partSize = try container.decodeIfPresent(Int64.self, forKey: .partSize)
     }
+
+    func encode(to encoder: any Encoder) throws {
+        try whole.encode(to: encoder)
+        var container = encoder.container(keyedBy: CodingKeys.self)
+        try container.encodeIfPresent(parts, forKey: .parts)
+        try container.encodeIfPresent(partSize, forKey: .partSize)
+    }
+
+    /// - Parameter limit: The most bytes that it may vouch for.
+    func encoded(atMost limit: Int64) throws -> Checkpoint {
+        Checkpoint(data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit))
+    }
+
+    /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.
+    var confirmed: Int64 {
+        parts?.reduce(0) { $0 + ($1.confirmed ?? 0) } ?? whole.confirmed ?? 0
+    }
+
+    /// The addresses of all uploads that were made.
+    var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 }

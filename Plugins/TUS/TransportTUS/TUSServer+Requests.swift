@@ -1,57 +1,99 @@
 import CurlEngine
 import Foundation
 import TransferCore
+import TransportSupport
 
 extension TUSServer {
-    /// Asks what the server can do (tus 1.0.0, "OPTIONS").
-    func options() async throws -> EndpointReport {
-        let answer = try await translating(.options) { try await send(.options, to: address) }
-        guard answer.isSuccess, answer.isFromTUSServer || answer.response.headers["Tus-Version"] != nil else { throw answer.failure() }
-        let headers = answer.response.headers
-        let versions = list(headers["Tus-Version"] ?? Self.version)
-        guard versions.contains(Self.version) else {
-            throw TransferError(
-                .permanent, .unsupportedVersion,
-                "The server \(origin) speaks tus \(versions.joined(separator: ", ")); this transport speaks \(Self.version).")
+    private static let maximumUnansweredQuestions = 2
+
+    /// What the server can do (tus 1.0.0, "OPTIONS"): asked once a day, for all attempts together.
+    ///
+    /// A server that has no answer is taken to have the core protocol and *creation*.
+    func features() async throws -> ServerFeatures {
+        let features = try await memory.features(of: address) {
+            // A server that never has an answer must not keep its uploads waiting for one.
+            guard memory.habits(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
+                return (.minimal, isLasting: true)
+            }
+            let answer: TUSAnswer
+            do {
+                answer = try await ask(.options) { try await send(.options, to: address) }
+            } catch let error where error is CancellationError || (error as? TransferError)?.code == .connectionLost {
+                memory.learn(of: address) { $0.unansweredQuestions += 1 }
+                throw error
+            }
+            switch answer.status {
+            case 412, 429, 503: throw try await refused(answer)
+            case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, isLasting: true)
+            default: return (.minimal, isLasting: answer.status < 500 || answer.status == 501)
+            }
         }
-        return EndpointReport(
-            version: Self.version, features: list(headers["Tus-Extension"] ?? ""),
-            maximumSize: headers["Tus-Max-Size"].flatMap { Int64($0) }, latency: answer.latency)
+        try checkVersion(features)
+        return features
     }
 
-    /// Creates an upload (tus 1.0.0, "Creation").
+    /// Asks anew what the server can do, and refuses whatever does not speak the protocol.
+    func report() async throws -> EndpointReport {
+        let answer = try await ask(.options) { try await send(.options, to: address) }
+        guard answer.isSuccess, answer.isFromTUSServer || answer.response.headers["Tus-Version"] != nil,
+            let features = ServerFeatures(answer.response.headers)
+        else { throw try await refused(answer) }
+        try checkVersion(features)
+        memory.note(features, of: address)
+        return EndpointReport(
+            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.latency)
+    }
+
+    private func checkVersion(_ features: ServerFeatures) throws(TransferError) {
+        guard !features.versions.isEmpty, !features.versions.contains(dialect.version) else { return }
+        throw TransferError(
+            .permanent, .unsupportedVersion,
+            "The server \(origin) speaks tus \(features.versions.joined(separator: ", ").prefix(100)); this transport speaks \(dialect.version)."
+        )
+    }
+
+    /// Asks for an upload to be made (tus 1.0.0, "Creation").
     ///
-    /// - Returns: Its absolute URL.
-    func create(length: Int64, metadata: UploadMetadata) async throws -> String {
-        var address = address
-        for _ in 0..<5 {
-            let answer = try await translating(.create) {
-                try await send(
-                    .create, to: address, headers: ["Upload-Length": "\(length)", "Upload-Metadata": metadata.headerValue], body: .bytes([])
-                )
-            }
-            let location = answer.response.headers["Location"].flatMap { resolve($0, against: answer.response.effectiveURL) }
-            if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
-                throw TransferError(
-                    .permanent, .badAnswer,
-                    "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto)."
-                )
-            }
-            if answer.isSuccess, let location { return location.absoluteString }
-            // Only these two keep the method (RFC 9110, section 15.4), and another origin is not ours to trust.
-            guard answer.status == 307 || answer.status == 308, let location, Origin(location) == origin else {
-                throw try await refused(answer)
-            }
-            address = location.absoluteString
+    /// - Parameter file: Sent along, whole (extension *creation-with-upload*).
+    /// - Returns: Whatever the server answers.
+    func requestCreation(headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil) async throws -> TUSAnswer {
+        guard let file, let reporter else {
+            return try await ask(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) }
         }
-        throw TransferError(.unreachable, .notThisProtocol, "The server \(origin) redirects in circles; check the address.")
+        var headers = headers
+        headers["Content-Type"] = dialect.contentType
+        let size = file.source.size
+        return try await ask(.create) {
+            try await send(
+                .create, to: address, headers: headers, body: .file(file, offset: 0, length: size),
+                expectsContinue: size > Self.unaskedContent, pacing: { reporter.allowance(upTo: $0) },
+                progress: { reporter.report(sent: $0, confirmed: 0) })
+        }
+    }
+
+    /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
+    private static let unaskedContent: Int64 = 256 * 1024
+
+    /// Takes the upload's address from an answer to a creation.
+    ///
+    /// - Throws: The error for an answer that is no success.
+    func created(_ answer: TUSAnswer) async throws -> String {
+        let location = answer.location
+        if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
+            throw TransferError(
+                .permanent, .badAnswer,
+                "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto)."
+            )
+        }
+        guard answer.isSuccess, let location else { throw try await refused(answer) }
+        return location.absoluteString
     }
 
     /// Asks how much of an upload the server has (tus 1.0.0, "HEAD").
     ///
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
-    func offset(of url: String, length: Int64) async throws -> Int64 {
-        let answer = try await translating(.head) { try await send(.head, to: url) }
+    func offset(of url: String, length: Int64) async throws -> (offset: Int64, answer: TUSAnswer) {
+        let answer = try await ask(.head) { try await send(.head, to: url) }
         guard answer.isSuccess, let offset = answer.offset else { throw try await refused(answer) }
         if let theirs = answer.length, theirs != length {
             throw TransferError(
@@ -61,38 +103,45 @@ extension TUSServer {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
         }
-        return offset
+        return (offset, answer)
+    }
+
+    /// Asks how much a server has of a file that it puts together of parts.
+    ///
+    /// - Returns: nil while it does not say, as parts are missing.
+    func finalOffset(of url: String, length: Int64) async throws -> Int64? {
+        let answer = try await ask(.head) { try await send(.head, to: url) }
+        guard answer.isSuccess else { throw try await refused(answer) }
+        if let theirs = answer.length, theirs != length {
+            throw TransferError(
+                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes out of parts that have \(length).")
+        }
+        return answer.offset
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").
     func delete(_ url: String) async throws {
-        let answer = try await translating(.delete) { try await send(.delete, to: url) }
+        let answer = try await ask(.delete) { try await send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
         throw try await refused(answer)
     }
 
     /// The error for an answer; asks for the versions that the server speaks if that is the trouble and it did not say.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
-        guard answer.status == 412, answer.response.headers["Tus-Version"] == nil else { return answer.failure() }
+        guard answer.status == 412, answer.request != .options, answer.response.headers["Tus-Version"] == nil else {
+            return answer.failure()
+        }
         let options = try? await send(.options, to: address)
         try Task.checkCancellation()
         return answer.failure(versions: options?.response.headers["Tus-Version"])
     }
 
-    private func translating(_ request: TUSRequest, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
+    /// Puts it in the queue's terms when there is no answer.
+    func ask(_ request: TUSRequest, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
             throw error.transferError(request, at: origin)
         }
-    }
-
-    private func resolve(_ location: String, against base: String) -> URL? {
-        guard let url = URL(string: location, relativeTo: URL(string: base))?.absoluteURL, Origin(url) != nil else { return nil }
-        return url
-    }
-
-    private func list(_ text: String) -> [String] {
-        text.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
 }

@@ -1,100 +1,211 @@
 import CurlEngine
 import Foundation
+import Logging
 import TransferCore
 import TransportSupport
 
-/// One endpoint as one attempt talks to it: puts the headers on each request that tus and the endpoint want.
+/// One endpoint as one attempt talks to it: puts the headers on each request that tus and the endpoint want, and follows the redirects that
+/// may be followed.
 struct TUSServer {
-    /// The version of the protocol that is spoken.
-    static let version = "1.0.0"
+    private static let maximumRedirects = 5
+    /// tus 1.0.0, "Checksum".
+    static let checksumHeader = "Upload-Checksum"
 
+    let dialect = Dialect.tus
     /// Where uploads are created.
     let address: String
     let origin: Origin
-    private let userName: String?
-    private let settings: EndpointSettings
-    private let references: [CredentialReference]
-    private let provider: any CredentialProvider
+    let settings: EndpointSettings
+    let memory: EndpointMemory
+    let credentials: EndpointCredentials
+    private let account: String
+    /// Headers that the session wants on each request.
+    private let sessionHeaders: HTTPHeaders
+    private let attempt: (origin: AttemptOrigin, number: Int)
+    private let logger: Logger
     private let engine: CurlEngine
     private let acceptance: Acceptance
+    private let hook: HeaderSource?
 
+    /// - Parameter attempt: What the requests are for; nil for those that belong to no session.
     init(
-        _ endpoint: Endpoint, credentials: any CredentialProvider, engine: CurlEngine, acceptance: Acceptance
+        _ endpoint: Endpoint, credentials: any CredentialProvider, resources: TransportResources, attempt: FileAttempt? = nil
     ) throws(TransferError) {
         let url = try endpoint.validate()
         guard let origin = Origin(url), var components = URLComponents(url: url, resolvingAgainstBaseURL: true) else {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
-        userName = components.user
+        self.credentials = EndpointCredentials(
+            references: endpoint.credentials, userName: components.user, origin: origin, provider: credentials)
         components.user = nil
         address = components.string ?? endpoint.address
         self.origin = origin
         settings = try EndpointSettings(endpoint.settings)
-        references = endpoint.credentials
-        provider = credentials
-        self.engine = engine
-        self.acceptance = acceptance
+        account = endpoint.address
+        sessionHeaders = try Self.headers(attempt?.options.headers ?? [:])
+        self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
+        logger = attempt?.logger ?? Logger(label: "TransferKit.tus")
+        hook = resources.hook
+        engine = resources.engine
+        acceptance = resources.acceptance
+        memory = resources.memory
     }
 
-    /// Sends one request and gives back whatever the server answers.
+    private static func headers(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {
+        var headers = HTTPHeaders()
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            try ReservedHeaders.check(name)
+            headers.append(name, value)
+        }
+        return headers
+    }
+
+    /// Sends one request and gives back whatever the server answers, after the redirects that keep the method and stay where the endpoint's
+    /// settings allow (RFC 9110, section 15.4).
     ///
+    /// Where the app has a header hook, a request that is rejected for its credentials is sent once more; all but `PATCH`, before which the
+    /// server is to be asked where it stands.
+    ///
+    /// - Parameters:
+    ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
+    ///   - trailer: Computes the checksum of the body while it is sent, and sends it behind (extension *checksum-trailer*).
+    ///   - sink: Takes the body of the answer.
+    ///   - rejectedSince: For a request that is sent once more after it was rejected: ``renewals`` from before it was sent first.
     /// - Throws: A ``CurlEngineError`` when there is no answer, a ``TransferError``, or `CancellationError`.
     func send(
-        _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
+        _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
+        trailer: ChecksumAlgorithm? = nil, sink: (any HTTPResponseSink)? = nil, rejectedSince: Int? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSAnswer {
-        var headers = headers
-        headers["User-Agent"] = "TransferKit"
-        if kind != .options { headers["Tus-Resumable"] = Self.version }
-        let isOwnOrigin = URL(string: address).flatMap(Origin.init) == origin
-        let credentials = isOwnOrigin ? try await credentialHeaders() : []
-        if isOwnOrigin {
-            for field in settings.headers { headers.append(field.name, field.value) }
-            for field in credentials { headers.append(field.name, field.value) }
+        let asks = expectsContinue && !memory.habits(of: self.address).refusesExpectation
+        var request = HTTPRequest(
+            method: kind.rawValue, url: address, headers: headers, body: body, expectsContinue: asks, connection: try await connection())
+        request.headers["User-Agent"] = "TransferKit"
+        if kind != .options { request.headers[dialect.versionHeader] = dialect.version }
+        if kind == .patch, overridesMethod {
+            request.method = TUSRequest.create.rawValue
+            request.headers["X-HTTP-Method-Override"] = kind.rawValue
         }
-        let request = HTTPRequest(
-            method: kind.rawValue, url: address, headers: headers, body: body,
-            certificateAuthorityFile: settings.certificateAuthorityFile)
+        if trailer != nil { request.headers["Trailer"] = Self.checksumHeader }
+        var flight = Flight(
+            kind: kind, request: request, trailer: trailer, sink: sink, rejectedSince: rejectedSince, pacing: pacing, progress: progress)
+        var redirects = 0
+        while redirects <= Self.maximumRedirects {
+            let renewals = renewals
+            let answer: TUSAnswer
+            do {
+                answer = try await send(flight)
+            } catch let error as CurlEngineError where asks && error.kind == .outcomeUnknown {
+                // libcurl sends a request again by itself after 417 (RFC 9110, section 15.5.18), which is refused to it as any repetition is.
+                memory.learn(of: self.address) { $0.refusesExpectation = true }
+                throw error
+            }
+            if answer.status == 401 || answer.status == 403, hasHeaderHook, kind != .patch, flight.rejectedSince == nil,
+                !answer.withheldCredentials
+            {
+                flight.rejectedSince = renewals
+            } else if let target = followed(answer) {
+                if target.origin != flight.origin { flight.hasLeftItsOrigin = true }
+                flight.request.url = target.url
+                redirects += 1
+            } else {
+                return answer
+            }
+        }
+        throw TransferError(
+            kind.isCreation ? .unreachable : .protocolViolation, .notThisProtocol,
+            "The server \(origin) redirects in circles; check the address.")
+    }
+
+    /// One request on its way, perhaps by way of redirects.
+    private struct Flight {
+        let kind: TUSRequest
+        var request: HTTPRequest
+        let trailer: ChecksumAlgorithm?
+        let sink: (any HTTPResponseSink)?
+        var rejectedSince: Int?
+        /// Whether a redirect led to another origin, whatever that is trusted with otherwise.
+        var hasLeftItsOrigin = false
+        let pacing: (@Sendable (Int) -> Allowance)?
+        let progress: (@Sendable (Int64) -> Void)?
+
+        var origin: Origin? { URL(string: request.url).flatMap(Origin.init) }
+    }
+
+    /// Where a request is to be sent again; nil if the answer is no redirect that may be followed.
+    private func followed(_ answer: TUSAnswer) -> (url: String, origin: Origin)? {
+        guard answer.status == 307 || answer.status == 308, let url = answer.location, let target = Origin(url),
+            target == origin || settings.origins.contains(target), origin.scheme == "http" || target.scheme == "https"
+        else { return nil }
+        return (url.absoluteString, target)
+    }
+
+    /// Sends one request once.
+    private func send(_ flight: Flight) async throws -> TUSAnswer {
+        var request = flight.request
+        let isTrusted = !flight.hasLeftItsOrigin && flight.origin.map { $0 == origin || settings.origins.contains($0) } ?? false
+        let fields = isTrusted ? try await credentials.headers() : []
+        var secrets = fields.map(\.value)
+        if isTrusted {
+            for field in Array(settings.headers) + Array(sessionHeaders) + fields { request.headers.append(field.name, field.value) }
+            if let hook {
+                let before = Array(request.headers)
+                request.headers = try await headers(from: hook, for: request, rejectedSince: flight.rejectedSince)
+                secrets += request.headers.filter { !before.contains($0) }.map(\.value)
+            }
+        }
         let start = ContinuousClock.now
-        let response = try await engine.perform(request, pacing: pacing, progress: progress)
-        var answer = TUSAnswer(kind, response, server: self, secrets: credentials.map(\.value), latency: ContinuousClock.now - start)
-        answer.withheldCredentials = !isOwnOrigin && !references.isEmpty
-        answer.sentCredentials = !credentials.isEmpty
-        answer.credentialsWereAccepted = acceptance.wereAccepted(credentials, at: origin.description)
-        if answer.isSuccess, isOwnOrigin { acceptance.note(credentials, at: origin.description) }
+        let hash = flight.trailer.map { Locked(ContentHash($0)) }
+        if let hash {
+            request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
+            request.trailers = { [Self.checksumHeader: hash.withLock { $0.header }] }
+        }
+        let response =
+            if let sink = flight.sink {
+                try await engine.download(request, into: sink, pacing: flight.pacing, progress: flight.progress)
+            } else {
+                try await engine.perform(request, pacing: flight.pacing, progress: flight.progress)
+            }
+        var answer = TUSAnswer(flight.kind, response, server: self, secrets: secrets, latency: ContinuousClock.now - start)
+        let asked = (flight.origin ?? origin).description
+        answer.withheldCredentials = !isTrusted && (credentials.areForServer || hasHeaderHook)
+        answer.contentHash = hash?.withLock { $0 }
+        answer.sentCredentials = !secrets.isEmpty
+        answer.credentialsWereAccepted = acceptance.wereAccepted(fields, at: asked)
+        // OPTIONS is answered by many without a look at the credentials.
+        if answer.isSuccess, isTrusted, flight.kind != .options { acceptance.note(fields, at: asked) }
         return answer
     }
 
-    private func credentialHeaders() async throws -> [HTTPHeaders.Field] {
-        var fields = HTTPHeaders()
-        for reference in references {
-            let secret = try await provider.secret(for: reference).reveal()
-            guard !secret.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else {
-                throw TransferError(
-                    .credentials, .credentialsUnavailable,
-                    "The secret of the kind \(reference.kind.rawValue) for \(origin) has a line break or a control character; remove it.")
-            }
-            switch reference.kind {
-            case .bearerToken:
-                fields.append("Authorization", "Bearer \(secret)")
-            case .password:
-                guard let userName else {
-                    throw TransferError(
-                        .permanent, .invalidEndpoint,
-                        "The endpoint \(origin) has a password but no user name; write the address as \(origin.scheme)://user@host/….")
-                }
-                fields.append("Authorization", "Basic \(Data("\(userName):\(secret)".utf8).base64EncodedString())")
-            case .header:
-                guard let name = reference.name else {
-                    throw TransferError(.permanent, .invalidEndpoint, "A header credential of \(origin) does not name its header.")
-                }
-                fields.append(name, secret)
-            default:
-                throw TransferError(
-                    .unsupported, .unsupported, "The tus transport has no use for a credential of the kind \(reference.kind.rawValue).")
-            }
-        }
-        return Array(fields)
+    private func connection() async throws -> ConnectionOptions {
+        let secrets = try await credentials.connectionSecrets()
+        let logger = logger
+        return settings.connection.options(
+            passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
+    }
+
+    private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
+        let info = RequestInfo(
+            method: request.method, url: request.url, session: attempt.origin.session, item: attempt.origin.item,
+            context: attempt.origin.context, attempt: attempt.number, reason: .request)
+        guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
+        return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
+    }
+
+    var hasHeaderHook: Bool { hook != nil }
+
+    /// How often the app's hook renewed this account's credentials so far.
+    var renewals: Int { hook?.renewals(of: account) ?? 0 }
+
+    private var overridesMethod: Bool { settings.overridesMethod || memory.habits(of: address).needsMethodOverride }
+
+    /// Sends `PATCH` under the name of `POST` from now on.
+    ///
+    /// - Returns: Whether that is a change.
+    func beginOverridingMethod() -> Bool {
+        guard !overridesMethod else { return false }
+        memory.learn(of: address) { $0.needsMethodOverride = true }
+        return true
     }
 }
 
@@ -105,4 +216,18 @@ enum TUSRequest: String {
     case head = "HEAD"
     case patch = "PATCH"
     case delete = "DELETE"
+    /// Not of the protocol: gives back the content, where the server does that.
+    case get = "GET"
+
+    /// Whether it is sent to the endpoint itself, and not to an upload there.
+    var isCreation: Bool { self == .create || self == .options }
+}
+
+/// What the attempts of one transport share.
+struct TransportResources: Sendable {
+    let engine = CurlEngine()
+    let threads = WorkerThreads(limit: 4)
+    let acceptance = Acceptance()
+    let memory: EndpointMemory
+    let hook: HeaderSource?
 }

@@ -2,8 +2,8 @@ import CurlEngine
 public import TransferCore
 import TransportSupport
 
-/// Sends files to servers that speak tus 1.0.0 (https://tus.io/protocols/resumable-upload): the core protocol and the extension *creation*,
-/// and *termination* where the server has it.
+/// Sends files to servers that speak tus 1.0.0 (https://tus.io/protocols/resumable-upload), with those of its extensions that the server
+/// offers.
 ///
 /// An interrupted upload goes on where the server says that it stands; bytes count as confirmed only when the server said so. Endpoints are
 /// made with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the settings.
@@ -14,28 +14,34 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// The C libraries that this process runs on, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
-    let engine: CurlEngine
-    let threads: WorkerThreads
-    let acceptance: Acceptance
+    private let resources: TransportResources
 
     /// Makes a transport. Threads and connections come with the first attempt.
-    public init() {
-        engine = CurlEngine()
-        threads = WorkerThreads(limit: 4)
-        acceptance = Acceptance()
+    ///
+    /// - Parameter headers: Asked before each request for the headers to send.
+    public init(headers: HeaderHook? = nil) {
+        self.init(headers: headers, now: { .now })
     }
 
-    /// Uploads one file in as few requests as the protocol allows: `POST` and one `PATCH` if nothing goes wrong.
+    /// Makes a transport with a clock that tells when what was learned of a server is too old.
+    package init(headers: HeaderHook? = nil, now: @escaping @Sendable () -> ContinuousClock.Instant) {
+        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0) })
+    }
+
+    /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
+    /// and one `OPTIONS` a day for all files of an endpoint.
     ///
     /// Called by the queue, on a task of its own.
     ///
     /// - Throws: A `TransferError`, after it asked the server how much of the file it has; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, engine: engine, acceptance: acceptance)
-        let metadata = try UploadMetadata(attempt)
-        let file = try await FileReader.open(try attempt.source, on: threads)
-        var upload = TUSUpload(server: server, file: file, metadata: metadata, checkpoint: attempt.checkpoint, reporter: reporter)
-        return try await upload.run()
+        let source = try attempt.source
+        guard source.growth == nil else {
+            throw TransferError(.unsupported, .unsupported, "The tus transport can't send a source whose bytes still arrive.")
+        }
+        let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
+        let file = try await FileReader.open(source, on: resources.threads)
+        return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
     }
 
     /// Asks the server what it can do, with an `OPTIONS` request.
@@ -44,8 +50,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
-        let server = try TUSServer(endpoint, credentials: credentials, engine: engine, acceptance: acceptance)
-        return try await server.options()
+        try await TUSServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
     /// Removes an unfinished upload, with a `DELETE` request (extension *termination*).
@@ -55,14 +60,14 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// - Throws: A `TransferError`, of the class `unsupported` if the server removes uploads only when they expire; or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // Without a URL nothing can be found: the server never told where it was.
-        guard let url = TUSCheckpoint(checkpoint)?.url else { return }
-        let server = try TUSServer(endpoint, credentials: credentials, engine: engine, acceptance: acceptance)
-        try await server.delete(url)
+        guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }
+        let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
+        for url in urls { try await server.delete(url) }
     }
 
     /// Closes all connections and ends the threads; requests still under way fail.
     public func shutdown() async {
-        await engine.shutdown()
+        await resources.engine.shutdown()
     }
 }
 

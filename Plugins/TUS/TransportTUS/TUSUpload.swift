@@ -4,149 +4,144 @@ import TransportSupport
 
 /// One attempt at one file.
 struct TUSUpload {
-    /// How often in one attempt the server may say 409 and name another offset, before the queue is to wait.
-    private static let maximumConflicts = 3
+    let server: TUSServer
+    let file: FileReader
+    let metadata: UploadMetadata
+    let record: UploadRecord
+    let options: AttemptOptions
+    let reporter: AttemptReporter
+    let threads: WorkerThreads
 
-    private let server: TUSServer
-    private let file: FileReader
-    private let metadata: UploadMetadata
-    private let reporter: AttemptReporter
-    private var checkpoint: TUSCheckpoint
-    private var conflicts = 0
-    /// The position up to which the network took bytes in this attempt.
-    private var sent: Int64 = 0
-    /// The position up to which the server can have bytes of ours.
-    private var reach: Int64 = 0
-
-    init(server: TUSServer, file: FileReader, metadata: UploadMetadata, checkpoint: Checkpoint?, reporter: AttemptReporter) {
+    init(
+        _ attempt: FileAttempt, server: TUSServer, file: FileReader, threads: WorkerThreads, reporter: AttemptReporter
+    ) throws(TransferError) {
         self.server = server
         self.file = file
-        self.metadata = metadata
+        self.threads = threads
         self.reporter = reporter
-        self.checkpoint = checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint()
+        options = attempt.options
+        metadata = try UploadMetadata(attempt)
+        let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
+        record = UploadRecord(checkpoint, reporter: reporter)
     }
 
     private var size: Int64 { file.source.size }
 
-    mutating func run() async throws -> TransferReceipt {
-        var (url, offset) = try await begin()
+    func run() async throws -> TransferReceipt {
+        var receipt = TransferReceipt(bytes: size)
         do {
-            while offset < size {
-                offset = try await sendRest(to: url, from: offset)
-            }
+            try await transfer(&receipt)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
-            try? await server.delete(url)
+            for url in await record.checkpoint.urls { try? await server.delete(url) }
             throw error
         }
         // The query may hold a signature.
-        return TransferReceipt(bytes: size, remoteURL: String(url.prefix { $0 != "?" }))
+        receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
+        return receipt
     }
 
-    /// Finds or makes the upload at the server.
-    private mutating func begin() async throws -> (url: String, offset: Int64) {
-        if let url = checkpoint.url {
-            // What an earlier attempt sent may still be on its way through the server when this one begins.
-            reach = size
-            let offset = try await server.offset(of: url, length: size)
-            try await confirm(offset)
-            return (url, offset)
+    private func transfer(_ receipt: inout TransferReceipt) async throws {
+        var known = await record.checkpoint
+        let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
+        let features = needsFeatures ? try await server.features() : .minimal
+        let check = ContentCheck(
+            options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
+        let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads) : nil
+        readBack?.begin()
+        if known.parts == nil, known.whole.url == nil {
+            try checkSize(features)
+            // The parts can't be read back before they are put together.
+            if check != .readingBack, isSentInParts(features) {
+                known = Concatenation.plan(options.parallel, of: size)
+                try await record.begin(known)
+            }
         }
+        if known.parts != nil {
+            let concatenation = Concatenation(
+                server: server, features: features, record: record, metadata: metadata, size: size,
+                sender: { slot, range, url in sender(slot, range, to: url, check) })
+            receipt.warnings = try await concatenation.run()
+        } else if let url = known.whole.url {
+            var sender = sender(.whole, 0..<size, to: url, check)
+            try await sender.resume()
+            receipt.checksum = sender.contentHash?.text
+        } else {
+            let (url, offset) = try await create(features, check)
+            try await readBack?.probe(url, metadata: metadata)
+            var sender = sender(.whole, 0..<size, to: url, check)
+            try await sender.send(from: offset)
+            receipt.checksum = sender.contentHash?.text
+        }
+        if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
+    }
+
+    private func checkSize(_ features: ServerFeatures) throws(TransferError) {
+        guard let maximum = features.maximumSize, size > maximum else { return }
+        throw TransferError(
+            .unsupported, .tooLarge, "The server \(server.origin) takes files of up to \(maximum) bytes; this one has \(size).")
+    }
+
+    private func isSentInParts(_ features: ServerFeatures) -> Bool {
+        options.parallel > 1 && size > 1 && size >= server.settings.parallelThreshold && features.offers(.concatenation)
+    }
+
+    private func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
+        let chunks = ChunkPlan(
+            wanted: options.chunkSize ?? server.settings.chunkSize ?? check.chunkSize,
+            multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
+        return ContentSender(
+            server: server, file: file, record: record, slot: slot, range: range, chunks: chunks, check: check, threads: threads,
+            reporter: reporter, url: url)
+    }
+
+    /// Makes the upload at the server, with all of the content along if the file is small and the server takes that.
+    ///
+    /// - Returns: Its URL, and how much the server has of it.
+    private func create(_ features: ServerFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
         // Written before the request: whoever finds it after a crash knows that there may be an upload which bears this transfer's ID.
-        try await reporter.save(checkpoint.encoded(confirmed: 0))
-        let url = try await server.create(length: size, metadata: metadata)
-        checkpoint = TUSCheckpoint(url: url)
-        try await confirm(0)
+        try await record.save()
+        let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)", "Upload-Metadata": metadata.headerValue]
+        // What a server does with a checksum in a creation is not for it to say.
+        if check == .none, sendsContentAlong(features) {
+            let answer = try await server.requestCreation(headers: headers, with: file, reporter: reporter)
+            // Something on the way may not want content in a creation; the file itself may be welcome.
+            if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
+            if answer.status != 413, answer.status != 415 {
+                let url = try await server.created(answer)
+                return (url, try await accepted(answer, by: url))
+            }
+        }
+        let answer = try await server.requestCreation(headers: headers, reporter: reporter)
+        let url = try await server.created(answer)
+        try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return (url, 0)
     }
 
-    /// Sends all that remains in one request.
-    ///
-    /// - Returns: Where the server stands, by its own word.
-    private mutating func sendRest(to url: String, from offset: Int64) async throws -> Int64 {
-        let reporter = reporter
-        let answer: TUSAnswer
-        do {
-            answer = try await server.send(
-                .patch, to: url, headers: ["Upload-Offset": "\(offset)", "Content-Type": "application/offset+octet-stream"],
-                body: .file(file, offset: offset, length: size - offset), pacing: { reporter.allowance(upTo: $0) },
-                progress: { reporter.report(sent: offset + $0, confirmed: offset) })
-        } catch let error as CurlEngineError {
-            noteSent(error.sent, from: offset)
-            let failure = error.transferError(.patch, at: server.origin)
-            if error.neverArrived { throw failure }
-            return try await settle(failure, at: url, from: offset)
-        }
-        noteSent(answer.response.sent, from: offset)
-        guard answer.isSuccess, let confirmed = answer.offset else {
-            return try await settle(try await server.refused(answer), at: url, from: offset, status: answer.status)
-        }
-        try checkPlausible(confirmed)
-        try await confirm(confirmed)
-        // It may take less than was sent. Where it stands now is asked, as is before any PATCH.
-        let now = confirmed == size ? size : try await askOffset(url)
-        guard now > offset else {
-            throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
-        }
-        return now
+    private func sendsContentAlong(_ features: ServerFeatures) -> Bool {
+        let limit = min(server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max)
+        return size > 0 && size <= limit && options.creation == .automatic && features.offers(.creationWithUpload)
+            && !server.memory.habits(of: server.address).refusesContentInCreation
     }
 
-    /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.
-    ///
-    /// - Returns: Where to go on, if that makes sense at once.
-    /// - Throws: The failure.
-    private mutating func settle(
-        _ failure: TransferError, at url: String, from offset: Int64, status: Int? = nil
-    ) async throws -> Int64 {
-        let now: Int64
-        do {
-            now = try await askOffset(url)
-        } catch let error as TransferError where error.failureClass != .resumeLost {
-            // It does not answer this either; the failure that came first says more.
-            throw failure
+    /// How much of the content that was sent along the server took.
+    private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
+        let sent = answer.response.sent
+        record.noteSent(sent.taken, of: .whole)
+        var offset = answer.offset ?? 0
+        if offset != size {
+            // It may be silent on that, or have taken a part only: then it is asked, as after all that did not go as planned.
+            try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
+            offset = try await server.offset(of: url, length: size).offset
         }
-        if now == size { return size }
-        if status == 409, now != offset, conflicts < Self.maximumConflicts {
-            conflicts += 1
-            return now
-        }
-        if status == 400 { try await noteRefusal(at: now, failure) }
-        throw failure
-    }
-
-    /// A 400 may be a proxy's mood once; a second one at the same offset is an answer.
-    private mutating func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
-        if checkpoint.refusedOffset == offset { throw failure }
-        checkpoint.refusedOffset = offset
-        try await reporter.save(checkpoint.encoded(confirmed: offset))
-        throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
-    }
-
-    private mutating func askOffset(_ url: String) async throws -> Int64 {
-        let offset = try await server.offset(of: url, length: size)
-        try checkPlausible(offset)
-        try await confirm(offset)
-        return offset
-    }
-
-    /// Refuses bytes that the server can't have from us.
-    private func checkPlausible(_ offset: Int64) throws(TransferError) {
-        guard offset <= reach else {
+        guard offset <= sent.limit else {
             throw TransferError(
                 .resumeLost, .uploadGone,
-                "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")
+                "The server \(server.origin) claims to have \(offset) bytes, more than the \(sent.limit) that were sent."
+            )
         }
-    }
-
-    private mutating func noteSent(_ bytes: SentBytes, from offset: Int64) {
-        sent = max(sent, offset + bytes.taken)
-        reach = max(reach, offset + bytes.limit)
-    }
-
-    private mutating func confirm(_ offset: Int64) async throws {
-        sent = max(sent, offset)
-        try await reporter.save(checkpoint.encoded(confirmed: offset))
-        reporter.report(sent: sent, confirmed: offset)
+        try await record.confirm(offset, of: .whole, expires: answer.expires, url: url)
+        return offset
     }
 }

@@ -1,6 +1,8 @@
 """Runs the tus server of the package resumable-upload, and writes down what it was asked.
 
-Usage: resumable_upload_server.py FOLDER PORT
+Usage: resumable_upload_server.py FOLDER PORT [OPTIONS]
+
+OPTIONS is a JSON object of further arguments for the server.
 
 Prints its port when it listens. Appends a JSON object to FOLDER/requests.jsonl when the head of a request arrived, and another one, of the same
 number, before its answer goes out.
@@ -30,7 +32,8 @@ def write(entry):
 
 class Handler(TusHTTPRequestHandler):
     tus_server = TusServer(
-        storage=SQLiteStorage(db_path=str(folder / "uploads.db"), upload_dir=str(folder / "uploads")), base_path="/files")
+        storage=SQLiteStorage(db_path=str(folder / "uploads.db"), upload_dir=str(folder / "uploads")), base_path="/files",
+        **json.loads(sys.argv[3] if len(sys.argv) > 3 else "{}"))
 
     def parse_request(self):
         self.number = None
@@ -40,7 +43,7 @@ class Handler(TusHTTPRequestHandler):
         self.number = next(numbers)
         write({
             "number": self.number, "method": self.command, "path": self.path, "offset": self.headers.get("Upload-Offset"),
-            "metadata": self.headers.get("Upload-Metadata")})
+            "metadata": self.headers.get("Upload-Metadata"), "concat": self.headers.get("Upload-Concat")})
         return True
 
     def send_response(self, code, message=None):

@@ -12,6 +12,7 @@ final class ResumableUploadServer {
         var status: Int?
         var answeredOffset: String?
         var location: String?
+        var concat: String?
     }
 
     struct Missing: Error, CustomStringConvertible {
@@ -24,16 +25,18 @@ final class ResumableUploadServer {
 
     /// Starts the server, and returns when it listens.
     ///
-    /// - Parameter port: 0 for any free one.
-    static func start(in folder: URL, port: Int = 0) async throws -> ResumableUploadServer {
+    /// - Parameters:
+    ///   - port: 0 for any free one.
+    ///   - options: Further arguments for the server, as a JSON object.
+    static func start(in folder: URL, port: Int = 0, options: String = "{}") async throws -> ResumableUploadServer {
         try await withCheckedThrowingContinuation { continuation in
             DispatchQueue.global().async {
-                continuation.resume(with: Result { try ResumableUploadServer(folder, port) })
+                continuation.resume(with: Result { try ResumableUploadServer(folder, port, options) })
             }
         }
     }
 
-    private init(_ folder: URL, _ port: Int) throws {
+    private init(_ folder: URL, _ port: Int, _ options: String) throws {
         let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         let python = tests.deletingLastPathComponent().deletingLastPathComponent().appending(path: ".build/servers/bin/python")
         guard FileManager.default.isExecutableFile(atPath: python.path) else {
@@ -42,7 +45,7 @@ final class ResumableUploadServer {
         self.folder = folder
         let output = Pipe()
         process.executableURL = python
-        process.arguments = [tests.appending(path: "Servers/resumable_upload_server.py").path, folder.path, "\(port)"]
+        process.arguments = [tests.appending(path: "Servers/resumable_upload_server.py").path, folder.path, "\(port)", options]
         process.standardOutput = output
         // It complains of each connection that breaks.
         process.standardError = FileHandle.nullDevice

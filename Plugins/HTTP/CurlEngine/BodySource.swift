@@ -1,0 +1,45 @@
+/// Where the bytes of a request's body come from. Confined to the loop's thread.
+enum BodySource {
+    case none
+    case bytes([UInt8], position: Int)
+    case file(FileBody)
+    /// `remaining` is nil when nobody knows.
+    case stream(StreamBody, remaining: Int64?)
+
+    /// How many of `limit` bytes can be asked for now.
+    func availability(upTo limit: Int) -> StreamBody.Availability {
+        switch self {
+        case .none: return .end
+        case .bytes(let bytes, let position): return position < bytes.count ? .bytes(min(limit, bytes.count - position)) : .end
+        // Whether they are in memory shows when they are read.
+        case .file(let body): return body.remaining > 0 ? .bytes(Int(min(Int64(limit), body.remaining))) : .end
+        case .stream(let body, let remaining):
+            if remaining == 0 { return .end }
+            switch body.availability() {
+            case .bytes(let count): return .bytes(Int(min(Int64(min(limit, count)), remaining ?? .max)))
+            case .end where remaining != nil:
+                return .failed(CurlEngineError(.invalidRequest, "The body of a request ended before the length that was given for it."))
+            case let other: return other
+            }
+        }
+    }
+
+    /// Fills a buffer that is not larger than what ``availability(upTo:)`` said.
+    mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
+        switch self {
+        case .none:
+            return .bytes(0)
+        case .bytes(let bytes, let position):
+            let end = position + buffer.count
+            unsafe bytes.withUnsafeBytes { unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[position..<end])) }
+            self = .bytes(bytes, position: end)
+            return .bytes(buffer.count)
+        case .file(let body):
+            return unsafe body.read(into: buffer)
+        case .stream(let body, let remaining):
+            unsafe body.read(into: buffer)
+            self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
+            return .bytes(buffer.count)
+        }
+    }
+}

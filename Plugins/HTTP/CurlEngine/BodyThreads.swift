@@ -1,0 +1,40 @@
+import TransferCore
+import TransportSupport
+
+/// Gets bodies from and to where they are, by way of threads that may block. Used by the loop's thread.
+struct BodyThreads {
+    let mailbox: LoopMailbox
+    let readers: ReaderThreads
+    /// For sinks without threads of their own.
+    let writers: WorkerThreads
+
+    /// Where the body of a request comes from.
+    func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
+        let id = order.id
+        switch order.request.body {
+        case .none: return .none
+        case .bytes(let bytes): return .bytes(bytes, position: 0)
+        case .file(let file, let offset, let length):
+            let threads = readers.threads(for: file)
+            let body = FileBody(file, offset: offset, length: length) { [mailbox] chunk throws(TransferError) in
+                try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file))) }
+            }
+            return .file(body)
+        case .stream(let stream, let length):
+            guard stream.attach(wake: { [mailbox] in mailbox.post(.bodyGrown(id)) }) else {
+                throw CurlEngineError(.invalidRequest, "The stream with the body of a request was sent before; make one for each request.")
+            }
+            return .stream(StreamBody(stream), remaining: length)
+        }
+    }
+
+    /// Where the body of the answer goes; nil where it is kept in memory.
+    func download(_ order: TransferOrder) -> DownloadState? {
+        guard case .download(let sink, let threads) = order.purpose else { return nil }
+        let id = order.id
+        return DownloadState(sink, pacing: order.pacing, progress: order.progress) {
+            [mailbox, threads = threads ?? writers] chunk throws(TransferError) in
+            try threads.submit { mailbox.post(.bodyWritten(id, DownloadState.write(chunk, to: sink))) }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension ConnectionOptions {
+    /// Refuses what libcurl would understand as something else than was meant.
+    func validate() throws(CurlEngineError) {
+        for key in pinnedPublicKeys {
+            guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
+                throw CurlEngineError(
+                    .invalidRequest,
+                    "The pinned public key \(key.debugDescription) is not the base64 form of a SHA-256, which has 44 characters.")
+            }
+        }
+        try proxy.validate()
+        for text in [certificateAuthorityFile, clientCertificate?.certificateFile, clientCertificate?.keyFile, localInterface] {
+            guard text?.utf8.contains(0) != true, text?.isEmpty != true else {
+                throw CurlEngineError(.invalidRequest, "The name of a certificate file or of a network interface is empty or has a NUL.")
+            }
+        }
+    }
+
+    /// The interface in libcurl's form. Without a prefix, libcurl would look an unknown name up in the DNS, and stop all transfers meanwhile.
+    var libcurlInterface: String? {
+        localInterface.map { (isIPAddress($0) ? "host!" : "if!") + $0 }
+    }
+}
+
+extension Proxy {
+    fileprivate func validate() throws(CurlEngineError) {
+        guard case .url(let url) = choice else { return }
+        let parts = url.split(separator: "://", maxSplits: 1)
+        let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
+        guard parts.count == 2, schemes.contains(parts[0].lowercased()), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CurlEngineError(
+                .invalidRequest, "The URL of the proxy makes no sense; write it as http://host:port, or with https or socks5h instead.")
+        }
+        guard !url.contains("@") else {
+            throw CurlEngineError(.invalidRequest, "The URL of the proxy has a user name in it; name that and its password apart.")
+        }
+        guard userName?.utf8.contains(0) != true, password?.reveal().utf8.contains(0) != true else {
+            throw CurlEngineError(.invalidRequest, "The user name or the password for the proxy has a NUL; remove it.")
+        }
+    }
+}
+
+private func isBase64Byte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    default: "+/=".utf8.contains(byte)
+    }
+}
+
+private func isIPAddress(_ text: String) -> Bool {
+    var address = in6_addr()
+    return unsafe inet_pton(AF_INET, text, &address) == 1 || inet_pton(AF_INET6, text, &address) == 1
+}

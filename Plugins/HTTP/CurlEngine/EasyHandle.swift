@@ -1,0 +1,87 @@
+import CCurl
+
+/// A libcurl handle for one transfer at a time, and where its error text goes. Confined to the loop's thread.
+@safe final class EasyHandle {
+    let pointer: UnsafeMutableRawPointer
+    private let errorText: UnsafeMutablePointer<CChar>
+
+    init() throws(CurlEngineError) {
+        guard let pointer = unsafe curl_easy_init() else {
+            throw CurlEngineError(.outOfResources, "This machine is out of memory.")
+        }
+        unsafe self.pointer = unsafe pointer
+        unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
+        unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
+        unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+    }
+
+    deinit {
+        unsafe curl_easy_cleanup(pointer)
+        unsafe errorText.deallocate()
+    }
+
+    /// Forgets the last transfer, so that the handle is good for any other.
+    func reset() {
+        unsafe ccurl_setopt_pointer(pointer, CURLOPT_SHARE, nil)
+        // Gives the buffer back; the size is set anew for each transfer with a body.
+        set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
+        unsafe curl_easy_reset(pointer)
+        unsafe errorText[0] = 0
+        unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+    }
+
+    /// libcurl's words for how the transfer ended.
+    func describe(_ code: CURLcode) -> String {
+        unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
+    }
+
+    func set(_ option: CURLoption, _ value: Int) {
+        // Fails only for an option that libcurl was built without; those used here are in every build.
+        unsafe ccurl_setopt_long(pointer, option, value)
+    }
+
+    func set(_ option: CURLoption, _ value: String) throws(CurlEngineError) {
+        let code = unsafe ccurl_setopt_string(pointer, option, value)
+        guard code == CURLE_OK else { throw CurlEngineError(code, text: unsafe String(cString: curl_easy_strerror(code))) }
+    }
+
+    func get(_ information: CURLINFO) -> Int {
+        var value = 0
+        unsafe ccurl_getinfo_long(pointer, information, &value)
+        return value
+    }
+
+    func getString(_ information: CURLINFO) -> String? {
+        var value: UnsafeMutablePointer<CChar>?
+        unsafe ccurl_getinfo_string(pointer, information, &value)
+        return unsafe value.map { unsafe String(cString: $0) }
+    }
+}
+
+/// Handles that wait for their next transfer: making one costs several allocations and its own caches.
+struct EasyHandles {
+    /// How many are kept.
+    let limit: Int
+    private var idle: [EasyHandle] = []
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    mutating func take() throws(CurlEngineError) -> EasyHandle {
+        if let handle = idle.popLast() { return handle }
+        return try EasyHandle()
+    }
+
+    /// - Parameter isClean: Whether its transfer went by the book and had no trailers. Resetting does not undo everything: in libcurl 7.88, the
+    ///   next transfer of a handle that failed in its trailers waits for ever, and the next one with trailers of a handle that sent some uses
+    ///   memory that was freed.
+    mutating func giveBack(_ handle: EasyHandle, isClean: Bool) {
+        handle.reset()
+        if isClean, idle.count < limit { idle.append(handle) }
+    }
+
+    mutating func removeAll() {
+        idle.removeAll()
+    }
+}

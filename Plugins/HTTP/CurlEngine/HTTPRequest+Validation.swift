@@ -1,0 +1,38 @@
+extension HTTPRequest {
+    /// Refuses what could smuggle a second header or request into the stream, and what can't be meant.
+    func validate() throws(CurlEngineError) {
+        guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
+            throw CurlEngineError(.invalidRequest, "The HTTP method is empty or has a character that methods can't have.")
+        }
+        guard !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
+            throw CurlEngineError(.invalidRequest, "The URL of a request has a space or a control character.")
+        }
+        try headers.validate()
+        try connection.validate()
+        if trailers != nil, body.isNone || connection.httpVersion != .http1 {
+            throw CurlEngineError(.invalidRequest, "Trailers need a body to follow, and HTTP/1.1.")
+        }
+    }
+}
+
+extension HTTPHeaders {
+    func validate() throws(CurlEngineError) {
+        for header in self {
+            guard !header.name.isEmpty, header.name.utf8.allSatisfy(isTokenByte) else {
+                throw CurlEngineError(
+                    .invalidRequest, "The header name \(header.name.debugDescription) is empty or has a character that names can't have.")
+            }
+            guard !header.value.utf8.contains(where: { $0 == 0x0D || $0 == 0x0A || $0 == 0 }) else {
+                throw CurlEngineError(.invalidRequest, "The value of the header \(header.name) has a line break or a NUL; remove it.")
+            }
+        }
+    }
+}
+
+/// RFC 9110, section 5.6.2.
+private func isTokenByte(_ byte: UInt8) -> Bool {
+    switch byte {
+    case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+    default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
+    }
+}

@@ -1,0 +1,25 @@
+/// Takes the body of an answer, piece by piece. See ``CurlEngine/download(_:into:writingOn:pacing:progress:)``.
+public protocol HTTPResponseSink: Sendable {
+    /// Looks at the status and the headers of the final answer before any of its body. Called at most once, on the engine's thread: must not
+    /// block.
+    ///
+    /// - Returns: Whether the body is wanted. If not, it is kept in memory, up to ``CurlEngine/Configuration/maximumResponseBody``, as an error's
+    ///   text is.
+    /// - Throws: Any error; it ends the request.
+    func accepts(_ head: HTTPResponseHead) throws -> Bool
+
+    /// Writes the next bytes of the body. Called on a thread that is allowed to block, one call at a time. A call that was under way when the
+    /// request was cancelled may end after the request did.
+    ///
+    /// - Throws: Any error; it ends the request.
+    func write(_ bytes: RawSpan) throws
+}
+
+/// The beginning of an answer.
+public struct HTTPResponseHead: Sendable {
+    /// The status code, for example 206.
+    public var status: Int
+
+    /// The headers.
+    public var headers: HTTPHeaders
+}

@@ -1,0 +1,47 @@
+import TransferCore
+
+/// What the rate limits allowed one direction of a transfer. Confined to the loop's thread.
+struct Pace {
+    private let allowance: (@Sendable (Int) -> Allowance)?
+    /// How many bytes were allowed and not moved yet.
+    private var credit = 0
+    /// Set when nothing was allowed: when to ask again.
+    var resumesAt: ContinuousClock.Instant?
+
+    init(_ allowance: (@Sendable (Int) -> Allowance)?) {
+        self.allowance = allowance
+    }
+
+    /// How many of the next `limit` bytes may be moved; asks if none was allowed before.
+    mutating func credit(upTo limit: Int) -> Int {
+        guard allowance != nil else { return limit }
+        if credit <= 0 { ask(upTo: limit) }
+        return credit
+    }
+
+    /// Asks until all of `count` bytes are allowed or no more are for now.
+    ///
+    /// - Returns: Whether all are.
+    mutating func cover(_ count: Int) -> Bool {
+        guard allowance != nil else { return true }
+        while credit < count {
+            if ask(upTo: count - credit) == 0 { return false }
+        }
+        return true
+    }
+
+    mutating func use(_ count: Int) {
+        guard allowance != nil else { return }
+        credit -= count
+    }
+
+    @discardableResult
+    private mutating func ask(upTo limit: Int) -> Int {
+        guard let answer = allowance?(limit) else { return 0 }
+        let bytes = max(0, min(answer.bytes, limit))
+        credit += bytes
+        // A wait of nothing would keep the thread busy with asking.
+        if bytes == 0 { resumesAt = .now + max(answer.retryAfter, .milliseconds(1)) }
+        return bytes
+    }
+}

@@ -1,0 +1,63 @@
+import CCurl
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension Transfer {
+    /// What the caller gets, once libcurl is done and the sink, if any, has all. Called once, before the handle is reset.
+    func result(_ code: CURLcode) -> Result<TransferOrder.Outcome, any Error> {
+        var taken: curl_off_t = 0
+        unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &taken)
+        upload.report(Int64(taken))
+        if let failure { return .failure(withSent(failure)) }
+        do {
+            let outcome: TransferOrder.Outcome = order.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
+            return .success(outcome)
+        } catch {
+            return .failure(withSent(error))
+        }
+    }
+
+    /// An error that also tells how much of the request's body went out.
+    func withSent(_ error: any Error) -> any Error {
+        guard var failure = error as? CurlEngineError else { return error }
+        failure.sent = upload.sent
+        return failure
+    }
+
+    private func takeResponse(_ code: CURLcode) throws(CurlEngineError) -> HTTPResponse {
+        guard code == CURLE_OK || (response.isBodyTruncated && response.isFinal) else { throw error(code) }
+        guard response.areHeadersComplete else {
+            throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early")
+        }
+        return HTTPResponse(
+            status: handle.get(CURLINFO_RESPONSE_CODE), headers: response.headers, body: response.body,
+            isBodyTruncated: response.isBodyTruncated,
+            version: handle.get(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) ? .http2 : .http1,
+            effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? order.request.url, sent: upload.sent)
+    }
+
+    /// A descriptor of its own for the connected socket; libcurl closes the one that it has.
+    private func takeSocket(_ code: CURLcode) throws(CurlEngineError) -> FileDescriptor {
+        guard code == CURLE_OK else { throw error(code) }
+        var socket = curl_socket_t(-1)
+        unsafe ccurl_getinfo_socket(handle.pointer, &socket)
+        let copy = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+        guard copy >= 0 else {
+            throw CurlEngineError(.outOfResources, "This machine is out of descriptors.", cause: "\(Errno(rawValue: errno))")
+        }
+        return FileDescriptor(rawValue: copy)
+    }
+
+    private func error(_ code: CURLcode) -> CurlEngineError {
+        let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
+        if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
+            return CurlEngineError(.proxyRefused, "The proxy answered \(proxyStatus) instead of connecting to the server.")
+        }
+        return CurlEngineError(code, text: handle.describe(code))
+    }
+}

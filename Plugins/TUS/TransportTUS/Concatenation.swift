@@ -1,0 +1,139 @@
+import CurlEngine
+import Foundation
+import TransferCore
+import TransportSupport
+
+/// Sends a file in parts at once, each an upload of its own, and has the server put them together (tus 1.0.0, "Concatenation").
+struct Concatenation {
+    let server: TUSServer
+    let features: ServerFeatures
+    let record: UploadRecord
+    let metadata: UploadMetadata
+    let size: Int64
+    /// Makes what sends one part.
+    let sender: @Sendable (_ slot: UploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> ContentSender
+
+    /// Begins with so many parts, or fewer if there are not as many bytes.
+    static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
+        let partSize = (size + Int64(count) - 1) / Int64(count)
+        var checkpoint = TUSCheckpoint()
+        checkpoint.partSize = partSize
+        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int((size + partSize - 1) / partSize))
+        return checkpoint
+    }
+
+    /// Brings all parts there, from where each of them stands, and has them put together.
+    ///
+    /// - Returns: What went wrong without harm to the content.
+    func run() async throws -> [String] {
+        let ranges = try await ranges()
+        if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
+        if features.offers(.concatenationUnfinished), await record[.whole].url == nil {
+            try await forEachPart(ranges) { try await create($0, $1) }
+            try await createFinal()
+        }
+        let checkpoint = await record.checkpoint
+        // Once the whole was asked for, parts that were confirmed may be gone.
+        if checkpoint.whole.url == nil || checkpoint.confirmed < size { try await forEachPart(ranges) { try await send($0, $1) } }
+        if await record[.whole].url == nil { try await createFinal() }
+        guard let url = await record[.whole].url, try await isComplete(url) else {
+            throw TransferError(
+                .transient, .serverError, "The server \(server.origin) has all parts of the file, and has not put them together yet.")
+        }
+        return try await removeParts()
+    }
+
+    private func ranges() async throws(TransferError) -> [Range<Int64>] {
+        let checkpoint = await record.checkpoint
+        guard let parts = checkpoint.parts, let partSize = checkpoint.partSize, partSize > 0,
+            Int64(parts.count) == (size + partSize - 1) / partSize
+        else {
+            throw TransferError(.resumeLost, .uploadGone, "What was kept of the file's parts does not fit its size of \(size) bytes.")
+        }
+        return parts.indices.map { Int64($0) * partSize..<min(size, Int64($0 + 1) * partSize) }
+    }
+
+    /// Does something with all parts at once.
+    ///
+    /// A failure that may pass does not stop the other parts, as what they still bring need not be sent again; any other one does.
+    private func forEachPart(
+        _ ranges: [Range<Int64>], _ body: @escaping @Sendable (UploadRecord.Slot, Range<Int64>) async throws -> Void
+    ) async throws {
+        let failure = try await withThrowingTaskGroup(of: TransferError?.self) { group in
+            for (number, range) in ranges.enumerated() {
+                group.addTask {
+                    do {
+                        try await body(.part(number), range)
+                        return nil
+                    } catch let error as TransferError where error.failureClass == .transient && error.retryAfter == nil {
+                        return error
+                    }
+                }
+            }
+            return try await group.reduce(nil) { $0 ?? $1 }
+        }
+        if let failure { throw failure }
+    }
+
+    private func create(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+        guard await record[slot].url == nil else { return }
+        let headers: HTTPHeaders = [
+            server.dialect.lengthHeader: "\(range.count)", "Upload-Concat": "partial", "Upload-Metadata": metadata.headerValue,
+        ]
+        let answer = try await server.requestCreation(headers: headers)
+        try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
+    }
+
+    private func send(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+        if let url = await record[slot].url {
+            var sender = sender(slot, range, url)
+            return try await sender.resume()
+        }
+        try await create(slot, range)
+        guard let url = await record[slot].url else { return }
+        var sender = sender(slot, range, url)
+        try await sender.send(from: 0)
+    }
+
+    /// Has the parts put together. Not asked for a second time before the parts were found complete by `HEAD`: if the answer is lost, the next
+    /// attempt begins with that.
+    private func createFinal() async throws {
+        let parts = await record.checkpoint.parts ?? []
+        let addresses = parts.compactMap(\.url).map(address(ofPart:))
+        let answer = try await server.requestCreation(
+            headers: ["Upload-Concat": "final;\(addresses.joined(separator: " "))", "Upload-Metadata": metadata.headerValue])
+        if answer.status == 404 || answer.status == 410 {
+            throw TransferError(
+                .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.",
+                cause: "POST was answered with \(answer.status)")
+        }
+        let url = try await server.created(answer)
+        try await record.save { $0.whole.url = url }
+    }
+
+    /// As the server gave it, without the origin if that is the endpoint's: servers behind a proxy may know themselves by another name.
+    private func address(ofPart url: String) -> String {
+        guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
+        return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")
+    }
+
+    /// Asks whether the server has all of the file; while parts are missing, it does not say how much (tus 1.0.0, "Upload-Concat").
+    private func isComplete(_ url: String) async throws -> Bool {
+        try await server.finalOffset(of: url, length: size) == size
+    }
+
+    /// The parts take room until they expire; the file does not need them.
+    private func removeParts() async throws -> [String] {
+        var warnings: [String] = []
+        for url in await record.checkpoint.parts?.compactMap(\.url) ?? [] {
+            do {
+                try await server.delete(url)
+            } catch let error as TransferError where error.failureClass != .unsupported {
+                warnings = ["Parts of the file were left at the server \(server.origin): \(error)"]
+            } catch is TransferError {
+                // The server lets them expire, by its own word.
+            }
+        }
+        return warnings
+    }
+}

@@ -1,0 +1,47 @@
+import TransferCore
+import TransportSupport
+
+extension ContentSender {
+    /// How often a request may be sent whose content arrives as something else, by the server's word.
+    static let maximumMismatches = 3
+
+    /// What a request carries to have its content verified.
+    struct Seal {
+        /// The value of `Upload-Checksum` (tus 1.0.0, "Checksum").
+        var header: String?
+        /// What is to be computed on the way, and sent behind.
+        var trailer: ChecksumAlgorithm?
+        /// The checksum of all up to the end of the request, if it is known before.
+        var whole: ContentHash?
+    }
+
+    /// Prepares a request that brings these bytes of the upload.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the same bytes were read before and differ.
+    mutating func seal(_ range: Range<Int64>) async throws -> Seal {
+        switch check {
+        case .none, .readingBack: return Seal()
+        case .trailer(let algorithm): return Seal(trailer: algorithm)
+        case .eachRequest(let algorithm):
+            let bytes = self.range.lowerBound + range.lowerBound..<self.range.lowerBound + range.upperBound
+            let hashes = try await file.hash(bytes, with: algorithm, alongside: contentHash, on: threads)
+            let header = hashes.hash.header
+            try noteChecksum(header, of: range)
+            return Seal(header: header, whole: hashes.alongside)
+        }
+    }
+
+    /// Compares with the checksum of the same bytes when they were read before.
+    mutating func noteChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
+        if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
+            throw TransferError(
+                .sourceChanged, .sourceChanged, "\(file.source.path) changed while it was sent: the same bytes were read twice and differ.")
+        }
+        lastChecksum = (range, header)
+    }
+
+    /// The checksum of all that was sent up to the end of a request that succeeded; nil if nobody computed it.
+    func wholeHash(after seal: Seal, _ answer: TUSAnswer, at offset: Int64) -> ContentHash? {
+        seal.trailer == nil ? seal.whole : offset == 0 ? answer.contentHash : nil
+    }
+}

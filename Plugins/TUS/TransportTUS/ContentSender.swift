@@ -1,0 +1,208 @@
+import CurlEngine
+import TransferCore
+import TransportSupport
+
+/// Brings the bytes of one upload to the server, request by request, from wherever the server stands.
+struct ContentSender {
+    /// How often in one attempt the server may say 409 and name another offset, before the queue is to wait.
+    private static let maximumConflicts = 3
+
+    let server: TUSServer
+    let file: FileReader
+    let record: UploadRecord
+    let slot: UploadRecord.Slot
+    /// Where in the file the upload's bytes are.
+    let range: Range<Int64>
+    let chunks: ChunkPlan
+    let check: ContentCheck
+    let threads: WorkerThreads
+    let reporter: AttemptReporter
+    let url: String
+
+    /// The checksum of all that was sent, as long as that is everything from the upload's first byte on.
+    private(set) var contentHash: ContentHash?
+
+    private var mismatches = 0
+    /// The last checksum that was computed, and of which bytes.
+    var lastChecksum: (range: Range<Int64>, header: String)?
+    private var conflicts = 0
+    /// The position up to which the server can have bytes of ours.
+    private var reach: Int64 = 0
+    private var isResume = false
+    /// Set while a request is to be sent once more that was refused for its credentials: how often those had been renewed when it was sent.
+    private var rejectedSince: Int?
+
+    init(
+        server: TUSServer, file: FileReader, record: UploadRecord, slot: UploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
+        check: ContentCheck, threads: WorkerThreads, reporter: AttemptReporter, url: String
+    ) {
+        self.server = server
+        self.file = file
+        self.record = record
+        self.slot = slot
+        self.range = range
+        self.chunks = chunks
+        self.check = check
+        self.threads = threads
+        self.reporter = reporter
+        self.url = url
+    }
+
+    private var length: Int64 { range.upperBound - range.lowerBound }
+
+    /// Asks where the server stands, and goes on from there.
+    mutating func resume() async throws {
+        // What an earlier attempt sent may still be on its way through the server when this one begins.
+        reach = length
+        isResume = true
+        let (offset, answer) = try await server.offset(of: url, length: length)
+        let expires = answer.expires
+        if offset < length, let time = await expiry(expires), time <= answer.serverTime {
+            throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
+        }
+        try await record.confirm(offset, of: slot, expires: expires)
+        chunks.learn(from: server.memory.takeCut(of: url), at: offset)
+        try await send(from: offset)
+    }
+
+    private func expiry(_ told: Int?) async -> Int? {
+        if let told { return told }
+        return await record[slot].expires
+    }
+
+    /// Sends all that remains.
+    ///
+    /// - Parameter offset: Where the server stands, by its own word.
+    mutating func send(from offset: Int64) async throws {
+        reach = max(reach, offset)
+        if offset == 0, case .eachRequest(let algorithm) = check { contentHash = ContentHash(algorithm) }
+        var offset = offset
+        while offset < length { offset = try await sendNext(from: offset) }
+    }
+
+    /// Sends all that remains, or as much of it as one request may bring.
+    ///
+    /// - Returns: Where the server stands, by its own word.
+    private mutating func sendNext(from offset: Int64) async throws -> Int64 {
+        let count = chunks.next(remaining: length - offset)
+        let renewals = server.renewals
+        let seal = try await seal(offset..<offset + count)
+        let answer: TUSAnswer
+        do {
+            answer = try await patch(from: offset, count: count, seal)
+        } catch let error as CurlEngineError {
+            reach = max(reach, offset + error.sent.limit)
+            record.noteSent(offset + error.sent.taken, of: slot)
+            noteCut(at: offset, taken: error.sent.taken, of: count)
+            let failure = error.transferError(.patch, at: server.origin)
+            if error.neverArrived { throw failure }
+            return try await settle(failure, from: offset, count: count)
+        } catch let error as CancellationError {
+            noteCut(at: offset, taken: record.sent(of: slot) - offset, of: count)
+            throw error
+        }
+        reach = max(reach, offset + answer.response.sent.limit)
+        record.noteSent(offset + answer.response.sent.taken, of: slot)
+        guard answer.isSuccess, let confirmed = answer.offset else {
+            if answer.status == 401 || answer.status == 403, rejectedSince == nil { rejectedSince = renewals } else { rejectedSince = nil }
+            return try await settle(try await server.refused(answer), from: offset, count: count, status: answer.status)
+        }
+        rejectedSince = nil
+        try checkPlausible(confirmed)
+        try await record.confirm(confirmed, of: slot, expires: answer.expires)
+        mismatches = 0
+        contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, at: offset) : nil
+        // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
+        let now = confirmed == offset + count ? confirmed : try await askOffset()
+        guard now > offset else {
+            throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
+        }
+        return now
+    }
+
+    private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal) async throws -> TUSAnswer {
+        defer { isResume = false }
+        let (reporter, record, slot) = (reporter, record, slot)
+        var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
+        headers[TUSServer.checksumHeader] = seal.header
+        return try await server.send(
+            .patch, to: url, headers: headers,
+            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: isResume,
+            trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
+            progress: { record.noteSent(offset + $0, of: slot) })
+    }
+
+    private func noteCut(at offset: Int64, taken: Int64, of length: Int64) {
+        server.memory.note(EndpointMemory.Cut(offset: offset, taken: taken, length: length), of: url)
+    }
+
+    /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.
+    ///
+    /// - Returns: Where to go on, if that makes sense at once.
+    /// - Throws: The failure.
+    private mutating func settle(
+        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil
+    ) async throws -> Int64 {
+        let now: Int64
+        do {
+            now = try await askOffset()
+        } catch let error as TransferError where error.failureClass != .resumeLost {
+            // It does not answer this either; the failure that came first says more.
+            throw failure
+        }
+        if now == length, status != 460 { return length }
+        guard let status, try await canGoOn(after: status, failure, from: offset, count: count, at: now) else { throw failure }
+        return now
+    }
+
+    /// Whether another request makes sense at once after one that was refused.
+    private mutating func canGoOn(
+        after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
+    ) async throws -> Bool {
+        switch status {
+        case 400:
+            try await noteRefusal(at: now, failure)
+            return false
+        case 401, 403:
+            return server.hasHeaderHook && rejectedSince != nil
+        case 405, 501:
+            return server.beginOverridingMethod()
+        case 409:
+            guard now != offset, conflicts < Self.maximumConflicts else { return false }
+            conflicts += 1
+            return true
+        case 460:
+            mismatches += 1
+            // Once may be the way's fault. Twice, it may be that the file is not what it was.
+            if mismatches > 1 { try await file.verifyUnchanged() }
+            return now == offset && mismatches < Self.maximumMismatches
+        case 413:
+            return chunks.shrink(below: count)
+        default:
+            return false
+        }
+    }
+
+    /// A 400 may be a proxy's mood once; a second one at the same offset is an answer.
+    private func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
+        if await record[slot].refusedOffset == offset { throw failure }
+        try await record.save { [slot] in $0[slot].refusedOffset = offset }
+        throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
+    }
+
+    private func askOffset() async throws -> Int64 {
+        let (offset, answer) = try await server.offset(of: url, length: length)
+        try checkPlausible(offset)
+        try await record.confirm(offset, of: slot, expires: answer.expires)
+        return offset
+    }
+
+    /// Refuses bytes that the server can't have from us.
+    private func checkPlausible(_ offset: Int64) throws(TransferError) {
+        guard offset <= reach else {
+            throw TransferError(
+                .resumeLost, .uploadGone,
+                "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")
+        }
+    }
+}

@@ -1,0 +1,62 @@
+import CurlEngine
+import Foundation
+import TransferCore
+
+/// The secrets that an endpoint names, as the headers that carry them.
+struct EndpointCredentials {
+    let references: [CredentialReference]
+    let userName: String?
+    let origin: Origin
+    let provider: any CredentialProvider
+
+    private static let connectionKinds: Set<CredentialReference.Kind> = [.clientKeyPassphrase, .proxyPassword]
+
+    /// Whether there is something to prove to the server itself who we are with.
+    var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
+
+    /// Reads the secrets that connections need.
+    func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
+        var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
+        for reference in references {
+            switch reference.kind {
+            case .clientKeyPassphrase: secrets.passphrase = try await provider.secret(for: reference)
+            case .proxyPassword: secrets.proxyPassword = try await provider.secret(for: reference)
+            default: continue
+            }
+        }
+        return secrets
+    }
+
+    /// Reads the secrets for the server, anew each time: they may have been replaced.
+    func headers() async throws -> [HTTPHeaders.Field] {
+        var fields = HTTPHeaders()
+        for reference in references where !Self.connectionKinds.contains(reference.kind) {
+            let secret = try await provider.secret(for: reference).reveal()
+            guard !secret.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 }) else {
+                throw TransferError(
+                    .credentials, .credentialsUnavailable,
+                    "The secret of the kind \(reference.kind.rawValue) for \(origin) has a line break or a control character; remove it.")
+            }
+            switch reference.kind {
+            case .bearerToken:
+                fields.append("Authorization", "Bearer \(secret)")
+            case .password:
+                guard let userName else {
+                    throw TransferError(
+                        .permanent, .invalidEndpoint,
+                        "The endpoint \(origin) has a password but no user name; write the address as \(origin.scheme)://user@host/….")
+                }
+                fields.append("Authorization", "Basic \(Data("\(userName):\(secret)".utf8).base64EncodedString())")
+            case .header:
+                guard let name = reference.name else {
+                    throw TransferError(.permanent, .invalidEndpoint, "A header credential of \(origin) does not name its header.")
+                }
+                fields.append(name, secret)
+            default:
+                throw TransferError(
+                    .unsupported, .unsupported, "The tus transport has no use for a credential of the kind \(reference.kind.rawValue).")
+            }
+        }
+        return Array(fields)
+    }
+}

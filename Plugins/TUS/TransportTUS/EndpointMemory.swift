@@ -1,0 +1,87 @@
+import TransferCore
+
+/// What was learned of endpoints, by their address: kept while the transport lives, and never stored.
+final class EndpointMemory: Sendable {
+    /// How long what a server said of itself is taken for true.
+    private static let lifetime = Duration.seconds(24 * 60 * 60)
+    /// How many cut uploads are remembered; with more, all are forgotten, which costs a chunk size that adapts later.
+    private static let maximumCuts = 1_000
+
+    /// What was found out about one endpoint by trying.
+    struct Habits: Sendable {
+        /// It, or what is in front of it, takes `PATCH` only under the name of `POST`.
+        var needsMethodOverride = false
+        /// It refuses content in a creation, although it says that it takes it.
+        var refusesContentInCreation = false
+        /// It broke the connection when it was asked before the content was sent.
+        var refusesExpectation = false
+        /// How often it was asked what it can do, and said nothing at all.
+        var unansweredQuestions = 0
+        /// The most bytes that one request may bring, as far as is known.
+        var chunkLimit: Int64?
+    }
+
+    /// A `PATCH` that ended without an answer.
+    struct Cut: Hashable, Sendable {
+        /// Where it began in the upload.
+        var offset: Int64
+        /// How many bytes the network took.
+        var taken: Int64
+        /// How many bytes it was to bring.
+        var length: Int64
+    }
+
+    private struct State {
+        var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
+        var habits: [String: Habits] = [:]
+        var cuts: [String: Cut] = [:]
+    }
+
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private let state = Locked(State())
+    private let questions = SingleFlight<String, ServerFeatures>()
+
+    init(now: @escaping @Sendable () -> ContinuousClock.Instant) {
+        self.now = now
+    }
+
+    /// What the server offers: from memory, or asked, by one caller for all who wait for it.
+    ///
+    /// - Parameter ask: Says also whether the answer holds for longer than this once.
+    func features(
+        of address: String, asking ask: @escaping @Sendable () async throws -> (ServerFeatures, isLasting: Bool)
+    ) async throws -> ServerFeatures {
+        if let known = state.withLock({ $0.features[address] }), known.until > now() { return known.value }
+        return try await questions.value(for: address) {
+            let (features, isLasting) = try await ask()
+            if isLasting { self.note(features, of: address) }
+            return features
+        }
+    }
+
+    func note(_ features: ServerFeatures, of address: String) {
+        let until = now() + Self.lifetime
+        state.withLock { $0.features[address] = (features, until) }
+    }
+
+    func habits(of address: String) -> Habits {
+        state.withLock { $0.habits[address] ?? Habits() }
+    }
+
+    func learn(of address: String, _ change: (inout Habits) -> Void) {
+        state.withLock { change(&$0.habits[address, default: Habits()]) }
+    }
+
+    /// Keeps how an upload was cut, for when it goes on.
+    func note(_ cut: Cut, of upload: String) {
+        state.withLock { state in
+            if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
+            state.cuts[upload] = cut
+        }
+    }
+
+    /// Takes what is known of an upload's last cut.
+    func takeCut(of upload: String) -> Cut? {
+        state.withLock { $0.cuts.removeValue(forKey: upload) }
+    }
+}

@@ -1,0 +1,97 @@
+import CurlEngine
+import Foundation
+public import TransferCore
+
+/// Asks an app's header hook, and sees to it that rejected credentials are renewed once for all who were rejected with them.
+final class HeaderSource: Sendable {
+    private enum Work: Hashable {
+        case renewal(account: String)
+        case request(Int)
+    }
+
+    private struct State {
+        /// How often the credentials of an account were renewed.
+        var renewals: [String: Int] = [:]
+        var lastRequest = 0
+    }
+
+    private let hook: HeaderHook
+    private let state = Locked(State())
+    private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
+
+    init(_ hook: @escaping HeaderHook) {
+        self.hook = hook
+    }
+
+    /// How often the credentials of an account were renewed so far: to be taken before a request is sent.
+    func renewals(of account: String) -> Int {
+        state.withLock { $0.renewals[account, default: 0] }
+    }
+
+    /// The headers that a request is to be sent with.
+    func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
+        let number = nextNumber()
+        return try await work.value(for: .request(number)) { (number, try await self.ask(request, headers)) }.headers
+    }
+
+    /// The headers to send a rejected request with once more.
+    ///
+    /// - Parameter renewals: What ``renewals(of:)`` was before the request was sent. If the credentials were renewed since, by another request,
+    ///   the hook is asked as for a new request.
+    func headersAfterRejection(
+        for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
+    ) async throws -> HTTPHeaders {
+        if self.renewals(of: account) == renewals {
+            let number = nextNumber()
+            let renewal = try await work.value(for: .renewal(account: account)) {
+                var request = request
+                request.reason = .rejected
+                let headers = try await self.ask(request, headers)
+                self.state.withLock { $0.renewals[account, default: 0] += 1 }
+                return (number, headers)
+            }
+            if renewal.owner == number { return renewal.headers }
+        }
+        return try await self.headers(for: request, headers)
+    }
+
+    private func nextNumber() -> Int {
+        state.withLock { state in
+            state.lastRequest += 1
+            return state.lastRequest
+        }
+    }
+
+    private func ask(_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
+        let changed: HTTPHeaders
+        do {
+            changed = try await hook(request, headers)
+        } catch let error as TransferError {
+            throw error
+        } catch is CancellationError {
+            throw CancellationError()
+        } catch {
+            throw TransferError(
+                .transient, .credentialsUnavailable, "The app's hook for headers failed before a \(request.method) request.",
+                cause: "\(error)")
+        }
+        for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where ReservedHeaders.contains(name) {
+            guard headers.values(of: name) == changed.values(of: name) else {
+                throw TransferError(
+                    .permanent, .invalidHeader, "The app's hook for headers changed \(name), which is the tus transport's own.")
+            }
+        }
+        return changed
+    }
+}
+
+extension HTTPHeaders {
+    fileprivate func values(of name: String) -> [String] {
+        filter { $0.name.lowercased() == name }.map(\.value)
+    }
+}
+
+extension TransferError.Code {
+    /// A header that an app gave is one that it can't give.
+    public static let invalidHeader = Self(rawValue: "invalidHeader")
+}

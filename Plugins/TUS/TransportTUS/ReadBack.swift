@@ -1,0 +1,98 @@
+import CurlEngine
+import TransferCore
+import TransportSupport
+
+/// Verifies a file by reading it back, at servers that compare no checksums and give files back.
+struct ReadBack {
+    /// How many bytes stay unconfirmed until the comparison: enough that its progress can be told.
+    private static let unconfirmed: Int64 = 1 << 20
+
+    let server: TUSServer
+    let file: FileReader
+    let record: UploadRecord
+    let threads: WorkerThreads
+
+    private var size: Int64 { file.source.size }
+
+    /// To be called before anything is confirmed.
+    func begin() {
+        record.limitConfirmed(to: size - min(size, Self.unconfirmed))
+    }
+
+    /// Makes sure, before the first byte is sent, that the server gives uploads back.
+    ///
+    /// - Parameters:
+    ///   - url: The upload, still without content.
+    ///   - metadata: What an upload is made with that is only for trying.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if it does not; the upload is then removed.
+    func probe(_ url: String, metadata: UploadMetadata) async throws {
+        var status = try await status(of: url)
+        // Some give back what is complete only: an upload without bytes is.
+        if status == 404 { status = try await statusOfEmptyUpload(metadata) }
+        // 204 and 416 are what an empty one may be answered with.
+        if (200..<300).contains(status) || status == 416 { return }
+        try? await server.delete(url)
+        throw TransferError(
+            .unsupported, .unsupported,
+            "The server \(server.origin) neither says that it compares checksums nor gives uploads back, so what arrives there can't be verified.",
+            cause: "GET was answered with \(status)")
+    }
+
+    private func statusOfEmptyUpload(_ metadata: UploadMetadata) async throws -> Int {
+        let url = try await server.created(
+            try await server.requestCreation(headers: [server.dialect.lengthHeader: "0", "Upload-Metadata": metadata.headerValue]))
+        let status = try await status(of: url)
+        try? await server.delete(url)
+        return status
+    }
+
+    /// - Throws: The error for an answer that says nothing about the next one.
+    private func status(of url: String) async throws -> Int {
+        let answer = try await server.ask(.get) { try await server.send(.get, to: url) }
+        let isPassing = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
+        guard !isPassing else { throw try await server.refused(answer) }
+        return answer.status
+    }
+
+    /// Reads all of the file back and compares it with the local one.
+    ///
+    /// - Returns: The checksum that both have.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if they differ; the upload is then removed.
+    func compare(_ url: String) async throws -> String {
+        let sink = HashingSink()
+        let (size, record) = (size, record)
+        let answer = try await server.ask(.get) {
+            try await server.send(
+                .get, to: url, sink: sink,
+                progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmed)) })
+        }
+        guard answer.status == 200 else { throw try await server.refused(answer) }
+        let local = try await file.hash(0..<size, with: .sha256, alongside: nil, on: threads).hash
+        let remote = sink.result
+        guard remote.bytes == size, remote.hash.digest == local.digest else {
+            try await file.verifyUnchanged()
+            try? await server.delete(url)
+            throw TransferError(
+                .resumeLost, .checksumMismatch, "What the server \(server.origin) gives back is not what was sent; it was removed there.")
+        }
+        record.limitConfirmed(to: .max)
+        try await record.confirm(size, of: .whole)
+        return local.text
+    }
+}
+
+/// Computes the checksum of what is read back.
+private final class HashingSink: HTTPResponseSink {
+    private let state = Locked((hash: ContentHash(.sha256), bytes: Int64(0)))
+
+    var result: (hash: ContentHash, bytes: Int64) { state.withLock { $0 } }
+
+    func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
+
+    func write(_ bytes: RawSpan) {
+        state.withLock { state in
+            unsafe bytes.withUnsafeBytes { unsafe state.hash.update($0) }
+            state.bytes += Int64(bytes.byteCount)
+        }
+    }
+}

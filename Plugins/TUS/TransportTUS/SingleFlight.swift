@@ -1,0 +1,78 @@
+import TransferCore
+
+/// Lets those who want the same thing at the same time wait for one piece of work.
+///
+/// The work runs in a task of its own, and is cancelled once nobody waits for it any more.
+final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+    private struct Flight {
+        let number: Int
+        var task: Task<Void, Never>?
+        var waiters: [Int: CheckedContinuation<Value, any Error>] = [:]
+    }
+
+    private struct State {
+        var flights: [Key: Flight] = [:]
+        var lastNumber = 0
+
+        mutating func nextNumber() -> Int {
+            lastNumber += 1
+            return lastNumber
+        }
+    }
+
+    private let state = Locked(State())
+
+    /// What the work under way for a key comes to; begins it if there is none.
+    ///
+    /// - Throws: What the work throws; `CancellationError` at once when the caller's task is cancelled.
+    func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+        let isCancelled = Locked(false)
+        let waiter = state.withLock { $0.nextNumber() }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                join(key, waiter, continuation, unless: isCancelled, work)
+            }
+        } onCancel: {
+            isCancelled.withLock { $0 = true }
+            leave(key, waiter)
+        }
+    }
+
+    private func join(
+        _ key: Key, _ waiter: Int, _ continuation: CheckedContinuation<Value, any Error>, unless isCancelled: Locked<Bool>,
+        _ work: @escaping @Sendable () async throws -> Value
+    ) {
+        let hasJoined = state.withLock { state in
+            // Whoever cancels sets this before it asks for the lock held here.
+            guard !isCancelled.withLock({ $0 }) else { return false }
+            if state.flights[key] == nil {
+                let number = state.nextNumber()
+                state.flights[key] = Flight(number: number, task: Task { await self.run(key, number, work) })
+            }
+            state.flights[key]?.waiters[waiter] = continuation
+            return true
+        }
+        if !hasJoined { continuation.resume(throwing: CancellationError()) }
+    }
+
+    private func leave(_ key: Key, _ waiter: Int) {
+        let (continuation, abandoned) = state.withLock { state in
+            guard let continuation = state.flights[key]?.waiters.removeValue(forKey: waiter) else {
+                return (nil, nil) as (CheckedContinuation<Value, any Error>?, Task<Void, Never>?)
+            }
+            guard state.flights[key]?.waiters.isEmpty == true else { return (continuation, nil) }
+            return (continuation, state.flights.removeValue(forKey: key)?.task)
+        }
+        abandoned?.cancel()
+        continuation?.resume(throwing: CancellationError())
+    }
+
+    private func run(_ key: Key, _ number: Int, _ work: @Sendable () async throws -> Value) async {
+        let result: Result<Value, any Error>
+        do { result = .success(try await work()) } catch { result = .failure(error) }
+        let waiters = state.withLock { state in
+            state.flights[key]?.number == number ? state.flights.removeValue(forKey: key)?.waiters : nil
+        }
+        for continuation in (waiters ?? [:]).values { continuation.resume(with: result) }
+    }
+}

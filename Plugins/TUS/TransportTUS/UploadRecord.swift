@@ -1,0 +1,138 @@
+import TransferCore
+
+/// What is known of a file's uploads: made durable before it is told.
+///
+/// The parts of a file that move at once share one; what they have to save at the same time is saved together.
+actor UploadRecord {
+    /// One of a file's uploads at the server.
+    enum Slot: Hashable, Sendable {
+        case whole
+        /// A part of the file, by its number from 0.
+        case part(Int)
+    }
+
+    /// How far an upload is, in its own bytes.
+    private struct Position {
+        var sent: Int64 = 0
+        var confirmed: Int64 = 0
+    }
+
+    private(set) var checkpoint: TUSCheckpoint
+    private let reporter: AttemptReporter
+    /// The most bytes that are told to be confirmed, as the rest is still to be verified.
+    private let verified: Locked<Int64>
+    private let positions: Locked<[Slot: Position]>
+
+    private var lastChange = 0
+    private var lastSaved = 0
+    private var isSaving = false
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+
+    init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter) {
+        self.checkpoint = checkpoint
+        self.reporter = reporter
+        verified = Locked(.max)
+        // All parts count from the beginning, whichever is heard of first.
+        let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
+            (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
+        }
+        positions = Locked(Dictionary(uniqueKeysWithValues: parts))
+    }
+
+    subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
+
+    /// Puts down that nothing is there yet, and what there is to be.
+    func begin(_ checkpoint: TUSCheckpoint) async throws {
+        try await save { $0 = checkpoint }
+    }
+
+    /// Changes what is known, and returns when that is durable.
+    func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
+        change(&checkpoint)
+        lastChange += 1
+        let mine = lastChange
+        while lastSaved < mine {
+            if isSaving {
+                await withCheckedContinuation { waiters.append($0) }
+            } else {
+                try await saveAll()
+            }
+        }
+    }
+
+    private func saveAll() async throws {
+        isSaving = true
+        defer {
+            isSaving = false
+            for waiter in waiters { waiter.resume() }
+            waiters = []
+        }
+        let change = lastChange
+        try await reporter.save(checkpoint.encoded(atMost: verified.withLock { $0 }))
+        lastSaved = change
+    }
+
+    /// Keeps what the server says that it has, and then tells it.
+    func confirm(_ offset: Int64, of slot: Slot, expires: Int? = nil, url: String? = nil) async throws {
+        try await save { checkpoint in
+            checkpoint[slot].confirmed = offset
+            if let expires { checkpoint[slot].expires = expires }
+            if let url { checkpoint[slot].url = url }
+        }
+        report(slot) {
+            $0.confirmed = offset
+            $0.sent = max($0.sent, offset)
+        }
+    }
+
+    /// Tells how far the verification of an upload came whose last bytes are not counted as confirmed before.
+    nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
+        guard size > 0 else { return }
+        let share = Double(min(read, size)) / Double(size)
+        reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
+    }
+
+    /// Tells up to which position of an upload the network took bytes. Called on the HTTP client's thread, too.
+    nonisolated func noteSent(_ position: Int64, of slot: Slot) {
+        report(slot) { $0.sent = max($0.sent, position) }
+    }
+
+    /// Up to which position of an upload the network took bytes in this attempt.
+    nonisolated func sent(of slot: Slot) -> Int64 {
+        positions.withLock { $0[slot]?.sent ?? 0 }
+    }
+
+    private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
+        let total = positions.withLock { positions in
+            change(&positions[slot, default: Position()])
+            return positions.values.reduce(into: Position()) {
+                $0.sent += $1.sent
+                $0.confirmed += $1.confirmed
+            }
+        }
+        reporter.report(sent: total.sent, confirmed: min(total.confirmed, verified.withLock { $0 }))
+    }
+
+    /// Tells no more than so many bytes as confirmed from now on, whatever the server says: the others are still to be verified.
+    nonisolated func limitConfirmed(to bytes: Int64) {
+        verified.withLock { $0 = bytes }
+    }
+}
+
+extension TUSCheckpoint {
+    /// One of the uploads. That of a part that does not exist is empty, and can't be changed.
+    subscript(slot: UploadRecord.Slot) -> RemoteUpload {
+        get {
+            switch slot {
+            case .whole: whole
+            case .part(let number): parts.flatMap { $0.indices.contains(number) ? $0[number] : nil } ?? RemoteUpload()
+            }
+        }
+        set {
+            switch slot {
+            case .whole: whole = newValue
+            case .part(let number): if parts?.indices.contains(number) == true { parts?[number] = newValue }
+            }
+        }
+    }
+}

@@ -1,0 +1,169 @@
+import CurlEngine
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Bodies that come into being while they are sent, what is sent after a body, and who looks at it on its way.
+@Suite(.timeLimit(.minutes(1))) struct BodyStreamTests {
+    @Test(arguments: [nil, 6] as [Int64?]) func bytesArriveAsTheyCome(length: Int64?) async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        // The server has the first bytes before the next ones are written: nothing is held back.
+        let server = try ScriptedServer { _, _ in [.read(3), .call { arrival.finish() }, .answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        async let response = engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream, length: length)))
+        try await stream.write([1, 2, 3])
+        for await _ in arrived {}
+        try await stream.write([4, 5])
+        try await stream.write([])
+        try await stream.write([6])
+        stream.finish()
+        #expect(try await response.status == 204)
+        let sent = try await response.sent
+        #expect(sent.taken == 6)
+        #expect(sent.limit == 6)
+        let request = try #require(server.requests.first)
+        #expect(request.body == [1, 2, 3, 4, 5, 6])
+        #expect(request.headers["transfer-encoding"] == (length == nil ? "chunked" : nil))
+        #expect(request.headers["content-length"] == length.map { "\($0)" })
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// More than all buffers on the way hold, from a writer that waits for the network.
+    @Test(arguments: [1000, 65_536, 1_000_000]) func longStreamsArriveWhole(pieceSize: Int) async throws {
+        let content = TemporaryFile.content(size: 3_000_000)
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream(capacity: 100_000)
+        async let response = engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream)))
+        for start in stride(from: 0, to: content.count, by: pieceSize) {
+            try await stream.write(Array(content[start..<min(start + pieceSize, content.count)]))
+        }
+        stream.finish()
+        #expect(try await response.sent.taken == 3_000_000)
+        #expect(server.requests.first?.body == content)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func anEmptyStreamIsAnEmptyBody() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        stream.finish()
+        #expect(try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .stream(stream))).status == 204)
+        #expect(server.requests.first?.body == [])
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aWriterIsToldWhenNobodyReadsAnyMore() async throws {
+        let server = try ScriptedServer { _, _ in [.read(1), .raw("HTTP/1.1 413 Scripted\r\nContent-Length: 0\r\n\r\n"), .silence] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream(capacity: 1)
+        async let response = engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream)))
+        let error = await #expect(throws: CurlEngineError.self) {
+            while true { try await stream.write([UInt8](repeating: 1, count: 1000)) }
+        }
+        #expect(error?.kind == .requestEnded)
+        // libcurl stops sending at an error, and takes the answer.
+        #expect(try await response.status == 413)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func cancellingEndsARequestThatWaitsForBytesAndItsWriter() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let server = try ScriptedServer { _, _ in [.read(1), .call { arrival.finish() }, .silence] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        let request = HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream))
+        let task = Task { try await engine.perform(request) }
+        try await stream.write([1])
+        for await _ in arrived {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let error = await #expect(throws: CurlEngineError.self) { try await stream.write([2]) }
+        #expect(error?.kind == .requestEnded)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aWriterCanBeCancelled() async throws {
+        let stream = HTTPBodyStream(capacity: 1)
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let task = Task {
+            beginning.finish()
+            try await stream.write([1, 2, 3])
+        }
+        for await _ in begun {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+    }
+
+    @Test func theProducersErrorIsTheRequests() async throws {
+        struct SourceBroke: Error {}
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        let request = HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream))
+        let task = Task { try await engine.perform(request) }
+        try await stream.write([1])
+        stream.fail(SourceBroke())
+        await #expect(throws: SourceBroke.self) { try await task.value }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aStreamThatIsShorterThanItsLengthIsNoBody() async throws {
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        try await stream.write([1])
+        stream.finish()
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream, length: 2)))
+        }
+        #expect(error?.kind == .invalidRequest)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aStreamIsSentOnce() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        stream.finish()
+        _ = try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .stream(stream)))
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "POST", url: server.url(), body: .stream(stream)))
+        }
+        #expect(error?.kind == .invalidRequest)
+        #expect(server.requests.count == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func pacingHoldsForStreams() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let stream = HTTPBodyStream()
+        try await stream.write([UInt8](repeating: 7, count: 1000))
+        stream.finish()
+        let asked = Locked(0)
+        let response = try await engine.perform(
+            HTTPRequest(method: "PATCH", url: server.url(), body: .stream(stream)),
+            pacing: { _ in
+                asked.withLock { count in
+                    count += 1
+                    return count.isMultiple(of: 2) ? Allowance(bytes: 100) : Allowance(bytes: 0, retryAfter: .milliseconds(1))
+                }
+            })
+        #expect(response.sent.taken == 1000)
+        #expect(asked.withLock { $0 } == 20)
+        await engine.shutdown()
+        server.stop()
+    }
+}

@@ -1,0 +1,157 @@
+import CurlEngine
+import ScriptedHTTP
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// Where connections go, where they come from, and who may use them again.
+@Suite(.timeLimit(.minutes(1))) struct ConnectionOptionsTests {
+    @Test func theAddressFamilyIsKept() async throws {
+        // Listens on IPv4 only.
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        let url = "http://localhost:\(server.port)/"
+        options.addressFamily = .ipv4
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: url, connection: options)).status == 200)
+        options.addressFamily = .ipv6
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: url, connection: options))
+        }
+        #expect(error?.kind == .refused)
+        options.addressFamily = .any
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: url, connection: options)).status == 200)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func connectionsLeaveFromWhereTheyAreTold() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.localInterface = "127.0.0.2"
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
+        // libcurl by itself would take the bound connection for this.
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
+        #expect(server.requests.map(\.peer) == ["127.0.0.2", "127.0.0.1", "127.0.0.2"])
+        #expect(server.requests.map(\.connection) == [1, 2, 1])
+        for name in ["no-such-interface", "host.invalid"] {
+            options.localInterface = name
+            let error = await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
+            }
+            #expect(error?.kind == .refused)
+        }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aProxyIsUsedWithItsCredentials() async throws {
+        let proxy = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        func perform(_ proxy: Proxy) async throws {
+            options.proxy = proxy
+            _ = try await engine.perform(HTTPRequest(method: "GET", url: "http://host.invalid/path", connection: options))
+        }
+        let url = "http://127.0.0.1:\(proxy.port)"
+        try await perform(.url(url))
+        try await perform(.url(url, userName: "anna", password: Secret("one")))
+        try await perform(.url(url, userName: "anna", password: Secret("two")))
+        try await perform(.url(url, userName: "anna", password: Secret("one")))
+        #expect(proxy.requests.map(\.path) == Array(repeating: "http://host.invalid/path", count: 4))
+        let credentials = proxy.requests.map { $0.headers["proxy-authorization"] }
+        #expect(credentials == [nil, "Basic YW5uYTpvbmU=", "Basic YW5uYTp0d28=", "Basic YW5uYTpvbmU="])
+        // Who a connection was made for decides who may use it.
+        #expect(proxy.requests.map(\.connection) == [1, 2, 3, 2])
+        await engine.shutdown()
+        proxy.stop()
+    }
+
+    @Test func whatAProxyIsNotForGoesStraight() async throws {
+        let closed = try ClosedPort()
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.proxy = .url("http://127.0.0.1:\(closed.port)", exceptions: ["example.com", "127.0.0.0/8"])
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options)).status == 200)
+        options.proxy = .url("http://127.0.0.1:\(closed.port)", exceptions: ["example.com"])
+        await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
+        }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func aProxyThatRefusesSaysSo() async throws {
+        let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 407 Scripted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"), .close] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.proxy = .url("http://127.0.0.1:\(proxy.port)", userName: "anna", password: Secret("secret"))
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: "https://host.invalid/", connection: options))
+        }
+        #expect(error?.kind == .proxyRefused)
+        #expect(error?.description.contains("407") == true)
+        #expect(proxy.requests.first?.method == "CONNECT")
+        await engine.shutdown()
+        proxy.stop()
+    }
+
+    @Test(arguments: ["127.0.0.1:80", "ftp://proxy", "http://anna:secret@proxy", "http://a b", "", "http://proxy\r\nX: 1"])
+    func senselessProxies(url: String) async throws {
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.proxy = .url(url)
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: "http://127.0.0.1:1/", connection: options))
+        }
+        #expect(error?.kind == .invalidRequest)
+        #expect(error?.description.contains("secret") != true)
+        await engine.shutdown()
+    }
+
+    /// In a process of its own, as the environment belongs to the process.
+    @Test func theEnvironmentIsHonoured() async {
+        await #expect(processExitsWith: .success) {
+            let proxy = try ScriptedServer { _, _ in [.answer(200)] }
+            let server = try ScriptedServer { _, _ in [.answer(200)] }
+            unsafe setenv("http_proxy", "http://anna:one@127.0.0.1:\(proxy.port)", 1)
+            unsafe setenv("NO_PROXY", "127.0.0.1", 1)
+            let engine = CurlEngine()
+            _ = try await engine.perform(HTTPRequest(method: "GET", url: "http://host.invalid/"))
+            #expect(proxy.requests.first?.headers["proxy-authorization"] == "Basic YW5uYTpvbmU=")
+            _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+            #expect(server.requests.count == 1)
+            var options = ConnectionOptions()
+            options.proxy = .direct
+            await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: "http://host.invalid/", connection: options))
+            }
+            #expect(proxy.requests.count == 1)
+            await engine.shutdown()
+        }
+    }
+
+    /// More sets of options than are kept: those that are in use stay, and those that went come back.
+    @Test func manySetsOfOptions() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200)] }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        for round in 0..<2 {
+            for number in 1...30 {
+                options.localInterface = "127.0.0.\(number)"
+                for _ in 0..<2 {
+                    _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url(), connection: options))
+                }
+                #expect(server.connectionCount == round * 30 + number)
+            }
+        }
+        await engine.shutdown()
+        server.stop()
+    }
+}

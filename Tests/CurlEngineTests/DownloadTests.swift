@@ -1,0 +1,189 @@
+import CurlEngine
+import Dispatch
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Keeps what it is given, and can be made to hold still or to fail.
+private final class RecordingSink: HTTPResponseSink {
+    struct Full: Error {}
+
+    private struct State {
+        var head: HTTPResponseHead?
+        var bytes: [UInt8] = []
+    }
+
+    private let state = Locked(State())
+    private let gate: DispatchSemaphore?
+    private let limit: Int
+    private let acceptsOnly: Int
+
+    /// - Parameters:
+    ///   - gate: Waited for in each write.
+    ///   - limit: After how many bytes it fails.
+    init(gate: DispatchSemaphore? = nil, limit: Int = .max, acceptsOnly: Int = 200) {
+        self.gate = gate
+        self.limit = limit
+        self.acceptsOnly = acceptsOnly
+    }
+
+    var bytes: [UInt8] { state.withLock { $0.bytes } }
+    var head: HTTPResponseHead? { state.withLock { $0.head } }
+
+    func accepts(_ head: HTTPResponseHead) throws -> Bool {
+        state.withLock { $0.head = head }
+        return head.status == acceptsOnly
+    }
+
+    func write(_ bytes: RawSpan) throws {
+        gate?.wait()
+        gate?.signal()
+        try state.withLock { state in
+            try #require(state.head != nil, "the head comes before the body")
+            unsafe bytes.withUnsafeBytes { unsafe state.bytes.append(contentsOf: $0) }
+            if state.bytes.count > limit { throw Full() }
+        }
+    }
+}
+
+/// Bodies of answers that go to a sink.
+@Suite(.timeLimit(.minutes(1))) struct DownloadTests {
+    private static let text = makeText(3_200_000)
+
+    private static func makeText(_ size: Int) -> String {
+        String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
+    }
+
+    @Test(arguments: [0, 1, 262_144, 3_200_000]) func arriveWhole(size: Int) async throws {
+        let text = Self.makeText(size)
+        let server = try ScriptedServer { _, _ in [.answer(200, ["ETag": "\"1\""], body: text)] }
+        let engine = CurlEngine()
+        let sink = RecordingSink()
+        let progress = Locked<[Int64]>([])
+        let response = try await engine.download(
+            HTTPRequest(method: "GET", url: server.url()), into: sink, progress: { count in progress.withLock { $0.append(count) } })
+        #expect(response.status == 200)
+        #expect(response.body.isEmpty)
+        #expect(sink.head?.headers["etag"] == "\"1\"")
+        #expect(sink.bytes == Array(text.utf8))
+        let reports = progress.withLock { $0 }
+        #expect(reports == reports.sorted())
+        #expect((reports.last ?? 0) == Int64(size))
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func anAnswerThatIsNotWantedIsKeptInMemory() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(404, body: "gone")] }
+        let engine = CurlEngine()
+        let sink = RecordingSink()
+        let response = try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: sink)
+        #expect(response.status == 404)
+        #expect(response.body == Array("gone".utf8))
+        #expect(sink.bytes.isEmpty)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// The only writer thread hangs in the first sink. Whoever brings threads of its own, or needs none, goes on; and a cancellation gets through.
+    @Test func aSinkThatHangsStallsNobodyElse() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
+        var configuration = CurlEngine.Configuration()
+        configuration.writerThreads = 1
+        let engine = CurlEngine(configuration: configuration)
+        let gate = DispatchSemaphore(value: 0)
+        let hanging = RecordingSink(gate: gate)
+        let task = Task { try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: hanging) }
+        let other = RecordingSink()
+        let threads = WorkerThreads(limit: 1)
+        _ = try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: other, writingOn: threads)
+        #expect(other.bytes.count == Self.text.utf8.count)
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        gate.signal()
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// While the sink writes nothing, the engine takes no more than it has room for: two chunks.
+    @Test func theNetworkWaitsForASlowSink() async throws {
+        let size = 16 * 1024 * 1024
+        let text = String(repeating: "x", count: size)
+        let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
+        let engine = CurlEngine()
+        let gate = DispatchSemaphore(value: 0)
+        let sink = RecordingSink(gate: gate)
+        let request = HTTPRequest(method: "GET", url: server.url())
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let taken = Locked(0)
+        async let response = engine.download(
+            request, into: sink,
+            pacing: { limit in
+                taken.withLock { $0 += limit }
+                beginning.finish()
+                return Allowance(bytes: limit)
+            })
+        for await _ in begun {}
+        // Time enough for all of it to have come.
+        _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
+        #expect(taken.withLock { $0 } <= 2 * 256 * 1024)
+        gate.signal()
+        #expect(try await response.status == 200)
+        #expect(sink.bytes.count == size)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func theSinksErrorIsTheRequests() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
+        let engine = CurlEngine()
+        await #expect(throws: RecordingSink.Full.self) {
+            try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: 100_000))
+        }
+        // Also when the answer had ended before.
+        await #expect(throws: RecordingSink.Full.self) {
+            try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: Self.text.utf8.count - 1))
+        }
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func whatCameBeforeACutIsWritten() async throws {
+        let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close] }
+        let engine = CurlEngine()
+        let sink = RecordingSink()
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: sink)
+        }
+        #expect(error?.kind == .connectionLost)
+        #expect(sink.bytes == Array("12345".utf8))
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func pacingDecidesHowMuchIsTaken() async throws {
+        let text = Self.makeText(100_000)
+        let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
+        let engine = CurlEngine()
+        let sink = RecordingSink()
+        let granted = Locked((asked: 0, bytes: 0))
+        _ = try await engine.download(
+            HTTPRequest(method: "GET", url: server.url()), into: sink,
+            pacing: { limit in
+                granted.withLock { granted in
+                    granted.asked += 1
+                    guard granted.asked.isMultiple(of: 2) else { return Allowance(bytes: 0, retryAfter: .milliseconds(1)) }
+                    let bytes = min(limit, 5000)
+                    granted.bytes += bytes
+                    return Allowance(bytes: bytes)
+                }
+            })
+        #expect(sink.bytes == Array(text.utf8))
+        #expect(granted.withLock { $0.bytes } == 100_000)
+        #expect(granted.withLock { $0.asked } >= 40)
+        await engine.shutdown()
+        server.stop()
+    }
+}

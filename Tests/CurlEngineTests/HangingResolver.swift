@@ -1,0 +1,89 @@
+import Foundation
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// A stand-in for the C library's getaddrinfo(3), which libcurl calls on a thread for each look-up. It has to be there before the program starts
+/// (ld.so(8), LD_PRELOAD), so the tests that need it run in a process of their own.
+///
+/// Look-ups of names that end in `.hangs.invalid` never return, and those of names that end in `.missing.invalid` find nothing.
+enum HangingResolver {
+    private static let program = """
+        #define _GNU_SOURCE
+        #include <dlfcn.h>
+        #include <netdb.h>
+        #include <string.h>
+        #include <unistd.h>
+
+        static void (*on_lookup)(const char *name);
+        void transferkit_watch_lookups(void (*callback)(const char *name)) { on_lookup = callback; }
+
+        static int ends_in(const char *name, const char *end) {
+            size_t length = strlen(name), end_length = strlen(end);
+            return length >= end_length && strcmp(name + length - end_length, end) == 0;
+        }
+
+        int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints, struct addrinfo **result) {
+            if (node != NULL && ends_in(node, ".missing.invalid")) return EAI_NONAME;
+            if (node != NULL && ends_in(node, ".hangs.invalid")) {
+                if (on_lookup != NULL) on_lookup(node);
+                for (;;) pause();
+            }
+            int (*next)(const char *, const char *, const struct addrinfo *, struct addrinfo **) = dlsym(RTLD_NEXT, "getaddrinfo");
+            return next(node, service, hints, result);
+        }
+        """
+
+    private static let arrivals = Locked<[String: @Sendable () -> Void]>([:])
+
+    private typealias Watch = @convention(c) (@convention(c) (UnsafePointer<CChar>?) -> Void) -> Void
+
+    private static var watch: Watch? {
+        unsafe dlsym(nil, "transferkit_watch_lookups").map { unsafe unsafeBitCast($0, to: Watch.self) }
+    }
+
+    /// Whether it is in this process.
+    static var isPresent: Bool { unsafe dlsym(nil, "transferkit_watch_lookups") != nil }
+
+    /// Calls a function when the look-up of a name has begun that never ends.
+    static func onLookUp(of name: String, call body: @escaping @Sendable () -> Void) {
+        arrivals.withLock { $0[name] = body }
+        unsafe watch? { name in
+            guard let name = unsafe name.map({ unsafe String(cString: $0) }) else { return }
+            HangingResolver.arrivals.withLock { $0[name] }?()
+        }
+    }
+
+    /// Runs some tests of this program in a process with it.
+    ///
+    /// - Returns: Its exit code, and all that it printed.
+    static func run(testsNamed filter: String) throws -> (status: Int32, output: String) {
+        struct DoesNotCompile: Error {}
+        let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-resolver-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = folder.appending(path: "resolver.c")
+        let library = folder.appending(path: "resolver.so")
+        try Data(program.utf8).write(to: source)
+        let compiler = Process()
+        compiler.executableURL = URL(filePath: "/usr/bin/env")
+        compiler.arguments = ["cc", "-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]
+        try compiler.run()
+        compiler.waitUntilExit()
+        guard compiler.terminationStatus == 0 else { throw DoesNotCompile() }
+
+        let tests = Process()
+        let output = Pipe()
+        tests.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+        tests.arguments = ["--testing-library", "swift-testing", "--filter", filter]
+        tests.environment = ProcessInfo.processInfo.environment.merging(["LD_PRELOAD": library.path]) { $1 }
+        tests.standardOutput = output
+        tests.standardError = output
+        try tests.run()
+        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+        tests.waitUntilExit()
+        return (tests.terminationStatus, text)
+    }
+}

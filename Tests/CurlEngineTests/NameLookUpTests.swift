@@ -1,0 +1,76 @@
+#if os(Linux)
+    import CurlEngine
+    import ScriptedHTTP
+    import Testing
+    import TransportSupport
+
+    /// Runs the suite below in a process in which look-ups can hang.
+    @Suite(.timeLimit(.minutes(3))) struct NameLookUpTests {
+        @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
+        func lookUpsThatHang() async throws {
+            // Waits for two programs.
+            let (status, output) = try await WorkerThreads(limit: 1).run { try HangingResolver.run(testsNamed: "LookUpsThatHang") }
+            #expect(status == 0, "\(output)")
+            #expect(output.contains("Test run with 4 tests"), "\(output)")
+            #expect(!output.contains("skipped"), "\(output)")
+        }
+    }
+
+    /// These look-ups hang for ever, so whatever waits for one makes the test hang too.
+    @Suite(
+        .timeLimit(.minutes(1)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it."))
+    struct LookUpsThatHang {
+        private func begin(_ label: String) -> (name: String, begun: AsyncStream<Void>) {
+            let name = "\(label).hangs.invalid"
+            let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+            HangingResolver.onLookUp(of: name) { beginning.finish() }
+            return (name, begun)
+        }
+
+        @Test func cancellingDoesNotWait() async throws {
+            let (name, begun) = begin("cancelled")
+            let server = try ScriptedServer { _, _ in [.answer(200)] }
+            let engine = CurlEngine()
+            let task = Task { try await engine.perform(HTTPRequest(method: "GET", url: "http://\(name)/")) }
+            for await _ in begun {}
+            #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 200)
+            await engine.shutdown()
+            server.stop()
+        }
+
+        @Test func shuttingDownDoesNotWait() async throws {
+            let (name, begun) = begin("shut-down")
+            let engine = CurlEngine()
+            let task = Task { try await engine.connect(host: name, port: 22) }
+            for await _ in begun {}
+            await engine.shutdown()
+            let error = await #expect(throws: CurlEngineError.self) { try await task.value }
+            #expect(error?.kind == .shutDown)
+        }
+
+        @Test func theConnectTimeoutCounts() async throws {
+            let (name, begun) = begin("timed-out")
+            let engine = CurlEngine()
+            var options = ConnectionOptions()
+            options.connectTimeout = .milliseconds(50)
+            let error = await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: "http://\(name)/", connection: options))
+            }
+            #expect(error?.kind == .timedOut)
+            for await _ in begun {}
+            await engine.shutdown()
+        }
+
+        @Test func aNameThatIsMissing() async throws {
+            let engine = CurlEngine()
+            let error = await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: "http://host.missing.invalid/"))
+            }
+            #expect(error?.kind == .hostNotFound)
+            await engine.shutdown()
+        }
+    }
+#endif

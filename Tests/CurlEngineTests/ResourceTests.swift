@@ -1,0 +1,78 @@
+import CurlEngine
+import Foundation
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#endif
+
+/// What many transfers cost. In processes of their own, as threads, descriptors and memory are counted for a whole process.
+@Suite(.timeLimit(.minutes(2))) struct ResourceTests {
+    /// The server answers none before it has all, so that they really are under way at once.
+    @Test func aThousandAtOnceNeedNoThreadEach() async {
+        await #expect(processExitsWith: .success) {
+            var limit = rlimit()
+            unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            limit.rlim_cur = min(limit.rlim_max, 8192)
+            unsafe setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+            let threads = Locked(0)
+            let server = try OneThreadServer(crowd: 1000) { threads.withLock { $0 = countThreads() } }
+            var configuration = CurlEngine.Configuration()
+            configuration.maximumConnections = 1000
+            let engine = CurlEngine(configuration: configuration)
+            let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<1000 {
+                    group.addTask { try await engine.perform(HTTPRequest(method: "GET", url: server.url)).status }
+                }
+                return try await group.reduce(into: []) { $0.append($1) }
+            }
+            #expect(statuses == Array(repeating: 204, count: 1000))
+            // The server's, the engine's, those of the language's pool.
+            let count = threads.withLock { $0 }
+            #expect(count > 0 && count < 50)
+            await engine.shutdown()
+        }
+    }
+
+    @Test func transfersLeaveNothingBehind() async {
+        await #expect(processExitsWith: .success) {
+            let server = try OneThreadServer()
+            let engine = CurlEngine()
+            func perform(_ count: Int) async throws {
+                for number in 0..<count {
+                    _ = try await engine.perform(
+                        HTTPRequest(
+                            method: number.isMultiple(of: 2) ? "GET" : "DELETE", url: server.url, headers: ["X-Number": "\(number)"]))
+                }
+            }
+            try await perform(1000)
+            let before = try residentBytes()
+            let descriptors = countEntries("/proc/self/fd")
+            try await perform(10_000)
+            // 100 bytes each. Sanitizers keep what was freed, and find leaks in their own way.
+            if !isSanitized { #expect(try residentBytes() < before + 1_000_000) }
+            #expect(countEntries("/proc/self/fd") == descriptors)
+            await engine.shutdown()
+        }
+    }
+}
+
+private var isSanitized: Bool {
+    unsafe dlsym(nil, "__asan_init") != nil || dlsym(nil, "__tsan_init") != nil
+}
+
+private func residentBytes() throws -> Int {
+    let text = try String(contentsOfFile: "/proc/self/statm", encoding: .utf8)
+    return (text.split(separator: " ").dropFirst().first.flatMap { Int($0) } ?? 0) * Int(getpagesize())
+}
+
+private func countThreads() -> Int { countEntries("/proc/self/task") }
+
+private func countEntries(_ folder: String) -> Int {
+    guard let directory = unsafe opendir(folder) else { return 0 }
+    defer { unsafe closedir(directory) }
+    var count = 0
+    while unsafe readdir(directory) != nil { count += 1 }
+    return count
+}

@@ -1,0 +1,103 @@
+import CurlEngine
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportSupport
+
+/// What is sent after a body, made of what was seen on its way.
+@Suite(.timeLimit(.minutes(1))) struct TrailerTests {
+    /// A checksum that is order-sensitive and simple.
+    private static func checksum(_ bytes: some Sequence<UInt8>, after start: UInt64 = 0) -> UInt64 {
+        bytes.reduce(start) { $0 &* 31 &+ UInt64($1) }
+    }
+
+    @Test(arguments: [0, 1, 65_535, 65_536, 2_000_000]) func aChecksumOfAFileFollowsIt(size: Int) async throws {
+        let file = try TemporaryFile(size: size)
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let sum = Locked<UInt64>(0)
+        let request = HTTPRequest(
+            method: "PATCH", url: server.url(), headers: ["Trailer": "X-Checksum"],
+            body: .file(reader, offset: 0, length: Int64(size)),
+            trailers: { ["X-Checksum": "\(sum.withLock { $0 })"] },
+            observeBody: { span in
+                sum.withLock { sum in unsafe span.withUnsafeBytes { sum = unsafe Self.checksum($0, after: sum) } }
+            })
+        let response = try await engine.perform(request)
+        #expect(response.sent.taken == Int64(size))
+        let received = try #require(server.requests.first)
+        #expect(received.headers["transfer-encoding"] == "chunked")
+        #expect(received.headers["content-length"] == nil)
+        #expect(received.body == TemporaryFile.content(size: size))
+        #expect(received.trailers == ["x-checksum": "\(Self.checksum(TemporaryFile.content(size: size)))"])
+        // The connection is still in step.
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 204)
+        #expect(server.connectionCount == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func trailersFollowOneRequestAfterAnother() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        for number in 0..<5 {
+            let request = HTTPRequest(
+                method: "PATCH", url: server.url(), headers: ["Trailer": "X-Number"], body: .bytes([1, 2, 3]),
+                trailers: { ["X-Number": "\(number)"] })
+            #expect(try await engine.perform(request).status == 204)
+            #expect(try await engine.perform(HTTPRequest(method: "HEAD", url: server.url())).status == 204)
+        }
+        #expect(server.requests.compactMap { $0.trailers["x-number"] } == ["0", "1", "2", "3", "4"])
+        #expect(server.connectionCount == 1)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func theObserverSeesWhatIsSentOfAnyBody() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let seen = Locked(0)
+        let content = TemporaryFile.content(size: 300_000)
+        _ = try await engine.perform(
+            HTTPRequest(
+                method: "PUT", url: server.url(), body: .bytes(content), observeBody: { span in seen.withLock { $0 += span.byteCount } }))
+        #expect(seen.withLock { $0 } == 300_000)
+        #expect(server.requests.first?.body == content)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func trailersThatCanNotBeMadeEndTheRequest() async throws {
+        struct NoChecksum: Error {}
+        let server = try ScriptedServer { _, _ in [.read(nil), .answer(204)] }
+        let engine = CurlEngine()
+        await #expect(throws: NoChecksum.self) {
+            try await engine.perform(
+                HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1]), trailers: { throw NoChecksum() }))
+        }
+        let smuggled = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(
+                HTTPRequest(method: "PATCH", url: server.url(), body: .bytes([1]), trailers: { ["X-A": "1\r\n\r\nGET / HTTP/1.1"] }))
+        }
+        #expect(smuggled?.kind == .invalidRequest)
+        let bodiless = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url(), trailers: { [:] }))
+        }
+        #expect(bodiless?.kind == .invalidRequest)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func trailersOfAnAnswerAreNoHeadersOfIt() async throws {
+        let server = try ScriptedServer { _, _ in
+            [.raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-Late\r\n\r\n3\r\nabc\r\n0\r\nX-Late: 1\r\n\r\n")]
+        }
+        let engine = CurlEngine()
+        let response = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        #expect(response.body == Array("abc".utf8))
+        #expect(response.headers["X-Late"] == nil)
+        await engine.shutdown()
+        server.stop()
+    }
+}

@@ -1,0 +1,110 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportTUS
+
+/// The extensions of tus against a server that is not ours.
+@Suite struct ExtensionTests {
+    private struct NoCredentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+    }
+
+    private let workshop: Workshop
+    private let transport = TUSTransport()
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(_ options: String) async throws -> ResumableUploadServer {
+        try await ResumableUploadServer.start(in: workshop.folder.appending(path: "server"), options: options)
+    }
+
+    private func upload(
+        _ path: FilePath, to server: ResumableUploadServer, settings: [String: String] = [:], _ options: AttemptOptions
+    ) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .tus(server.endpoint, settings: settings),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("file.bin"),
+            options: options, credentials: NoCredentials(), logger: Logger(label: "test"))
+        return try await transport.perform(attempt, reporting: AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }))
+    }
+
+    private func check(_ receipt: TransferReceipt, _ path: FilePath, on server: ResumableUploadServer) throws {
+        #expect(try server.content(of: try #require(receipt.remoteURL)) == (try workshop.content(path)))
+    }
+
+    @Test(arguments: [("[\"md5\", \"sha256\"]", "sha256:"), ("[\"sha1\"]", "sha1:"), ("[\"md5\"]", "md5:")])
+    func checksumsAreCompared(algorithms: String, prefix: String) async throws {
+        let server = try await startServer("{\"checksum_algorithms\": \(algorithms)}")
+        let path = try workshop.file("large", size: 20 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix(prefix) == true)
+        try check(receipt, path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH", "PATCH"])
+        await transport.shutdown()
+    }
+
+    @Test func aChecksumComesBehindTheContent() async throws {
+        let server = try await startServer("{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
+        let path = try workshop.file("large", size: 20 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        try check(receipt, path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        await transport.shutdown()
+    }
+
+    @Test func aFileIsReadBack() async throws {
+        let server = try await startServer("{\"checksum_algorithms\": [], \"enable_downloads\": true}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        try check(receipt, path, on: server)
+        await transport.shutdown()
+    }
+
+    @Test func whatCanNotBeVerifiedIsNotSent() async throws {
+        let server = try await startServer("{\"checksum_algorithms\": []}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let error = await #expect(throws: TransferError.self) {
+            try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        }
+        #expect(error?.failureClass == .unsupported)
+        // It answers in the same way for an upload without content and for one that it does not give back, so an empty one is tried.
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "POST", "GET", "DELETE", "DELETE"])
+        await transport.shutdown()
+    }
+
+    @Test(arguments: [2, 4, 7]) func partsArePutTogether(count: Int) async throws {
+        let server = try await startServer("{}")
+        let path = try workshop.file("large", size: 7 << 20 + 5)
+        let receipt = try await upload(
+            path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: count))
+        try check(receipt, path, on: server)
+        #expect(receipt.warnings.isEmpty)
+        let requests = try server.requests
+        #expect(requests.count { $0.concat == "partial" } == count)
+        #expect(requests.count { $0.concat?.hasPrefix("final;/") == true } == 1)
+        #expect(requests.count { $0.method == "PATCH" } == count)
+        #expect(requests.count { $0.method == "DELETE" } == count)
+        await transport.shutdown()
+    }
+
+    @Test func aServerOfSmallChunksIsGivenSmallOnes() async throws {
+        let server = try await startServer("{\"max_chunk_size\": 1000000}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions())
+        try check(receipt, path, on: server)
+        await transport.shutdown()
+    }
+
+    @Test func anUploadWithAnExpiryArrives() async throws {
+        let server = try await startServer("{\"upload_expiry\": 3600}")
+        let path = try workshop.file("large", size: 3 << 20)
+        try check(try await upload(path, to: server, AttemptOptions(chunkSize: 1 << 20)), path, on: server)
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,235 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// `PATCH` under the name of `POST`.
+@Suite struct MethodOverrideTests {
+    private static let script: ScriptedServer.Script = { request, _ in
+        switch request.method {
+        case "POST" where request.headers["x-http-method-override"] == "PATCH": [.accepted(10)]
+        case "POST": [.created]
+        case "HEAD": [.offset(0)]
+        default: [.answer(405)]
+        }
+    }
+
+    @Test(arguments: [405, 501]) func itIsTriedWherePATCHIsNotAllowed(status: Int) async throws {
+        let upload = try TestUpload(size: 10) { request, number in
+            request.method == "PATCH" ? [.answer(status)] : Self.script(request, number)
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "POST"])
+        let request = try #require(upload.requests.last)
+        #expect(request.path == "/files/1")
+        #expect(request.headers["upload-offset"] == "0")
+        #expect(request.body == TemporaryFile.content(size: 10))
+        // It is remembered.
+        _ = try await upload.run()
+        #expect(upload.methods.suffix(2) == ["POST", "POST"])
+        await upload.end()
+    }
+
+    @Test func itIsASetting() async throws {
+        var upload = try TestUpload(size: 10, Self.script)
+        upload.endpoint.settings["methodOverride"] = "true"
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST"])
+        await upload.end()
+    }
+
+    @Test func whereItIsRefusedToThatIsTheEnd() async throws {
+        let upload = try TestUpload(size: 10) { request, number in
+            request.headers["x-http-method-override"] != nil ? [.answer(405)] : Self.script(request, number)
+        }
+        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "POST", "HEAD"])
+        await upload.end()
+    }
+}
+
+/// How much one request brings.
+@Suite struct ChunkTests {
+    /// A server that keeps what it is sent.
+    private static func storing(limit: Int = .max) -> ScriptedServer.Script {
+        let stored = Locked(0)
+        return { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(stored.withLock { $0 })]
+            default:
+                if request.contentLength > limit { return [.answer(413, ["Connection": "close"]), .close] }
+                let offset = stored.withLock { stored in
+                    stored += request.contentLength
+                    return stored
+                }
+                return [.accepted(offset)]
+            }
+        }
+    }
+
+    private func sizes(_ upload: TestUpload) -> [Int] {
+        upload.requests.filter { $0.method == "PATCH" }.map(\.contentLength)
+    }
+
+    @Test(arguments: [
+        (["chunkSize": "400"], [400, 400, 200]), (["chunkSize": "1000"], [1000]), (["chunkSize": "5000"], [1000]),
+        (["chunkSize": "450", "chunkMultiple": "100"], [400, 400, 200]),
+        (["chunkSize": "50", "chunkMultiple": "300"], [300, 300, 300, 100]),
+        (["chunkMultiple": "300"], [1000]),
+    ])
+    func settingsDecide(settings: [String: String], expected: [Int]) async throws {
+        var upload = try TestUpload(size: 1000, Self.storing())
+        upload.endpoint.settings = settings
+        _ = try await upload.run()
+        #expect(sizes(upload) == expected)
+        #expect(!upload.methods.contains("HEAD"))
+        #expect(upload.requests.flatMap(\.body) == TemporaryFile.content(size: 1000))
+        #expect(upload.server.connectionCount == 1)
+        await upload.end()
+    }
+
+    @Test func aSessionDecidesBeforeTheSettings() async throws {
+        var upload = try TestUpload(size: 1000, offers: "creation,creation-with-upload", Self.storing())
+        upload.endpoint.settings = ["chunkSize": "100"]
+        upload.options.chunkSize = 600
+        _ = try await upload.run()
+        #expect(sizes(upload) == [600, 400])
+        #expect(upload.recorder.checkpoints.map(\.confirmed) == [0, 0, 600, 1000])
+        await upload.end()
+    }
+
+    @Test(arguments: [
+        ("chunkSize", "0"), ("chunkSize", "x"), ("chunkMultiple", "-1"), ("singleRequestSize", "-1"), ("methodOverride", "1"),
+    ])
+    func valuesThatMakeNoSense(key: String, value: String) async throws {
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.settings[key] = value
+        let error = await upload.failure()
+        #expect(error?.code == .invalidEndpoint)
+        #expect(error?.message.contains(key) == true)
+        await upload.end()
+    }
+
+    @Test func aProxyThatTakesLessIsGivenLess() async throws {
+        let size = 3_000_000
+        let upload = try TestUpload(size: size, Self.storing(limit: 800_000))
+        _ = try await upload.run()
+        let patches = sizes(upload)
+        #expect(patches == [size, size / 2, 750_000, 750_000, 750_000, 750_000])
+        #expect(upload.methods.filter { $0 == "HEAD" }.count == 2)
+        #expect(upload.requests.filter { $0.contentLength <= 800_000 }.flatMap(\.body) == TemporaryFile.content(size: size))
+        await upload.end()
+    }
+
+    @Test func whatWorksIsRemembered() async throws {
+        let upload = try TestUpload(size: 600_000) { request, _ in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(0)]
+            case _ where request.contentLength > 400_000: [.answer(413)]
+            default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
+            }
+        }
+        _ = try await upload.run()
+        #expect(sizes(upload) == [600_000, 300_000, 300_000])
+        _ = try await upload.run()
+        #expect(sizes(upload).suffix(2) == [300_000, 300_000])
+        #expect(upload.methods.filter { $0 == "HEAD" }.count == 1)
+        await upload.end()
+    }
+
+    @Test func aServerThatTakesNothingIsLeft() async throws {
+        let upload = try TestUpload(size: 2_000_000, Self.storing(limit: 0))
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .tooLarge)
+        #expect(sizes(upload) == [2_000_000, 1_000_000, 500_000, 262_144])
+        await upload.end()
+    }
+
+    /// A proxy or server that hands a request on, or stores it, only once it is whole.
+    @Test func aPathThatKeepsRequestsBackIsGivenLess() async throws {
+        let size = 4_000_000
+        let upload = try TestUpload(size: size) { request, number in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(0)]
+            case _ where request.contentLength == size: [.read(3_000_000), .reset]
+            default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
+            }
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        let patches = sizes(upload)
+        #expect(patches[0] == size)
+        #expect(patches.dropFirst().allSatisfy { $0 <= size / 2 })
+        #expect(patches.dropFirst().reduce(0, +) == size)
+        await upload.end()
+    }
+
+    @Test func aCutWithProgressChangesNothing() async throws {
+        let upload = try TestUpload(size: 4_000_000) { request, number in
+            switch number {
+            case 0: [.created]
+            case 1: [.read(3_000_000), .reset]
+            case 2, 3: [.offset(1)]
+            default: [.accepted(4_000_000)]
+            }
+        }
+        _ = await upload.failure()
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(sizes(upload) == [4_000_000, 3_999_999])
+        await upload.end()
+    }
+}
+
+/// Uploads that the server keeps for a time only.
+@Suite struct ExpiryTests {
+    private static let date = "Wed, 25 Jun 2014 16:00:00 GMT"
+    private static let later = "Wed, 25 Jun 2014 16:00:01 GMT"
+
+    @Test(
+        arguments: [(later, date, nil), (date, date, FailureClass.resumeLost), (date, later, .resumeLost)]
+            as [(String, String, FailureClass?)])
+    func theServersClockDecides(expires: String, now: String, failure: FailureClass?) async throws {
+        let upload = try TestUpload(
+            size: 10,
+            answers: [
+                [.tus(201, ["Location": "/files/1", "Upload-Expires": expires])], [.read(nil), .reset], [.offset(0)],
+                [.tus(200, ["Upload-Offset": "0", "Date": now])], [.accepted(10)],
+            ])
+        #expect(await upload.failure()?.failureClass == .transient)
+        let error = await upload.failure(from: upload.recorder.checkpoints.last)
+        #expect(error?.failureClass == failure)
+        #expect(upload.methods.last == (failure == nil ? "PATCH" : "HEAD"))
+        await upload.end()
+    }
+
+    @Test func theLastWordCounts() async throws {
+        let upload = try TestUpload(
+            size: 10,
+            answers: [
+                [.tus(201, ["Location": "/files/1", "Upload-Expires": Self.date])],
+                [.tus(204, ["Upload-Offset": "5", "Upload-Expires": Self.later])], [.offset(5)], [.reset], [.offset(5)],
+                [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
+            ])
+        #expect(await upload.failure()?.failureClass == .transient)
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        await upload.end()
+    }
+
+    @Test func aCompleteUploadNeedsNoTime() async throws {
+        let upload = try TestUpload(
+            size: 10, answers: [[.tus(200, ["Upload-Offset": "10", "Date": Self.later, "Upload-Expires": Self.date])]])
+        _ = try await upload.run(from: try upload.checkpoint())
+        await upload.end()
+    }
+
+    @Test(arguments: ["soon", "", "Wed, 45 Jun 2014 16:00:00 GMT"]) func timesThatAreNone(expires: String) async throws {
+        let upload = try TestUpload(
+            size: 10, answers: [[.tus(200, ["Upload-Offset": "0", "Date": Self.later, "Upload-Expires": expires])], [.accepted(10)]])
+        _ = try await upload.run(from: try upload.checkpoint())
+        await upload.end()
+    }
+}

@@ -1,0 +1,154 @@
+import Crypto
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Content that the server compares checksums of (extension *checksum*).
+@Suite struct ChecksumTests {
+    private func upload(
+        size: Int = 10, algorithms: String = "md5,sha1,sha256", offers: String = "creation,creation-with-upload,checksum",
+        _ script: @escaping ScriptedServer.Script
+    ) throws -> TestUpload {
+        var upload = try TestUpload(size: size, offers: offers, features: ["Tus-Checksum-Algorithm": algorithms], script)
+        upload.options.verification = .checksum
+        return upload
+    }
+
+    private static func sha256(_ bytes: some Sequence<UInt8>) -> String {
+        "sha256 \(Data(SHA256.hash(data: Array(bytes))).base64EncodedString())"
+    }
+
+    private static let simple: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
+
+    @Test(arguments: [
+        ("md5,sha1,sha256", "sha256"), ("md5,SHA1", "sha1"), ("crc32,md5", "md5"), ("crc32, sha256 ,x", "sha256"),
+    ])
+    func theBestAlgorithmIsTaken(algorithms: String, expected: String) async throws {
+        let upload = try upload(algorithms: algorithms, Self.simple)
+        let receipt = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"], "a creation brings no content that has to be verified")
+        let content = TemporaryFile.content(size: 10)
+        let digest: [UInt8] =
+            switch expected {
+            case "sha256": Array(SHA256.hash(data: content))
+            case "sha1": Array(Insecure.SHA1.hash(data: content))
+            default: Array(Insecure.MD5.hash(data: content))
+            }
+        #expect(upload.requests[1].headers["upload-checksum"] == "\(expected) \(Data(digest).base64EncodedString())")
+        let hex = digest.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        #expect(receipt.checksum == "\(expected):\(hex)")
+        await upload.end()
+    }
+
+    @Test(arguments: [("sha256", "creation"), ("crc32", "creation,checksum"), ("", "creation,checksum")])
+    func whereNothingCanBeComparedNothingIsSent(algorithms: String, offers: String) async throws {
+        let upload = try upload(algorithms: algorithms, offers: offers) { request, number in
+            request.method == "GET" ? [.answer(405)] : request.method == "DELETE" ? [.tus(204)] : Self.simple(request, number)
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .unsupported)
+        #expect(upload.methods == ["POST", "GET", "DELETE"], "nor can it be read back")
+        await upload.end()
+    }
+
+    @Test func nothingIsComparedUnlessItIsAskedFor() async throws {
+        var upload = try upload(offers: "creation,checksum", Self.simple)
+        upload.options.verification = .size
+        #expect(try await upload.run().checksum == nil)
+        #expect(upload.requests.allSatisfy { $0.headers["upload-checksum"] == nil })
+        await upload.end()
+    }
+
+    @Test func eachChunkHasItsOwn() async throws {
+        let content = TemporaryFile.content(size: 1000)
+        var upload = try upload(size: 1000) { request, _ in
+            request.method == "POST"
+                ? [.created] : [.accepted((Int(request.headers["upload-offset"] ?? "") ?? 0) + request.contentLength)]
+        }
+        upload.options.chunkSize = 400
+        let receipt = try await upload.run()
+        #expect(
+            upload.requests.dropFirst().map { $0.headers["upload-checksum"] }
+                == [Self.sha256(content[..<400]), Self.sha256(content[400..<800]), Self.sha256(content[800...])])
+        let whole = SHA256.hash(data: content).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
+        #expect(receipt.checksum == "sha256:\(whole)")
+        await upload.end()
+    }
+
+    @Test func largeFilesAreSentInPieces() async throws {
+        let size = 9 << 20
+        let upload = try upload(size: size) { request, _ in
+            request.method == "POST"
+                ? [.created] : [.accepted((Int(request.headers["upload-offset"] ?? "") ?? 0) + request.contentLength)]
+        }
+        _ = try await upload.run()
+        #expect(upload.requests.map(\.contentLength) == [0, 8 << 20, 1 << 20])
+        #expect(upload.requests[2].headers["upload-checksum"] == Self.sha256(upload.requests[2].body))
+        await upload.end()
+    }
+
+    @Test func aResumeComparesTheRest() async throws {
+        let upload = try upload(size: 1000) { request, _ in request.method == "HEAD" ? [.offset(300)] : [.accepted(1000)] }
+        let receipt = try await upload.run(from: try upload.checkpoint())
+        #expect(upload.requests[1].headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)[300...]))
+        #expect(receipt.checksum == nil, "nobody compared the whole in this attempt")
+        await upload.end()
+    }
+
+    @Test(arguments: [1, 2]) func aMismatchIsSentAgain(times: Int) async throws {
+        let count = Locked(0)
+        let upload = try upload { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(0)]
+            default:
+                let number = count.withLock { count in
+                    count += 1
+                    return count
+                }
+                return [number <= times ? .tus(460) : .accepted(10)]
+            }
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"] + Array(repeating: ["HEAD", "PATCH"], count: times).flatMap { $0 })
+        await upload.end()
+    }
+
+    @Test func mismatchesWithoutEndAreAnError() async throws {
+        let upload = try upload { request, _ in
+            [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(0) : .tus(460)]
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .checksumMismatch)
+        #expect(upload.methods.count { $0 == "PATCH" } == 3)
+        await upload.end()
+    }
+
+    @Test func contentThatWasKeptAllTheSameIsNotBelieved() async throws {
+        let upload = try upload { request, _ in
+            [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(10) : .tus(460)]
+        }
+        #expect(await upload.failure()?.code == .checksumMismatch)
+        await upload.end()
+    }
+
+    /// The file changed between the two readings.
+    @Test func aSourceThatIsNotWhatItWas() async throws {
+        let file = Locked<TemporaryFile?>(nil)
+        let upload = try upload { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(0)]
+            case "DELETE": return [.tus(204)]
+            default: return [.read(nil), .call { try? file.withLock { $0 }?.write([UInt8](repeating: 7, count: 10)) }, .tus(460)]
+            }
+        }
+        file.withLock { $0 = upload.file }
+        #expect(await upload.failure()?.failureClass == .sourceChanged)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "DELETE"])
+        await upload.end()
+    }
+}

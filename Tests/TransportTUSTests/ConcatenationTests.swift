@@ -1,0 +1,278 @@
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Files that are sent in parts at once (extension *concatenation*).
+@Suite struct ConcatenationTests {
+    /// A server that puts parts together.
+    final class Server: Sendable {
+        struct Upload {
+            var length: Int
+            var content: [UInt8] = []
+            var parts: [String]?
+        }
+
+        struct State {
+            var uploads: [String: Upload] = [:]
+            var finals: [String] = []
+            /// Requests that are answered otherwise, once each.
+            var faults: [@Sendable (ReceivedRequest) -> [ServerStep]?] = []
+        }
+
+        let state = Locked(State())
+
+        init(fault: (@Sendable (ReceivedRequest) -> [ServerStep]?)? = nil) {
+            if let fault { state.withLock { $0.faults = [fault] } }
+        }
+
+        func answer(_ request: ReceivedRequest) -> [ServerStep] {
+            state.withLock { state in
+                for (index, fault) in state.faults.enumerated() {
+                    guard let steps = fault(request) else { continue }
+                    state.faults.remove(at: index)
+                    return steps
+                }
+                switch request.method {
+                case "POST": return create(request, &state)
+                case "HEAD": return [head(request.path, state)]
+                case "DELETE": return [state.uploads.removeValue(forKey: request.path) == nil ? .tus(404) : .tus(204)]
+                default: return patch(request)
+                }
+            }
+        }
+
+        private func create(_ request: ReceivedRequest, _ state: inout State) -> [ServerStep] {
+            let path = "/files/\(state.uploads.count + state.finals.count + 1)"
+            let concat = request.headers["upload-concat"] ?? ""
+            if concat.hasPrefix("final;") {
+                state.finals.append(concat)
+                state.uploads[path] = Upload(length: -1, parts: concat.dropFirst(6).split(separator: " ").map(String.init))
+            } else {
+                state.uploads[path] = Upload(length: Int(request.headers["upload-length"] ?? "") ?? -1)
+            }
+            return [.tus(201, ["Location": path])]
+        }
+
+        private func head(_ path: String, _ state: State) -> ServerStep {
+            guard let upload = state.uploads[path] else { return .tus(404) }
+            guard let parts = upload.parts else { return .offset(upload.content.count, of: upload.length) }
+            let found = parts.compactMap { state.uploads[$0] }
+            guard found.count == parts.count else { return .tus(200) }
+            let isComplete = found.allSatisfy { $0.content.count == $0.length }
+            let length = found.map(\.length).reduce(0, +)
+            return isComplete ? .offset(length, of: length) : .tus(200, ["Upload-Length": "\(length)"])
+        }
+
+        private func patch(_ request: ReceivedRequest) -> [ServerStep] {
+            let offset = Int(request.headers["upload-offset"] ?? "") ?? 0
+            let end = offset + request.contentLength
+            return [
+                .read(nil),
+                .call { self.state.withLock { $0.uploads[request.path]?.content += [UInt8](repeating: 0, count: request.contentLength) } },
+                .accepted(end),
+            ]
+        }
+    }
+
+    private func upload(
+        size: Int = 1000, parallel: Int = 3, offers: String = "creation,creation-with-upload,concatenation", server: Server
+    ) throws -> TestUpload {
+        var upload = try TestUpload(size: size, offers: offers) { request, _ in server.answer(request) }
+        upload.endpoint.settings["parallelThreshold"] = "100"
+        upload.options.parallel = parallel
+        return upload
+    }
+
+    /// What the server would have put together.
+    private func content(_ upload: TestUpload) throws -> [UInt8] {
+        let final = try #require(upload.requests.last { $0.headers["upload-concat"]?.hasPrefix("final;") == true })
+        let parts = try #require(final.headers["upload-concat"]).dropFirst("final;".count).split(separator: " ").map(String.init)
+        return parts.flatMap { part in
+            upload.requests.filter { $0.method == "PATCH" && $0.path == part && $0.body.count == $0.contentLength }.flatMap(\.body)
+        }
+    }
+
+    @Test(arguments: [(1000, 3, [334, 334, 332]), (1000, 2, [500, 500]), (101, 64, Array(repeating: 2, count: 50) + [1])])
+    func partsTakeConnectionsOfTheirOwn(size: Int, parallel: Int, lengths: [Int]) async throws {
+        let server = Server()
+        let upload = try upload(size: size, parallel: parallel, server: server)
+        let receipt = try await upload.run()
+        #expect(receipt.bytes == Int64(size))
+        #expect(receipt.warnings.isEmpty)
+        let partial = upload.requests.filter { $0.headers["upload-concat"] == "partial" }
+        #expect(partial.compactMap { $0.headers["upload-length"].flatMap { Int($0) } }.sorted() == lengths.sorted())
+        let final = upload.requests.filter { $0.headers["upload-concat"]?.hasPrefix("final;") == true }
+        #expect(final.count == 1)
+        #expect(final.first?.headers["upload-length"] == nil)
+        #expect(final.first?.headers["upload-concat"]?.contains("http") == false, "relative addresses")
+        #expect(try content(upload) == TemporaryFile.content(size: size))
+        // Each part and the whole once, one question, and the parts removed.
+        #expect(upload.methods.count { $0 == "POST" } == lengths.count + 1)
+        #expect(upload.methods.count { $0 == "PATCH" } == lengths.count)
+        #expect(upload.methods.count { $0 == "HEAD" } == 1)
+        #expect(upload.methods.suffix(lengths.count).allSatisfy { $0 == "DELETE" })
+        #expect(upload.recorder.checkpoints.last?.confirmed == Int64(size))
+        #expect(upload.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [Int64(size), Int64(size)])
+        await upload.end()
+    }
+
+    @Test func partsMoveAtOnce() async throws {
+        let server = Server()
+        let barrier = Locked(0)
+        let all = DispatchSemaphore(value: 0)
+        let upload = try TestUpload(size: 900, offers: "creation,concatenation") { request, _ in
+            guard request.method == "PATCH" else { return server.answer(request) }
+            let meet: ServerStep = .call {
+                // Each waits on a thread of the scripted server's own until all three are there.
+                if barrier.withLock({ count in
+                    count += 1
+                    return count == 3
+                }) {
+                    for _ in 0..<3 { all.signal() }
+                }
+                all.wait()
+            }
+            return [meet] + server.answer(request)
+        }
+        var parallel = upload
+        parallel.endpoint.settings["parallelThreshold"] = "1"
+        parallel.options.parallel = 3
+        _ = try await parallel.run()
+        #expect(upload.server.connectionCount >= 3)
+        await upload.end()
+    }
+
+    @Test(arguments: [(99, 3, "creation,concatenation"), (1000, 1, "creation,concatenation"), (1000, 3, "creation")])
+    func otherwiseItIsOneUpload(size: Int, parallel: Int, offers: String) async throws {
+        let upload = try upload(size: size, parallel: parallel, offers: offers, server: Server())
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func aPartResumesByItself() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
+        }
+        let upload = try upload(server: server)
+        #expect(await upload.failure()?.failureClass == .transient)
+        let checkpoint = try #require(upload.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 666 || checkpoint.confirmed == 668, "the other two are complete")
+        let before = upload.requests.count
+        _ = try await upload.run(from: checkpoint)
+        let later = upload.requests.dropFirst(before)
+        #expect(later.filter { $0.method == "PATCH" }.map(\.path) == ["/files/2"])
+        #expect(later.count { $0.method == "HEAD" } == 4, "each part, and the whole")
+        #expect(later.count { $0.method == "POST" } == 1)
+        #expect(try content(upload) == TemporaryFile.content(size: 1000))
+        #expect(upload.recorder.checkpoints.last?.confirmed == 1000)
+        await upload.end()
+    }
+
+    @Test func aLostAnswerToTheLastRequestIsSettledByQuestions() async throws {
+        let server = Server { request in
+            request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.reset] : nil
+        }
+        let upload = try upload(server: server)
+        #expect(await upload.failure()?.failureClass == .transient)
+        let finals = { upload.requests.count { $0.headers["upload-concat"]?.hasPrefix("final;") == true } }
+        #expect(finals() == 1)
+        let before = upload.requests.count
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.requests.dropFirst(before).prefix(3).allSatisfy { $0.method == "HEAD" })
+        #expect(finals() == 2)
+        await upload.end()
+    }
+
+    @Test func partsThatAreGoneStartTheFileOver() async throws {
+        for method in ["HEAD", "POST"] {
+            let server = Server { request in
+                request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
+            }
+            let upload = try upload(server: server)
+            _ = await upload.failure()
+            server.state.withLock { state in
+                if method == "HEAD" {
+                    state.uploads["/files/1"] = nil
+                } else {
+                    state.faults = [{ $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(404)] : nil }]
+                }
+            }
+            #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .resumeLost)
+            await upload.end()
+        }
+    }
+
+    @Test func aPartThatIsRefusedStopsTheOthers() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/1" ? [.tus(415)] : nil
+        }
+        let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
+            request.method == "PATCH" && request.path != "/files/1" ? [.silence] : server.answer(request)
+        }
+        var parallel = upload
+        parallel.endpoint.settings["parallelThreshold"] = "1"
+        parallel.options.parallel = 3
+        #expect(await parallel.failure()?.failureClass == .permanent)
+        await upload.end()
+    }
+
+    @Test func theWholeMayComeFirst() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
+        }
+        let upload = try upload(offers: "creation,concatenation,concatenation-unfinished", server: server)
+        #expect(await upload.failure()?.failureClass == .transient)
+        let posts = upload.requests.prefix(4)
+        #expect(posts.allSatisfy { $0.method == "POST" })
+        #expect(posts.last?.headers["upload-concat"]?.hasPrefix("final;") == true)
+        let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.methods.count { $0 == "POST" } == 4)
+        #expect(receipt.remoteURL?.hasPrefix(upload.server.url("/files/")) == true)
+        #expect(try content(upload) == TemporaryFile.content(size: 1000))
+        await upload.end()
+    }
+
+    @Test func aServerThatIsNotDoneYetIsAskedLater() async throws {
+        let isDone = Locked(false)
+        let server = Server()
+        let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
+            request.method == "HEAD" && request.path == "/files/4" && !isDone.withLock { $0 } ? [.tus(200)] : server.answer(request)
+        }
+        var parallel = upload
+        parallel.endpoint.settings["parallelThreshold"] = "1"
+        parallel.options.parallel = 3
+        #expect(await parallel.failure()?.failureClass == .transient)
+        isDone.withLock { $0 = true }
+        let before = upload.requests.count
+        _ = try await parallel.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.requests.dropFirst(before).map(\.method) == ["HEAD", "DELETE", "DELETE", "DELETE"])
+        await upload.end()
+    }
+
+    @Test func discardingRemovesAllThatWasMade() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
+        }
+        let upload = try upload(server: server)
+        _ = await upload.failure()
+        let checkpoint = try #require(upload.recorder.checkpoints.last)
+        try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+        #expect(server.state.withLock { $0.uploads.isEmpty })
+        await upload.end()
+    }
+
+    @Test func partsThatCanNotBeRemovedAreSaidSo() async throws {
+        let server = Server()
+        let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
+            request.method == "DELETE" ? [.tus(500)] : server.answer(request)
+        }
+        var parallel = upload
+        parallel.endpoint.settings["parallelThreshold"] = "1"
+        parallel.options.parallel = 2
+        #expect(try await parallel.run().warnings.count == 1)
+        await upload.end()
+    }
+}

@@ -1,0 +1,60 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// How connections to an endpoint are made.
+@Suite struct ConnectionSettingsTests {
+    @Test func aProxyIsGoneThrough() async throws {
+        // A proxy for http is asked for the absolute URL (RFC 9112, section 3.2.2).
+        let proxy = try ScriptedServer { request, _ in [request.method == "POST" ? .tus(201, ["Location": "/1"]) : .accepted(10)] }
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.settings = ["proxy": proxy.url(""), "proxyUser": "joe", "proxyExceptions": "example.com"]
+        upload.endpoint.credentials = [CredentialReference(kind: .proxyPassword, source: .environment("P"))]
+        upload.credentials = FixedCredentials(secrets: ["P": "s3cr3t"])
+        _ = try await upload.run()
+        #expect(upload.server.requests.isEmpty)
+        #expect(proxy.requests.first?.path == upload.server.url())
+        #expect(proxy.requests.allSatisfy { $0.headers["proxy-authorization"] == "Basic am9lOnMzY3IzdA==" })
+        #expect(proxy.requests.allSatisfy { $0.headers["authorization"] == nil })
+        await upload.end()
+        proxy.stop()
+    }
+
+    @Test func noneIsGoneThroughWhereNoneIsWanted() async throws {
+        var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
+        upload.endpoint.settings = ["proxy": "direct", "addressFamily": "ipv4", "interface": "127.0.0.1", "httpVersion": "1.1"]
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func anAddressThatTheServerDoesNotHave() async throws {
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.settings = ["addressFamily": "ipv6"]
+        #expect(await upload.failure()?.failureClass == .unreachable)
+        await upload.end()
+    }
+
+    @Test(arguments: [
+        ("httpVersion", "3"), ("addressFamily", "ipx"), ("clientKey", "/key.pem"), ("insecure", "yes"), ("pinnedPublicKeys", "short"),
+        ("proxyUser", "joe"), ("proxy", "ftp://x"), ("proxy", "http://joe:secret@x"),
+    ])
+    func settingsThatMakeNoSense(key: String, value: String) async throws {
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.settings = [key: value]
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.description.contains("secret") == false)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
+    @Test func aClientCertificateThatIsNotThere() async throws {
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.address = upload.endpoint.address.replacing("http://", with: "https://")
+        upload.endpoint.settings = ["clientCertificate": "/nonexistent/certificate.pem"]
+        #expect(await upload.failure()?.failureClass == .credentials)
+        await upload.end()
+    }
+}

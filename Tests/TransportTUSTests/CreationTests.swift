@@ -1,0 +1,164 @@
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Files that go along with the request that makes them (extension *creation-with-upload*).
+@Suite struct CreationWithUploadTests {
+    private static let offers = "creation,creation-with-upload"
+
+    private static func created(_ offset: Int?) -> ServerStep {
+        .tus(201, ["Location": "/files/1"].merging(offset.map { ["Upload-Offset": "\($0)"] } ?? [:]) { $1 })
+    }
+
+    @Test func aSmallFileTakesOneRequest() async throws {
+        let upload = try TestUpload(size: 3000, offers: Self.offers, answers: [[Self.created(3000)]])
+        let receipt = try await upload.run()
+        #expect(receipt.bytes == 3000)
+        #expect(receipt.remoteURL == upload.server.url("/files/1"))
+        #expect(upload.methods == ["POST"])
+        let request = try #require(upload.requests.first)
+        #expect(request.headers["upload-length"] == "3000")
+        #expect(request.headers["content-type"] == "application/offset+octet-stream")
+        #expect(request.headers["upload-offset"] == nil)
+        #expect(request.headers["expect"] == nil)
+        #expect(request.body == TemporaryFile.content(size: 3000))
+        #expect(upload.recorder.checkpoints.map(\.confirmed) == [0, 3000])
+        #expect(upload.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [3000, 3000])
+        await upload.end()
+    }
+
+    @Test(arguments: [(1 << 20, ["POST"]), (1 << 20 + 1, ["POST", "PATCH"]), (0, ["POST"])])
+    func theSizeDecides(size: Int, methods: [String]) async throws {
+        let upload = try TestUpload(size: size, offers: Self.offers) { request, _ in
+            request.method == "PATCH" ? [.accepted(size)] : [Self.created(request.contentLength)]
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == methods)
+        #expect(upload.requests.map(\.contentLength).reduce(0, +) == size)
+        await upload.end()
+    }
+
+    @Test func theSizeIsASetting() async throws {
+        var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
+        upload.endpoint.settings["singleRequestSize"] = "99"
+        _ = try await upload.run()
+        #expect(upload.requests.map(\.contentLength) == [0, 100])
+        await upload.end()
+    }
+
+    @Test func aSessionMayWantTwoRequests() async throws {
+        var upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.created], [.accepted(100)]])
+        upload.options.creation = .separate
+        _ = try await upload.run()
+        #expect(upload.requests.map(\.contentLength) == [0, 100])
+        await upload.end()
+    }
+
+    @Test func aServerWithoutTheExtensionGetsTwoRequests() async throws {
+        let upload = try TestUpload(size: 100, offers: "creation", answers: [[.created], [.accepted(100)]])
+        _ = try await upload.run()
+        #expect(upload.requests.map(\.contentLength) == [0, 100])
+        await upload.end()
+    }
+
+    @Test func aLargeBodyIsAnnounced() async throws {
+        let upload = try TestUpload(size: 300_000, offers: Self.offers) { request, _ in
+            [.raw("HTTP/1.1 100 Continue\r\n\r\n"), Self.created(300_000)]
+        }
+        _ = try await upload.run()
+        #expect(upload.requests.first?.headers["expect"] == "100-continue")
+        await upload.end()
+    }
+
+    @Test(arguments: [nil, 0, 40] as [Int?]) func theServerMayTakeAPart(offset: Int?) async throws {
+        let upload = try TestUpload(
+            size: 100, offers: Self.offers, answers: [[Self.created(offset)], [.offset(offset ?? 0)], [.accepted(100)]])
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "HEAD", "PATCH"])
+        #expect(upload.requests[2].headers["upload-offset"] == "\(offset ?? 0)")
+        #expect(upload.requests[2].body == Array(TemporaryFile.content(size: 100)[(offset ?? 0)...]))
+        await upload.end()
+    }
+
+    @Test func moreThanThereIs() async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[Self.created(101)], [.offset(101)]])
+        #expect(await upload.failure()?.failureClass == .resumeLost)
+        await upload.end()
+    }
+
+    /// The outcome is unknown: one upload may be left, and it bears the same transfer's ID.
+    @Test func aLostAnswerLeavesOneUploadAtMost() async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers, answers: [[.read(nil), .reset], [Self.created(100)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(upload.methods == ["POST"])
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.methods == ["POST", "POST"])
+        let identifier = "transferid \(Data("t-1".utf8).base64EncodedString())"
+        #expect(upload.requests.allSatisfy { $0.headers["upload-metadata"]?.contains(identifier) == true })
+        await upload.end()
+    }
+
+    @Test func contentThatIsNotWantedInACreation() async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
+            if request.method == "PATCH" { return [.accepted(100)] }
+            return [request.contentLength > 0 ? .tus(415) : .created]
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        // It is remembered.
+        _ = try await upload.run()
+        #expect(upload.methods.suffix(2) == ["POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func aProxyThatTakesNoLargeCreation() async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
+            if request.method == "PATCH" { return [.accepted(100)] }
+            return [request.contentLength > 0 ? .answer(413) : .created]
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test(arguments: [413, 415]) func aRefusalOfTheUploadItself(status: Int) async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers) { _, _ in [.tus(status)] }
+        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(upload.methods == ["POST", "POST"])
+        await upload.end()
+    }
+
+    @Test func refusalsOfTheContentAreThoseOfACreation() async throws {
+        for expected in StatusTests.creation where ![204, 413, 415].contains(expected.status) {
+            let upload = try TestUpload(size: 10, offers: Self.offers) { _, _ in [.tus(expected.status)] }
+            let error = await upload.failure()
+            #expect(error?.failureClass == expected.failureClass, "\(expected.status)")
+            #expect(upload.methods == ["POST"])
+            await upload.end()
+        }
+    }
+}
+
+/// Uploads that somebody else made.
+@Suite struct UploadURLTests {
+    @Test func theCreationIsSkipped() async throws {
+        var upload = try TestUpload(size: 10, offers: "creation,creation-with-upload", answers: [[.offset(0)], [.accepted(10)]])
+        upload.options.uploadURL = upload.server.url("/elsewhere/7?signature=x")
+        let receipt = try await upload.run()
+        #expect(upload.methods == ["HEAD", "PATCH"])
+        #expect(upload.requests.allSatisfy { $0.path == "/elsewhere/7?signature=x" })
+        #expect(receipt.remoteURL == upload.server.url("/elsewhere/7"))
+        #expect(upload.questions == 0)
+        await upload.end()
+    }
+
+    @Test func oneThatIsGoneIsSaidSo() async throws {
+        var upload = try TestUpload(size: 10, answers: [[.tus(404)]])
+        upload.options.uploadURL = upload.server.url("/elsewhere/7")
+        #expect(await upload.failure()?.failureClass == .resumeLost)
+        #expect(upload.methods == ["HEAD"])
+        await upload.end()
+    }
+}

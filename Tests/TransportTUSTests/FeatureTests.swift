@@ -1,0 +1,127 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// What the server is asked about itself, and how often.
+@Suite struct FeatureTests {
+    private static let upload: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
+
+    @Test func theServerIsAskedOnceADay() async throws {
+        let start = ContinuousClock.now
+        let now = Locked(start)
+        let upload = try TestUpload(size: 10, offers: "creation", now: { now.withLock { $0 } }, Self.upload)
+        _ = try await upload.run()
+        _ = try await upload.run()
+        now.withLock { $0 = start + .seconds(86_399) }
+        _ = try await upload.run()
+        #expect(upload.questions == 1)
+        now.withLock { $0 = start + .seconds(86_401) }
+        _ = try await upload.run()
+        #expect(upload.questions == 2)
+        await upload.end()
+    }
+
+    @Test func manyFilesAskTogether() async throws {
+        let upload = try TestUpload(size: 10, offers: "creation", Self.upload)
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<10 { group.addTask { try await upload.run() } }
+            try await group.waitForAll()
+        }
+        #expect(upload.questions == 1)
+        #expect(upload.methods.count { $0 == "POST" } == 10)
+        await upload.end()
+    }
+
+    @Test func aResumeAsksNothing() async throws {
+        let upload = try TestUpload(size: 10, offers: "creation", answers: [[.offset(0)], [.accepted(10)]])
+        _ = try await upload.run(from: upload.checkpoint())
+        #expect(upload.questions == 0)
+        await upload.end()
+    }
+
+    @Test(arguments: [401, 403, 404, 405, 302, 501]) func aServerWithoutAnAnswerHasTheCoreAndCreation(status: Int) async throws {
+        let upload = try TestUpload(
+            size: 10, options: [.answer(status, ["Tus-Extension": "creation-with-upload"])], Self.upload)
+        _ = try await upload.run()
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "POST", "PATCH"])
+        #expect(upload.questions == 1)
+        await upload.end()
+    }
+
+    @Test func aPassingFailureIsNotRemembered() async throws {
+        let upload = try TestUpload(size: 10, options: [.answer(500)], Self.upload)
+        _ = try await upload.run()
+        _ = try await upload.run()
+        #expect(upload.questions == 2)
+        await upload.end()
+    }
+
+    @Test func aBusyServerIsNotAskedForMore() async throws {
+        for status in [429, 503] {
+            let upload = try TestUpload(size: 10, options: [.answer(status, ["Retry-After": "9"])], Self.upload)
+            let error = await upload.failure()
+            #expect(error?.failureClass == .transient)
+            #expect(error?.retryAfter == .seconds(9))
+            #expect(upload.methods.isEmpty)
+            await upload.end()
+        }
+    }
+
+    @Test func anotherVersionIsSaidSoBeforeAnythingIsMade() async throws {
+        for answer in [ServerStep.answer(204, ["Tus-Version": "0.2.2,2.0.0"]), .answer(412, ["Tus-Version": "0.2.2,2.0.0"])] {
+            let upload = try TestUpload(size: 10, options: [answer], Self.upload)
+            let error = await upload.failure()
+            #expect(error?.failureClass == .permanent)
+            #expect(error?.code == .unsupportedVersion)
+            #expect(error?.message.contains("0.2.2") == true)
+            #expect(error?.message.contains("1.0.0") == true)
+            #expect(upload.methods.isEmpty)
+            await upload.end()
+        }
+    }
+
+    @Test func aServerThatNeverAnswersIsNotAskedForEver() async throws {
+        let upload = try TestUpload(size: 10, options: [.close], Self.upload)
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(await upload.failure()?.failureClass == .transient)
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func cancellingDoesNotWaitForTheAnswer() async throws {
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        let upload = try TestUpload(size: 10, options: [.call { arrival.finish() }, .silence], Self.upload)
+        let task = Task { try await upload.run() }
+        for await _ in arrived {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(upload.methods.isEmpty)
+        await upload.end()
+    }
+
+    @Test func unknownExtensionsAreIgnored() async throws {
+        let upload = try TestUpload(size: 10, offers: "creation,teleportation, creation-with-upload-2,", Self.upload)
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func aFileThatIsTooLargeIsNotBegun() async throws {
+        let upload = try TestUpload(size: 11, offers: "creation", features: ["Tus-Max-Size": "10"], Self.upload)
+        let error = await upload.failure()
+        #expect(error?.failureClass == .unsupported)
+        #expect(error?.code == .tooLarge)
+        #expect(error?.message.contains("up to 10 bytes; this one has 11") == true)
+        #expect(upload.methods.isEmpty)
+        await upload.end()
+    }
+
+    @Test(arguments: ["10", "", "many", "-1"]) func sizesThatAreNoReason(maximum: String) async throws {
+        let upload = try TestUpload(size: 10, offers: "creation", features: ["Tus-Max-Size": maximum], Self.upload)
+        _ = try await upload.run()
+        await upload.end()
+    }
+}

@@ -1,0 +1,242 @@
+import CurlEngine
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// The app's hook for headers.
+@Suite struct HeaderHookTests {
+    /// A hook that hands out tokens by their number, the next one after each rejection.
+    final class Tokens: Sendable {
+        private let state = Locked<(number: Int, asked: [RequestInfo])>((0, []))
+
+        var asked: [RequestInfo] { state.withLock { $0.asked } }
+        var renewals: Int { asked.count { $0.reason == .rejected } }
+
+        var hook: HeaderHook {
+            { request, headers in
+                let number = self.state.withLock { state in
+                    state.asked.append(request)
+                    if request.reason == .rejected { state.number += 1 }
+                    return state.number
+                }
+                var headers = headers
+                headers["Authorization"] = "Bearer token-\(number)"
+                return headers
+            }
+        }
+    }
+
+    /// A server that takes the token of this number and later ones.
+    private static func script(from number: Int, status: Int = 401) -> ScriptedServer.Script {
+        { request, _ in
+            let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
+            guard token >= number else { return [.tus(status)] }
+            return switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(0)]
+            default: [.accepted(10)]
+            }
+        }
+    }
+
+    @Test func itIsAskedBeforeEachRequest() async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 0))
+        _ = try await upload.run()
+        #expect(tokens.asked.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        #expect(tokens.asked.allSatisfy { $0.reason == .request && $0.session == "s-1" && $0.item == 3 && $0.attempt == 1 })
+        #expect(tokens.asked.allSatisfy { $0.context == Data("{}".utf8) })
+        #expect(tokens.asked.last?.url == upload.server.url("/files/1"))
+        #expect(upload.requests.allSatisfy { $0.headers["authorization"] == "Bearer token-0" })
+        await upload.end()
+    }
+
+    @Test(arguments: [401, 403]) func itIsAskedOnceMoreAfterARejection(status: Int) async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: status))
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        #expect(tokens.renewals == 1)
+        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["POST"])
+        await upload.end()
+    }
+
+    @Test(arguments: [401, 403]) func aSecondRejectionIsFinal(status: Int) async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 5, status: status))
+        let error = await upload.failure()
+        #expect(error?.failureClass == .credentials)
+        #expect(upload.methods == ["POST", "POST"])
+        #expect(tokens.renewals == 1)
+        await upload.end()
+    }
+
+    /// The server is asked where it stands before the content goes out again.
+    @Test func aRejectedPATCHIsFollowedByAQuestion() async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
+            request.method == "POST" ? [.created] : Self.script(from: 1)(request, number)
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
+        #expect(tokens.renewals == 1)
+        await upload.end()
+    }
+
+    @Test func aPATCHThatAloneIsRejected() async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
+            request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : Self.script(from: 1)(request, number)
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
+        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["PATCH"])
+        await upload.end()
+        let refusing = try TestUpload(size: 10, headers: Tokens().hook) { request, _ in
+            request.method == "HEAD" ? [.offset(0)] : request.method == "POST" ? [.created] : [.tus(401)]
+        }
+        #expect(await refusing.failure()?.failureClass == .credentials)
+        #expect(refusing.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
+        await refusing.end()
+    }
+
+    @Test func manyRejectionsAreOneRenewal() async throws {
+        let tokens = Tokens()
+        let count = 8
+        let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
+        // All are rejected before any renewal is begun.
+        let hook: HeaderHook = { request, headers in
+            if request.method == "POST", request.reason == .request, tokens.renewals == 0 {
+                await withCheckedContinuation { continuation in
+                    let ready = barrier.withLock { waiting in
+                        waiting.append(continuation)
+                        return waiting.count == count ? waiting : []
+                    }
+                    for continuation in ready { continuation.resume() }
+                }
+            }
+            return try await tokens.hook(request, headers)
+        }
+        let upload = try TestUpload(size: 10, headers: hook, Self.script(from: 1))
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<count { group.addTask { try await upload.run() } }
+            try await group.waitForAll()
+        }
+        #expect(tokens.renewals == 1)
+        #expect(upload.methods.count { $0 == "POST" } == 2 * count)
+        await upload.end()
+    }
+
+    @Test func forbiddenAfterASuccessMeansTheFile() async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
+            number < 2 ? Self.script(from: 0)(request, number) : [.tus(403)]
+        }
+        _ = try await upload.run()
+        #expect(await upload.failure()?.failureClass == .permanent)
+        await upload.end()
+    }
+
+    @Test(arguments: ["Upload-Offset", "tus-resumable", "Content-Length", "Host", "Content-Type", "X-HTTP-Method-Override"])
+    func whatItMayNotChange(name: String) async throws {
+        let upload = try TestUpload(
+            size: 10,
+            headers: { _, headers in
+                var headers = headers
+                headers[name] = "1"
+                return headers
+            }, Self.script(from: 0))
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .invalidHeader)
+        #expect(error?.message.lowercased().contains(name.lowercased()) == true)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
+    @Test func whatItMayNotRemove() async throws {
+        let upload = try TestUpload(size: 10, headers: { _, _ in HTTPHeaders() }, Self.script(from: 0))
+        #expect(await upload.failure()?.code == .invalidHeader)
+        #expect(upload.methods.isEmpty)
+        await upload.end()
+    }
+
+    @Test func itsFailureIsTheAttempts() async throws {
+        struct NoToken: Error {}
+        let upload = try TestUpload(size: 10, headers: { _, _ in throw NoToken() }, Self.script(from: 0))
+        #expect(await upload.failure()?.failureClass == .transient)
+        await upload.end()
+        let credentials = TransferError(.credentials, .credentialsUnavailable, "Log in first.")
+        let other = try TestUpload(size: 10, headers: { _, _ in throw credentials }, Self.script(from: 0))
+        #expect(await other.failure() == credentials)
+        await other.end()
+    }
+
+    @Test func cancellingDoesNotWaitForIt() async throws {
+        let (began, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (released, release) = AsyncStream.makeStream(of: Void.self)
+        let upload = try TestUpload(
+            size: 10,
+            headers: { _, headers in
+                beginning.finish()
+                // A hook that does not mind cancellation.
+                await Task { for await _ in released {} }.value
+                return headers
+            }, Self.script(from: 0))
+        let task = Task { try await upload.run() }
+        for await _ in began {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        release.finish()
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
+    @Test func anotherOriginIsNotForIt() async throws {
+        let tokens = Tokens()
+        let other = try ScriptedServer { _, _ in [.accepted(10)] }
+        let upload = try TestUpload(size: 10, headers: tokens.hook) { _, _ in [.tus(201, ["Location": other.url("/1")])] }
+        _ = try await upload.run()
+        #expect(tokens.asked.map(\.method) == ["OPTIONS", "POST"])
+        #expect(other.requests.map { $0.headers["authorization"] } == [nil])
+        await upload.end()
+        other.stop()
+    }
+
+    @Test func whatItAddsIsNotRepeatedInErrors() async throws {
+        let upload = try TestUpload(
+            size: 10,
+            headers: { _, headers in
+                var headers = headers
+                headers["X-Signature"] = "sigSECRET"
+                return headers
+            }
+        ) { _, _ in [.tus(400, body: "bad signature sigSECRET")] }
+        let error = try #require(await upload.failure())
+        #expect(!error.description.contains("SECRET"))
+        await upload.end()
+    }
+}
+
+/// Headers that a session names.
+@Suite struct SessionHeaderTests {
+    @Test func theyAreSentWithEachRequestToTheEndpoint() async throws {
+        var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
+        upload.options.headers = ["X-Project": "blue", "X-Empty": ""]
+        _ = try await upload.run()
+        #expect(upload.requests.map { $0.headers["x-project"] } == ["blue", "blue"])
+        #expect(upload.requests.map { $0.headers["x-empty"] } == ["", ""])
+        await upload.end()
+    }
+
+    @Test(arguments: ["Upload-Length", "Tus-Resumable", "Authorization", "Cookie", "Content-Type", "Transfer-Encoding"])
+    func someAreNotForThem(name: String) async throws {
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.options.headers = [name: "x"]
+        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+}

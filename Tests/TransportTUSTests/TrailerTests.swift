@@ -1,0 +1,180 @@
+import Crypto
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Checksums that come behind the content (extension *checksum-trailer*).
+@Suite struct TrailerTests {
+    private func upload(size: Int = 1000, _ script: @escaping ScriptedServer.Script) throws -> TestUpload {
+        var upload = try TestUpload(
+            size: size, offers: "creation,checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha1,sha256"], script)
+        upload.options.verification = .checksum
+        return upload
+    }
+
+    private static func sha256(_ bytes: some Sequence<UInt8>) -> String {
+        "sha256 \(Data(SHA256.hash(data: Array(bytes))).base64EncodedString())"
+    }
+
+    @Test(arguments: [1, 1000, 20_000_000]) func oneRequestBringsAllOfIt(size: Int) async throws {
+        let upload = try upload(size: size) { request, _ in [request.method == "POST" ? .created : .accepted(size)] }
+        let receipt = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        let request = upload.requests[1]
+        #expect(request.headers["trailer"] == "Upload-Checksum")
+        #expect(request.headers["upload-checksum"] == nil)
+        #expect(request.headers["transfer-encoding"] == "chunked")
+        #expect(request.body == TemporaryFile.content(size: size))
+        #expect(request.trailers["upload-checksum"] == Self.sha256(request.body))
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        await upload.end()
+    }
+
+    @Test func aResumeHasTheChecksumOfTheRest() async throws {
+        let upload = try upload { request, _ in [request.method == "HEAD" ? .offset(300) : .accepted(1000)] }
+        let receipt = try await upload.run(from: try upload.checkpoint())
+        #expect(upload.requests[1].trailers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)[300...]))
+        #expect(receipt.checksum == nil)
+        await upload.end()
+    }
+
+    @Test func aMismatchIsSentAgain() async throws {
+        let upload = try upload { request, number in
+            [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(0) : number == 1 ? .tus(460) : .accepted(1000)]
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
+        #expect(upload.requests[3].trailers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)))
+        await upload.end()
+    }
+
+    @Test func aCutIsAskedAbout() async throws {
+        let upload = try upload { request, number in
+            switch number {
+            case 0: [.created]
+            case 1: [.read(100), .reset]
+            case 2, 3: [.offset(100)]
+            default: [.accepted(1000)]
+            }
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func HTTP2HasNone() async throws {
+        var upload = try upload { request, _ in [request.method == "POST" ? .created : .accepted(1000)] }
+        upload.endpoint.settings["httpVersion"] = "2"
+        _ = try await upload.run()
+        #expect(upload.requests[1].headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 1000)))
+        await upload.end()
+    }
+}
+
+/// Files that are read back, where a server compares no checksums.
+@Suite struct ReadBackTests {
+    private func upload(size: Int = 10, _ script: @escaping ScriptedServer.Script) throws -> TestUpload {
+        var upload = try TestUpload(size: size, offers: "creation,creation-with-upload", script)
+        upload.options.verification = .checksum
+        return upload
+    }
+
+    private static func script(giving content: String, size: Int = 10) -> ScriptedServer.Script {
+        let isComplete = Locked(false)
+        return { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(isComplete.withLock { $0 } ? size : 0)]
+            case "GET": return [isComplete.withLock { $0 } ? .answer(200, body: content) : .answer(204)]
+            case "DELETE": return [.tus(204)]
+            default:
+                isComplete.withLock { $0 = true }
+                return [.accepted(size)]
+            }
+        }
+    }
+
+    private static func text(_ size: Int) -> String { String(decoding: TemporaryFile.content(size: size), as: UTF8.self) }
+
+    @Test(arguments: [1, 100]) func theSameContentIsVerified(size: Int) async throws {
+        // The first 128 bytes of the content are ASCII.
+        let upload = try upload(size: size, Self.script(giving: Self.text(size), size: size))
+        let receipt = try await upload.run()
+        #expect(upload.methods == ["POST", "GET", "PATCH", "GET"])
+        let digest = SHA256.hash(data: TemporaryFile.content(size: size)).map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }
+        #expect(receipt.checksum == "sha256:\(digest.joined())")
+        #expect(upload.recorder.checkpoints.last?.confirmed == Int64(size))
+        #expect(upload.recorder.checkpoints.dropLast().allSatisfy { $0.confirmed < Int64(size) }, "not before it was compared")
+        #expect(upload.recorder.progress.last?.confirmed == Int64(size))
+        await upload.end()
+    }
+
+    @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func otherContentIsNotBelieved(content: String) async throws {
+        let upload = try upload(Self.script(giving: content))
+        let error = await upload.failure()
+        #expect(error?.failureClass == .resumeLost)
+        #expect(error?.code == .checksumMismatch)
+        #expect(upload.methods == ["POST", "GET", "PATCH", "GET", "DELETE"])
+        await upload.end()
+    }
+
+    @Test(arguments: [403, 405, 410, 501]) func aServerThatGivesNothingBack(status: Int) async throws {
+        let upload = try upload { request, number in
+            request.method == "GET" ? [.answer(status)] : Self.script(giving: "")(request, number)
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .unsupported)
+        #expect(upload.methods == ["POST", "GET", "DELETE"], "before the first byte")
+        await upload.end()
+    }
+
+    /// Whether a server that gives back complete uploads only does so is tried with an empty one.
+    @Test(arguments: [true, false]) func aServerThatGivesBackWhatIsComplete(gives: Bool) async throws {
+        let script = Self.script(giving: Self.text(10))
+        let isComplete = Locked(false)
+        let upload = try upload { request, number in
+            if request.method == "POST", request.headers["upload-length"] == "0" { return [.tus(201, ["Location": "/files/empty"])] }
+            if request.method == "PATCH" { isComplete.withLock { $0 = true } }
+            guard request.method == "GET" else { return script(request, number) }
+            if request.path == "/files/empty" { return [.answer(gives ? 200 : 404)] }
+            return isComplete.withLock { $0 } ? script(request, number) : [.answer(404)]
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == (gives ? nil : .unsupported))
+        #expect(upload.methods == ["POST", "GET", "POST", "GET", "DELETE"] + (gives ? ["PATCH", "GET"] : ["DELETE"]))
+        await upload.end()
+    }
+
+    @Test func aBusyServerIsAskedAgainLater() async throws {
+        let upload = try upload { request, number in
+            request.method == "GET" ? [.answer(503, ["Retry-After": "3"])] : Self.script(giving: "")(request, number)
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .transient)
+        #expect(error?.retryAfter == .seconds(3))
+        #expect(upload.methods == ["POST", "GET"])
+        await upload.end()
+    }
+
+    @Test func aCutWhileReadingIsNoVerdict() async throws {
+        let count = Locked(0)
+        let script = Self.script(giving: Self.text(10))
+        let upload = try upload { request, number in
+            let isFirst =
+                request.method == "GET"
+                && count.withLock { count in
+                    count += 1
+                    return count == 2
+                }
+            return isFirst ? [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc"), .close] : script(request, number)
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(receipt.checksum != nil)
+        #expect(upload.methods == ["POST", "GET", "PATCH", "GET", "HEAD", "GET"])
+        await upload.end()
+    }
+}
