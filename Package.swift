@@ -113,7 +113,7 @@ let package = Package(
                 logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
-            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "TransferCore", logging, system],
+            name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "CommandTests",

@@ -1,7 +1,9 @@
 // A server that takes bytes as fast as a socket gives them and throws them away: the upper bound that uploads are measured against.
 //
-// Speaks just enough of tus 1.0.0 for one client that behaves: POST with Upload-Length, HEAD, PATCH; and PUT for `curl -T`.
+// Speaks just enough of tus 1.0.0 for a client that behaves: POST with Upload-Length or of a concatenation, HEAD, PATCH, DELETE; and PUT for
+// `curl -T`.
 // One thread a connection. Usage: tus-sink [port]; prints the port that it listens on, which is a free one when none is given.
+#define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
@@ -28,6 +30,7 @@ struct request {
     long upload;  // -1 when the path names none
     long long content_length, upload_length, upload_offset;
     int expects_continue, closes;
+    long long concatenated;  // how many bytes the parts of a final upload have; -1 if it is none
 };
 
 static long long number_after(const char *head, const char *name, long long missing) {
@@ -44,6 +47,20 @@ static int has_line(const char *head, const char *start) {
     return 0;
 }
 
+/// The sum of the parts that "Upload-Concat: final;/files/1 /files/2" names.
+static long long concatenated(const char *head) {
+    const char *line = strcasestr(head, "\r\nUpload-Concat: final;");
+    if (line == NULL) return -1;
+    long long sum = 0;
+    for (const char *at = line + 23; *at != 0 && *at != '\r'; at++) {
+        if (*at == '/' && at[1] >= '0' && at[1] <= '9') {
+            long part = atol(at + 1);
+            if (part < atomic_load(&upload_count)) sum += uploads[part].length;
+        }
+    }
+    return sum;
+}
+
 static struct request parse(const char *head) {
     struct request request = {.upload = -1};
     char path[1024] = "";
@@ -56,6 +73,7 @@ static struct request parse(const char *head) {
     request.upload_offset = number_after(head, "Upload-Offset:", -1);
     request.expects_continue = has_line(head, "Expect: 100-continue");
     request.closes = has_line(head, "Connection: close");
+    request.concatenated = concatenated(head);
     return request;
 }
 
@@ -93,12 +111,13 @@ static int serve(int socket, const struct request *request, char *buffer, long l
     char more[256] = "";
     if (request->expects_continue && send_all(socket, "HTTP/1.1 100 Continue\r\n\r\n", 25) < 0) return -1;
     if (strcmp(request->method, "OPTIONS") == 0) {
-        return answer(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n");
+        return answer(socket, "204 No Content", "Tus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload,concatenation,termination\r\n");
     }
     if (strcmp(request->method, "POST") == 0) {
         long upload = atomic_fetch_add(&upload_count, 1);
         if (upload >= upload_limit) return -1;
-        uploads[upload].length = request->upload_length;
+        uploads[upload].length = request->concatenated >= 0 ? request->concatenated : request->upload_length;
+        if (request->concatenated >= 0) atomic_store(&uploads[upload].offset, request->concatenated);
         if (discard(socket, buffer, request->content_length, early, &uploads[upload].offset) < request->content_length) return -1;
         snprintf(
             more, sizeof more, "Location: /files/%ld\r\nUpload-Offset: %lld\r\n", upload, atomic_load(&uploads[upload].offset));
@@ -110,6 +129,7 @@ static int serve(int socket, const struct request *request, char *buffer, long l
     }
     if (request->upload < 0) return answer(socket, "404 Not Found", "");
     struct upload *upload = &uploads[request->upload];
+    if (strcmp(request->method, "DELETE") == 0) return answer(socket, "204 No Content", "");
     if (strcmp(request->method, "HEAD") == 0) {
         snprintf(
             more, sizeof more, "Upload-Offset: %lld\r\nUpload-Length: %lld\r\nCache-Control: no-store\r\n", atomic_load(&upload->offset),

@@ -1,41 +1,63 @@
 import Foundation
 
-/// One large file from the page cache over loopback to the sink: `transferq run`, store and all, in turn with `curl -T`.
+/// One large file from the page cache to the sink: `transferq run`, store and all, in turn with `curl -T` and, if asked for, tuspy.
 struct LargeFile {
-    let transferq: String
-    let sink: String
+    let programs: Programs
     let work: String
     let megabytes: Int
     let rounds: Int
+    /// Milliseconds of round trip, and bytes per second of each connection; 0 for none.
+    var roundTrip = 0
+    var connectionRate = 0
+    /// Into how many parts it is sent in a second run of ours.
+    var parts = 1
+    var includesTuspy = false
 
     func run() throws -> [Measurements] {
-        let sink = try Sink(executable: sink)
+        let sink = try Server(programs.sink, [])
         defer { sink.stop() }
+        let isDirect = roundTrip == 0 && connectionRate == 0
+        let relay = isDirect ? nil : try Server(programs.relay, ["\(sink.port)", "\(roundTrip / 2)", "\(connectionRate)"])
+        defer { relay?.stop() }
+        let port = relay?.port ?? sink.port
         let file = "\(work)/large-file"
         try makeFile(file)
         defer { try? FileManager.default.removeItem(atPath: file) }
 
-        var ours: [Cost] = []
-        var peers: [Cost] = []
-        // Round 0 warms both up and is not counted.
+        let endpoint = "tus+http://127.0.0.1:\(port)/files/"
+        var contenders: [(name: String, run: () throws -> Cost)] = [
+            ("transferq run", { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file]) })
+        ]
+        if parts > 1 {
+            let options = ["--parallel", "\(parts)"]
+            contenders.append(
+                ("… in \(parts) parts", { try programs.run(store: "\(work)/store-large", to: endpoint, adding: [file], options: options) }))
+        }
+        if includesTuspy {
+            contenders.append(
+                ("tuspy", { try measure([programs.python, programs.tuspyUploads, "http://127.0.0.1:\(port)/files/", file]) }))
+        }
+        contenders.append(
+            ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
+
+        var costs: [String: [Cost]] = [:]
+        // Round 0 warms all up and is not counted.
         for round in 0...rounds {
-            let store = "\(work)/store-\(round)"
-            try? FileManager.default.removeItem(atPath: store)
-            _ = try measure([transferq, "--store", store, "account", "add", "sink", "tus+http://127.0.0.1:\(sink.port)/files/"])
-            _ = try measure([transferq, "--store", store, "add", "sink", file])
-            let our = try measure([transferq, "--store", store, "run", "--progress", "none"])
-            let peer = try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(sink.port)/put"])
-            try? FileManager.default.removeItem(atPath: store)
-            if round > 0 {
-                ours.append(our)
-                peers.append(peer)
+            for contender in contenders {
+                let cost = try contender.run()
+                if round > 0 { costs[contender.name, default: []].append(cost) }
             }
         }
-        let name = "TUS, one file of \(megabytes) MiB, loopback, C sink"
-        return [
-            Measurements(benchmark: name, program: "transferq run", megabytes: megabytes, costs: ours),
-            Measurements(benchmark: name, program: "curl -T", megabytes: megabytes, costs: peers),
-        ]
+        return contenders.map {
+            Measurements(benchmark: name, program: $0.name, megabytes: Double(megabytes), costs: costs[$0.name] ?? [])
+        }
+    }
+
+    private var name: String {
+        var name = "TUS, one file of \(megabytes) MiB, "
+        name += roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
+        if connectionRate > 0 { name += ", \(connectionRate >> 20) MiB/s for each connection" }
+        return name + ", C sink"
     }
 
     /// Content that neither end can shorten, in the page cache.

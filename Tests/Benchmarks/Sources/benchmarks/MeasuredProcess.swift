@@ -20,11 +20,12 @@ enum BenchmarkError: Error, CustomStringConvertible {
     }
 }
 
-/// Runs a program to its end, and measures it from the outside.
-func measure(_ arguments: [String]) throws -> Cost {
+/// Runs a program to its end, with a file as its standard input, and measures it from the outside.
+func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost {
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_addopen(&actions, 0, input, O_RDONLY, 0)
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
     var pointers = arguments.map { strdup($0) }
     pointers.append(nil)
@@ -46,19 +47,20 @@ func measure(_ arguments: [String]) throws -> Cost {
         cpuSeconds: seconds(usage.ru_utime) + seconds(usage.ru_stime), peakKiB: usage.ru_maxrss)
 }
 
-/// A server for the time of a benchmark.
-final class Sink {
+/// A server for the time of a benchmark, which prints its port when it is ready.
+final class Server {
     let port: Int
     private let process = Process()
 
-    init(executable: String) throws {
+    init(_ executable: String, _ arguments: [String]) throws {
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: executable)
+        process.arguments = arguments
         process.standardOutput = output
         try process.run()
         let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
         guard let port = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            throw BenchmarkError.failed("The sink did not tell its port: \(line)")
+            throw BenchmarkError.failed("\(executable) did not tell its port: \(line)")
         }
         self.port = port
     }

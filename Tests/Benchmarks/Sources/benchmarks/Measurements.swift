@@ -4,13 +4,13 @@ import Foundation
 struct Measurements: Codable {
     var benchmark: String
     var program: String
-    var megabytes: Int
+    var megabytes: Double
     var costs: [Cost]
 
     var wall: Double { median(costs.map(\.wallSeconds)) }
     var cpu: Double { median(costs.map(\.cpuSeconds)) }
     var peakMiB: Double { median(costs.map { Double($0.peakKiB) / 1024 }) }
-    var rate: Double { Double(megabytes) / wall }
+    var rate: Double { megabytes / wall }
 
     private func median(_ values: [Double]) -> Double {
         let sorted = values.sorted()
@@ -39,7 +39,7 @@ func table(_ results: [Measurements]) -> String {
             lines.append(
                 "  " + result.program.padding(toLength: 16, withPad: " ", startingAt: 0)
                     + [
-                        cell(result.rate, 0), cell(result.rate / peer.rate), cell(result.wall), cell(result.cpu),
+                        cell(result.rate, result.rate < 100 ? 2 : 0), cell(result.rate / peer.rate), cell(result.wall), cell(result.cpu),
                         cell(result.cpu / peer.cpu), cell(result.peakMiB, 1),
                     ].joined(separator: " "))
         }

@@ -1,25 +1,39 @@
 import Foundation
 
-var options = ["rounds": "5", "megabytes": "2048", "sessions": "1000000", "only": ""]
+var options = ["rounds": "5", "megabytes": "2048", "files": "5000", "sessions": "1000000", "only": ""]
 var arguments = CommandLine.arguments.dropFirst()
 while let argument = arguments.popFirst() {
     guard argument.hasPrefix("--"), let value = arguments.popFirst() else {
         print(
-            "usage: benchmarks --transferq FILE --sink FILE --queue FILE --raw-inserts FILE --work FOLDER --json FILE [--rounds N] [--megabytes N] [--sessions N] [--only tus|queue]"
+            "usage: benchmarks --NAME FILE for each program [--rounds N] [--megabytes N] [--files N] [--sessions N] [--only tus|small|path|queue]"
         )
         exit(2)
     }
     options[String(argument.dropFirst(2))] = value
 }
-guard
-    let transferq = options["transferq"], let sink = options["sink"], let queue = options["queue"], let raw = options["raw-inserts"],
-    let work = options["work"], let json = options["json"],
-    let rounds = Int(options["rounds"] ?? ""), let megabytes = Int(options["megabytes"] ?? ""), rounds > 0, megabytes > 0,
-    let sessions = Int(options["sessions"] ?? ""), sessions > 0
-else {
-    print("benchmarks: --transferq, --sink, --queue, --raw-inserts, --work and --json are needed, and numbers above 0")
-    exit(2)
+
+func file(_ name: String) -> String {
+    guard let path = options[name] else {
+        print("benchmarks: --\(name) is needed")
+        exit(2)
+    }
+    return path
 }
+
+func number(_ name: String) -> Int {
+    guard let number = options[name].flatMap({ Int($0) }), number > 0 else {
+        print("benchmarks: --\(name) is to be a number above 0")
+        exit(2)
+    }
+    return number
+}
+
+let programs = Programs(
+    transferq: file("transferq"), sink: file("sink"), relay: file("relay"), rawUploads: file("raw-uploads"), python: file("python"),
+    tuspyUploads: file("tuspy-uploads"))
+let (work, rounds, megabytes, files) = (file("work"), number("rounds"), number("megabytes"), number("files"))
+
+func isWanted(_ name: String) -> Bool { ["", name].contains(options["only"]) }
 
 do {
     struct Results: Codable {
@@ -27,19 +41,35 @@ do {
         var queue: [QueueFigures.Figure] = []
     }
     var results = Results()
-    if options["only"] != "queue" {
-        results.programs = try LargeFile(transferq: transferq, sink: sink, work: work, megabytes: megabytes, rounds: rounds).run()
-        print(table(results.programs))
+    func show(_ measurements: [Measurements]) {
+        results.programs += measurements
+        print(table(measurements))
     }
-    if options["only"] != "tus" {
-        results.queue = try QueueFigures(program: queue, rawInserts: raw, work: work, rounds: rounds, sessions: sessions).run()
+    if isWanted("tus") {
+        show(try LargeFile(programs: programs, work: work, megabytes: megabytes, rounds: rounds, includesTuspy: true).run())
+    }
+    if isWanted("small") {
+        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
+        // One after the other over a delay takes minutes: fewer of them say the same.
+        show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
+    }
+    if isWanted("path") {
+        show(try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50).run())
+        show(
+            try LargeFile(programs: programs, work: work, megabytes: 100, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, parts: 4)
+                .run())
+    }
+    if isWanted("queue") {
+        results.queue = try QueueFigures(
+            program: file("queue"), rawInserts: file("raw-inserts"), work: work, rounds: rounds, sessions: number("sessions")
+        ).run()
         print("Queue, medians")
         print(QueueFigures.table(results.queue))
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-    try encoder.encode(results).write(to: URL(fileURLWithPath: json))
-    print("\nMedians of \(rounds) runs each, in turn. All figures: \(json)")
+    try encoder.encode(results).write(to: URL(fileURLWithPath: file("json")))
+    print("\nMedians of \(rounds) runs each, in turn. All figures: \(file("json"))")
 } catch {
     print("benchmarks: \(error)")
     exit(1)

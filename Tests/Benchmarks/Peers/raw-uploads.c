@@ -1,0 +1,108 @@
+// Sends many small files by hand-written tus requests over keep-alive connections: the limit of what any client can do with that many of them.
+//
+// Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` is one POST with the content (creation-with-upload); `pair` is a POST and
+// then a PATCH, as clients without that extension do. Each connection waits for an answer before its next request. The files are read, one
+// `open` and `read` each, as any client has to.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static int port, size, is_pair;
+static char **files;
+static int file_count;
+static atomic_int next_file;
+
+static void fail(const char *what) {
+    fprintf(stderr, "raw-uploads: %s\n", what);
+    exit(1);
+}
+
+/// Reads an answer without a body; returns its head, valid until the next call on this connection.
+static const char *read_answer(int socket, char *buffer, size_t capacity) {
+    size_t filled = 0;
+    for (;;) {
+        buffer[filled] = 0;
+        if (strstr(buffer, "\r\n\r\n") != NULL) break;
+        ssize_t count = recv(socket, buffer + filled, capacity - filled - 1, 0);
+        if (count <= 0) fail("The server closed the connection");
+        filled += (size_t)count;
+    }
+    if (strncmp(buffer, "HTTP/1.1 20", 11) != 0) fail("The server refused");
+    return buffer;
+}
+
+static void send_all(int socket, const char *bytes, size_t count) {
+    while (count > 0) {
+        ssize_t sent = send(socket, bytes, count, MSG_NOSIGNAL);
+        if (sent <= 0) fail("The connection broke");
+        bytes += sent;
+        count -= (size_t)sent;
+    }
+}
+
+static void *work(void *context) {
+    (void)context;
+    int one = 1, socket_ = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in address = {
+        .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK), .sin_port = htons((unsigned short)port)};
+    if (connect(socket_, (struct sockaddr *)&address, sizeof address) < 0) fail("There is no connection");
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    char *request = malloc((size_t)size + 1024), answer[8192], path[512];
+    if (request == NULL) fail("There is no memory");
+    for (int file = atomic_fetch_add(&next_file, 1); file < file_count; file = atomic_fetch_add(&next_file, 1)) {
+        int head = snprintf(
+            request, 1024,
+            "POST /files/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTus-Resumable: 1.0.0\r\nUpload-Length: %d\r\n%sContent-Length: %d\r\n\r\n", port, size,
+            is_pair ? "" : "Content-Type: application/offset+octet-stream\r\n", is_pair ? 0 : size);
+        if (is_pair) {
+            send_all(socket_, request, (size_t)head);
+            const char *location = strstr(read_answer(socket_, answer, sizeof answer), "Location: ");
+            if (location == NULL || sscanf(location, "Location: %511s", path) != 1) fail("There is no Location");
+            head = snprintf(
+                request, 1024,
+                "PATCH %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
+                "Content-Type: application/offset+octet-stream\r\nContent-Length: %d\r\n\r\n",
+                path, port, size);
+        }
+        int descriptor = open(files[file], O_RDONLY);
+        if (descriptor < 0 || read(descriptor, request + head, (size_t)size) != size) fail("A file can't be read");
+        close(descriptor);
+        send_all(socket_, request, (size_t)(head + size));
+        read_answer(socket_, answer, sizeof answer);
+    }
+    free(request);
+    close(socket_);
+    return NULL;
+}
+
+int main(int count, char **arguments) {
+    if (count != 6) {
+        fprintf(stderr, "usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair\n");
+        return 2;
+    }
+    port = atoi(arguments[1]);
+    size = atoi(arguments[3]);
+    int connections = atoi(arguments[4]);
+    is_pair = strcmp(arguments[5], "pair") == 0;
+    DIR *folder = opendir(arguments[2]);
+    if (folder == NULL) fail("The folder can't be read");
+    for (struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (entry->d_name[0] == '.') continue;
+        files = realloc(files, sizeof *files * (size_t)(file_count + 1));
+        if (files == NULL || asprintf(&files[file_count++], "%s/%s", arguments[2], entry->d_name) < 0) fail("There is no memory");
+    }
+    pthread_t threads[64];
+    if (connections < 1 || connections > 64) fail("There are 1 to 64 connections");
+    for (int index = 0; index < connections; index++) pthread_create(&threads[index], NULL, work, NULL);
+    for (int index = 0; index < connections; index++) pthread_join(threads[index], NULL);
+    return 0;
+}

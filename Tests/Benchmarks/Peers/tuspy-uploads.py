@@ -1,0 +1,12 @@
+"""Uploads files with tuspy, one after the other, as its documentation shows it: tuspy-uploads.py URL FILE-OR-FOLDER"""
+
+import os
+import sys
+
+from tusclient.client import TusClient
+
+url, path = sys.argv[1:]
+names = sorted(os.path.join(path, name) for name in os.listdir(path)) if os.path.isdir(path) else [path]
+client = TusClient(url)
+for name in names:
+    client.uploader(name).upload()

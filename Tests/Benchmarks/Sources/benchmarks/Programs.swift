@@ -1,0 +1,23 @@
+import Foundation
+
+/// What is measured, and what it is measured beside: paths of executables and scripts.
+struct Programs {
+    let transferq: String
+    let sink: String
+    let relay: String
+    let rawUploads: String
+    let python: String
+    let tuspyUploads: String
+
+    /// What one `transferq run` costs that has a session of these files to send, on a store of its own.
+    func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> Cost {
+        try? FileManager.default.removeItem(atPath: store)
+        defer { try? FileManager.default.removeItem(atPath: store) }
+        _ = try measure([transferq, "--store", store, "account", "add", "sink", endpoint])
+        let list = "\(store)-list"
+        try Data(files.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: list))
+        defer { try? FileManager.default.removeItem(atPath: list) }
+        _ = try measure([transferq, "--store", store, "add", "sink", "-"] + options, input: list)
+        return try measure([transferq, "--store", store, "run", "--progress", "none"])
+    }
+}

@@ -1,0 +1,95 @@
+import CurlEngine
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// The code of the article "Migrating from TUSKit", in its order; ``ArticleTests`` holds the two together.
+// swift-format-ignore
+private func opening() async throws {
+    // ARTICLE
+    let queue = try await TransferQueue(storage: .folder("/var/lib/app/uploads"), transports: [TUSTransport()])
+    try await queue.save(Account("main", endpoints: [.tus("https://tusd.example.com/files/", credentials: .bearer(.environment("TOKEN")))]))
+    try await queue.start()
+    // END
+
+    // ARTICLE
+    let watcher = UploadWatcher()
+    queue.setDelegate(watcher)
+    // END
+}
+
+// swift-format-ignore
+// ARTICLE
+final class UploadWatcher: TransferQueueDelegate {
+    func queue(_ queue: TransferQueue, didActivate session: SessionID) { print("started \(session)") }
+    func queue(_ queue: TransferQueue, session: SessionID, didProgress statistics: SessionStatistics) {
+        print("\(session): \(statistics.bytesDone) of \(statistics.bytesTotal)")
+    }
+    func queue(_ queue: TransferQueue, session: SessionID, didCompleteItem position: Int64, _ receipt: TransferReceipt) {
+        print("item \(position) is at \(receipt.remoteURL ?? "an unknown place")")
+    }
+    func queue(_ queue: TransferQueue, didComplete session: SessionID) { print("finished \(session)") }
+    func queue(_ queue: TransferQueue, didFail session: SessionID, with error: TransferError) { print("failed \(session): \(error)") }
+}
+// END
+
+// swift-format-ignore
+private func migrating(_ queue: TransferQueue, tokens: any TokenSource) async throws {
+    // ARTICLE
+    let one = try await queue.enqueue(.upload(["/srv/in/a.mov"], to: "main"))
+    let many = try await queue.enqueue(["/srv/in/b.mov", "/srv/in/c.mov"].map { try .upload([$0], to: "main") })
+    let text = try await queue.enqueue(.upload(items: [.data(Data("I am some data".utf8), as: RemotePath("some.txt"))], to: "main"))
+    // END
+    print(one.id, many.count, text.id)
+
+    // ARTICLE
+    let ticket = try await queue.enqueue(.upload(["/srv/in/d.mov"], to: "main", context: Ticket(id: 7)))
+    let again = try await ticket.status.context.map { try JSONDecoder().decode(Ticket.self, from: $0) }
+    // END
+    print(again as Any)
+
+    // ARTICLE
+    let figures = try await queue.statistics()
+    print("\(figures.files - figures.filesDone) files remain, \(figures.bytesDone) of \(figures.bytesTotal) bytes arrived")
+    // END
+
+    // ARTICLE
+    for session in try await queue.sessions() where session.state == .failed {
+        print("\(session.name): \(session.error?.description ?? "")")
+    }
+    try await queue.retryAllFailed()
+    // END
+
+    // ARTICLE
+    let signed = TUSTransport { request, headers in
+        var headers = headers
+        let token = try await tokens.token(isFresh: request.reason == .rejected)
+        headers["Authorization"] = "Bearer \(token)"
+        return headers
+    }
+    // END
+    print(signed.id)
+
+    // ARTICLE
+    var options = SessionOptions()
+    options.filesInFlight = 8
+    options.retry = RetryPolicy(maximumAttempts: 3)
+    try await queue.enqueue(.upload(["/srv/in/stills/"], to: "main", options: options))
+    // END
+
+    // ARTICLE
+    try await queue.cancel(one.id)         // also removes what the server has of it
+    try await queue.pause(ticket.id)       // keeps its place, and what was sent
+    try await queue.remove(.all)           // ends and forgets everything
+    // END
+}
+
+private struct Ticket: Codable {
+    var id: Int
+}
+
+private protocol TokenSource: Sendable {
+    func token(isFresh: Bool) async throws -> String
+}
