@@ -26,20 +26,22 @@ extension TransferQueue {
     @discardableResult
     public nonisolated func stopAndWait(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws -> StopResult {
         var events = events.makeAsyncIterator()
-        let before = await status()
-        guard before.mode != .stopped else { return .drained }
+        guard await stopProgress().mode != .stopped else { return .drained }
         try await stop(mode, deadline: deadline)
-        var isInterrupted = mode == .interrupt && before.running > 0
         while true {
-            let status = await status()
-            switch status.mode {
-            case .stopped: return isInterrupted ? .interrupted : .drained
+            let progress = await stopProgress()
+            switch progress.mode {
+            case .stopped: return progress.hasInterrupted ? .interrupted : .drained
             case .running: return .restarted
-            case .stopping: isInterrupted = true
-            case .draining: break
+            case .stopping, .draining: break
             }
             guard await events.next() != nil else { throw CancellationError() }
         }
+    }
+
+    private func stopProgress() async -> (mode: QueueStatus.Mode, hasInterrupted: Bool) {
+        await settle()
+        return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
     /// Sets how many sessions may be active at once, durably. Lowering it interrupts nothing: no session starts while more slots are in use.

@@ -208,29 +208,38 @@ extension TransferQueue {
     }
 
     private nonisolated func perform(_ operation: Operation, _ group: SessionGroup) async throws -> [SessionID] {
-        let ids: [SessionID]
-        var target = SessionTarget.found
+        var ids: [SessionID]
+        var isNamed = false
         switch group {
-        case .sessions(let named):
-            ids = named
-            if ids.count <= Self.groupSize { target = { .group(.sessions($0)) } }
+        case .sessions(let named): (ids, isNamed) = (named, true)
         case .tag(let tag):
             await settle()
             ids = try await store.sessions(tagged: tag)
         case .all, .account, .failed: ids = try await members(of: group)
         }
         guard ids.count > Self.groupSize else {
-            return try await mailbox.send(.command(.perform(operation, target(ids)))).sessions
+            let target = isNamed ? SessionTarget.group(.sessions(ids)) : .found(ids)
+            return try await mailbox.send(.command(.perform(operation, target))).sessions
         }
+        ids = try await check(operation, onAll: ids, isNamed: isNamed)
         var changed: [SessionID] = []
         var operation = operation
+        // Those that wait for others of the group may be in a later part.
+        if case .remove = operation { operation = .remove(isForced: true) }
         for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
             let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
-            changed += try await mailbox.send(.command(.perform(operation, target(part)))).sessions
+            let answer = try await mailbox.send(.command(.perform(operation, start == 0 ? .found(part) : .more(part))))
+            changed += answer.sessions
             // The next ones go behind these.
             if case .move = operation, let last = part.last { operation = .move(.after(last)) }
         }
         return changed
+    }
+
+    /// - Returns: The sessions in the order of the queue, without those that are gone meanwhile unless they were named.
+    private func check(_ operation: Operation, onAll ids: [SessionID], isNamed: Bool) async throws(QueueError) -> [SessionID] {
+        await settle()
+        return try scheduler.check(operation, onAll: isNamed ? ids : ids.filter { scheduler.roster.key(of: $0) != nil })
     }
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {

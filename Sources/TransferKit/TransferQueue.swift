@@ -35,8 +35,11 @@ public actor TransferQueue {
     private var writer: Task<Void, Never>?
     /// Set while the store refuses changes: before then it is not asked again.
     private var refusedUntil: Duration?
-    /// Sessions whose options changed while their run was about to begin.
-    private var staleOptions: Set<SessionKey> = []
+    /// Sessions that changed while their run was about to begin.
+    private var stale: Set<SessionKey> = []
+    /// The last reading of changed options that is under way, by session.
+    private var refreshes: [SessionKey: UInt64] = [:]
+    private var lastRefresh: UInt64 = 0
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
     private var ending: Task<Void, Never>?
@@ -194,6 +197,10 @@ public actor TransferQueue {
             refresh(key)
         case .pace:
             pace()
+        case .distrust(let account):
+            proven.remove(account.endpoints)
+        case .grow(let key, let files, let bytes):
+            grow(key, files: files, bytes: bytes)
         }
     }
 
@@ -206,14 +213,31 @@ public actor TransferQueue {
     /// Hands a running session its changed options.
     private func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
-            staleOptions.insert(key)
+            // Its run has begun, but may have read the session before the change.
+            if scheduler.roster.live.contains(key) { stale.insert(key) }
             return
         }
+        lastRefresh += 1
+        let number = lastRefresh
+        refreshes[key] = number
         Task { [store, pacer] in
-            guard let options = try? await store.sessions([key]).first?.options else { return }
+            let options = try? await store.sessions([key]).first?.options
+            // Of several changes, the last one was read last.
+            guard refreshes[key] == number else { return }
+            refreshes[key] = nil
+            guard let options else { return }
             run.update(options)
             pacer.setRate(options.rateLimit, session: key)
         }
+    }
+
+    /// Tells a running session of items that were added to it.
+    private func grow(_ key: SessionKey, files: Int64, bytes: Int64) {
+        guard let run = live[key] else {
+            if scheduler.roster.live.contains(key) { stale.insert(key) }
+            return
+        }
+        run.grow(files: files, bytes: bytes)
     }
 
     /// Rings when the next session is due.
@@ -274,6 +298,7 @@ public actor TransferQueue {
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
         guard let account = scheduler.roster[key]?.account else {
             live[key] = nil
+            stale.remove(key)
             return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
         }
         let context = RunContext(
@@ -287,7 +312,10 @@ public actor TransferQueue {
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
         pacer.setRate(record.options.rateLimit, session: key)
-        if staleOptions.remove(key) != nil { refresh(key) }
+        if stale.remove(key) != nil {
+            refresh(key)
+            if let fresh = try? await store.sessions([key]).first { run.rebase(fresh.status.statistics) }
+        }
         let (hub, clock, throughput) = (hub, configuration.clock, throughput)
         let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
             throughput.sample(number, moved: run.moved, at: clock.now())

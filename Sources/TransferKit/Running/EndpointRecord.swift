@@ -10,6 +10,11 @@ package final class ProvenEndpoints: Sendable {
         endpoints.withLock { _ = $0.insert(endpoint) }
     }
 
+    /// What they accept is not known any more.
+    func remove(_ refused: [Endpoint]) {
+        endpoints.withLock { $0.subtract(refused) }
+    }
+
     func contains(_ endpoint: Endpoint) -> Bool {
         endpoints.withLock { $0.contains(endpoint) }
     }

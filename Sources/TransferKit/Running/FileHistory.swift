@@ -25,6 +25,8 @@ package struct FileHistory: Equatable, Sendable {
     /// Endpoints that failed since the last delay, and how.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
+    /// Endpoints that all attempts were used up at although they had bytes of the file.
+    var exhausted: Set<Endpoint> = []
     /// The most that each endpoint confirmed in the file's present life.
     var confirmed: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
@@ -45,6 +47,7 @@ package struct FileHistory: Equatable, Sendable {
         violations = 0
         hasRestarted = false
         passedOver = [:]
+        exhausted = []
     }
 
     /// Notes that an attempt failed.
@@ -67,8 +70,9 @@ package struct FileHistory: Equatable, Sendable {
     /// The file goes on at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
-        // The row of failures ends where an endpoint is left for good; otherwise it is one round over all of them that counts.
-        failures = isExhausted ? 0 : failures - 1
+        // One round over all endpoints counts as one failure. Only where bytes are left behind, and once, the next one gets a row of its own.
+        let leavesBytes = isExhausted && confirmed[endpoint, default: 0] > 0
+        failures = leavesBytes && exhausted.insert(endpoint).inserted ? 0 : failures - 1
         violations = 0
         home = nil
     }
@@ -79,6 +83,7 @@ package struct FileHistory: Equatable, Sendable {
         attempts = 0
         outages = [:]
         confirmed = [:]
+        exhausted = []
         home = nil
     }
 }

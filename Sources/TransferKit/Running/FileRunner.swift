@@ -104,7 +104,7 @@ struct FileRunner: Sendable {
         let options = context.options
         let now = context.clock.now()
         history.failed(error, at: endpoint, uptime: now)
-        tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
+        await tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
         let situation = situation(at: endpoint, uptime: now)
         let rules = FailureVerdict.Rules(
             retry: options.retry, onSourceChange: options.onSourceChange,
@@ -153,8 +153,9 @@ struct FileRunner: Sendable {
             isProven: context.proven.contains(endpoint))
     }
 
-    private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) {
-        if let pause = error.retryAfter, pause > .zero { context.post(.hostBusy(endpoint, pause)) }
+    private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
+        // Known before any wait for it begins, so that nobody who waited finds the host still busy.
+        if let pause = error.retryAfter, pause > .zero { try? await context.tell(.hostBusy(endpoint, pause)) }
         let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {

@@ -61,6 +61,19 @@ package final class LiveRun: Sendable {
         }
     }
 
+    /// Items were added to the session.
+    func grow(files: Int64, bytes: Int64) {
+        state.withLock {
+            $0.base.files += Int(files)
+            $0.base.bytesTotal += bytes
+        }
+    }
+
+    /// The session changed before anything of this run was counted.
+    func rebase(_ statistics: SessionStatistics) {
+        state.withLock { $0.base = statistics }
+    }
+
     /// The session was told to begin anew: what this run remembers of failures no longer counts.
     func forgetHistory() {
         state.withLock { $0.isHistoryForgotten = true }

@@ -62,6 +62,8 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case group(SessionGroup)
     /// As a group; those that are gone meanwhile are left out.
     case found([SessionID])
+    /// Further ones of the group that the call before was for.
+    case more([SessionID])
 }
 
 /// What a command came to, for its caller.

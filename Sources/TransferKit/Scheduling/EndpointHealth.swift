@@ -81,6 +81,17 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)]?.probe = run
     }
 
+    /// A run's attempts go to this endpoint from now on, so it tries no other one.
+    mutating func uses(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
+        for (key, breaker) in breakers where breaker.probe == run && key != Key(endpoint) { breakers[key]?.probe = nil }
+        if breakers[Key(endpoint)]?.probe == nil { begin(endpoint, run: run, at: uptime) }
+    }
+
+    /// Whether attempts there failed since the last one that moved bytes.
+    func hasFailures(at endpoint: Endpoint) -> Bool {
+        breakers[Key(endpoint)] != nil
+    }
+
     /// A run is over.
     mutating func end(run: UInt64) {
         for (key, breaker) in breakers where breaker.probe == run { breakers[key]?.probe = nil }

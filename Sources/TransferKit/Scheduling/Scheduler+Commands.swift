@@ -142,6 +142,7 @@ extension Scheduler {
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {
         guard flags.mode != .stopped else { return }
+        if flags.mode == .running { mutateFlags { $0.hasInterrupted = false } }
         switch mode {
         case .interrupt: interruptAll(&transaction)
         case .drain:
@@ -160,6 +161,7 @@ extension Scheduler {
             $0.drainDeadline = nil
         }
         for key in roster.live.sorted() where roster[key]?.state == .running {
+            mutateFlags { $0.hasInterrupted = true }
             windDown(key, &transaction) { entry, _ in
                 entry.state = .waiting
                 entry.lane = .interrupted

@@ -18,18 +18,24 @@ extension Scheduler {
             } while resumeStopped(at: now)
         }
         retire(at: now, &transaction)
-        if !flags.isIdleAnnounced, isIdle(at: now) {
-            mutateFlags { $0.isIdleAnnounced = true }
-            transaction.events.append(.queueBecameIdle)
+        let isIdle = isIdle(at: now)
+        if flags.isIdleAnnounced != isIdle {
+            mutateFlags { $0.isIdleAnnounced = isIdle }
+            if isIdle { transaction.events.append(.queueBecameIdle) }
         }
         flush(into: &transaction)
         return transaction
     }
 
+    /// How many sessions are changed at once by the time alone; the others follow at once.
+    private static let mostAtOnce = 10_000
+
     /// Ends waits whose time has come.
     private mutating func wake(at now: Moment) {
-        while let first = roster.due.first, first.due <= now.uptime.nanoseconds {
+        var woken = 0
+        while let first = roster.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
             _ = roster.due.popFirst()
+            woken += 1
             let details = roster.details(first.key)
             if let retryAt = details.retryAt, retryAt.uptime.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
@@ -45,8 +51,9 @@ extension Scheduler {
                 }
             }
         }
-        while let first = roster.dueDates.first, first.due <= now.date.milliseconds {
+        while let first = roster.dueDates.first, first.due <= now.date.milliseconds, woken < Self.mostAtOnce {
             _ = roster.dueDates.popFirst()
+            woken += 1
             guard let notBefore = roster.details(first.key).notBefore, notBefore.milliseconds <= now.date.milliseconds else { continue }
             mutate(first.key) { entry, details in
                 entry.conditions.remove(.early)
@@ -148,7 +155,7 @@ extension Scheduler {
                 case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= now.date
                 }
-            guard isOver, retired.count < 10_000 else { break }
+            guard isOver, retired.count < Self.mostAtOnce else { break }
             _ = roster.ends.popFirst()
             retired.insert(first.key)
         }

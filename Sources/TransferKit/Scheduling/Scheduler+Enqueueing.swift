@@ -43,6 +43,7 @@ extension Scheduler {
             guard let dependency = draft.dependency, let key = roster.key(of: draft.id) else { continue }
             try depend(key, on: dependency)
         }
+        try checkForCycles(firstKey..<firstKey + SessionKey(added.count))
         if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0]) }
     }
 
@@ -87,16 +88,29 @@ extension Scheduler {
                 .impossibleOrder,
                 "In a strict queue a session can't come after one behind it: \(entry.id) after \(dependency.session).")
         }
-        var next: SessionKey? = other
-        while let current = next {
-            guard current != key else {
-                throw QueueError(.impossibleOrder, "Sessions would wait for each other: \(entry.id) and \(dependency.session).")
-            }
-            next = roster.details(current).dependency.flatMap { roster.key(of: $0.session) }
-        }
         mutate(key) { entry, details in
             details.dependency = dependency
             entry.conditions.insert(.dependent)
+        }
+    }
+
+    /// Makes sure that none of the new sessions waits for itself. Those that were there before can't wait for a new one.
+    private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
+        // The first of the walk that came past.
+        var walks: [SessionKey: SessionKey] = [:]
+        for start in new {
+            var next: SessionKey? = start
+            while let key = next, new.contains(key) {
+                if let walk = walks[key] {
+                    guard walk != start else {
+                        let ids = [roster[key]?.id, roster.details(key).dependency?.session].compactMap { $0.map { "\($0)" } }
+                        throw QueueError(.impossibleOrder, "Sessions would wait for each other: \(ids.joined(separator: " and ")).")
+                    }
+                    break
+                }
+                walks[key] = start
+                next = roster.details(key).dependency.flatMap { roster.key(of: $0.session) }
+            }
         }
     }
 
@@ -109,6 +123,9 @@ extension Scheduler {
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.addItems(key, items))
+        if roster.live.contains(key) {
+            transaction.actions.append(.grow(key, files: Int64(items.count), bytes: items.reduce(0) { $0 + $1.size }))
+        }
         transaction.events.append(.updated(entry.id))
         transaction.answer.sessions = [entry.id]
     }

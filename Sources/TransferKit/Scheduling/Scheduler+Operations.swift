@@ -9,7 +9,7 @@ extension Scheduler {
         switch target {
         case .one(let reference): (keys, isGroup) = ([try resolve(reference)], false)
         case .group(let group): (keys, isGroup) = (try resolve(group), true)
-        case .found(let ids): (keys, isGroup) = (try resolve(.sessions(ids.filter { roster.key(of: $0) != nil })), true)
+        case .found(let ids), .more(let ids): (keys, isGroup) = (try resolve(.sessions(ids.filter { roster.key(of: $0) != nil })), true)
         }
         switch operation {
         case .move(let destination): return try move(keys, to: destination, &transaction)
@@ -21,7 +21,7 @@ extension Scheduler {
             return transaction.events.append(.quarantined(reason))
         default: break
         }
-        mutateFlags { $0.lastMark += 1 }
+        if case .more = target {} else { mutateFlags { $0.lastMark += 1 } }
         var told = Changed()
         for key in keys {
             guard let entry = roster[key] else { continue }
@@ -33,6 +33,19 @@ extension Scheduler {
             }
         }
         told.append(to: &transaction)
+    }
+
+    /// Makes sure, before the first of several parts, that an operation makes sense for all of very many sessions together.
+    ///
+    /// - Returns: The sessions in the order of the queue.
+    package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> [SessionID] {
+        let keys = try resolve(.sessions(ids))
+        switch operation {
+        case .move(.index(let index)): try checkRange(index, moving: keys.count)
+        case .remove(isForced: false): try checkDependents(of: keys)
+        default: break
+        }
+        return keys.compactMap { roster[$0]?.id }
     }
 
     /// What an operation changed at once, to be told together.

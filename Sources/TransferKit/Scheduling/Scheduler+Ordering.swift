@@ -119,10 +119,7 @@ extension Scheduler {
         case .front: return nil
         case .end: return last(before: roster.count, leavingOut: moved)
         case .index(let index):
-            guard (0...(roster.count - keys.count)).contains(index) else {
-                throw QueueError(
-                    .indexOutOfRange, "There is no index \(index) to move to; the queue has \(roster.count) sessions.")
-            }
+            try checkRange(index, moving: keys.count)
             return others(moved, count: index)
         case .before(let id):
             let key = try resolve(.id(id))
@@ -132,6 +129,12 @@ extension Scheduler {
             let key = try resolve(.id(id))
             guard moved.contains(key), let index = roster.index(of: key) else { return key }
             return last(before: index, leavingOut: moved)
+        }
+    }
+
+    func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
+        guard (0...(roster.count - count)).contains(index) else {
+            throw QueueError(.indexOutOfRange, "There is no index \(index) to move to; the queue has \(roster.count) sessions.")
         }
     }
 
@@ -191,17 +194,11 @@ extension Scheduler {
 
     mutating func remove(_ keys: [SessionKey], isForced: Bool, _ transaction: inout Transaction) throws(QueueError) {
         guard !keys.isEmpty else { return }
+        if !isForced { try checkDependents(of: keys) }
         let removed = Set(keys)
         for key in keys {
             guard let id = roster[key]?.id else { continue }
-            let waiting = roster.dependents[id, default: []].subtracting(removed)
-            guard isForced || waiting.isEmpty else {
-                throw QueueError(
-                    .hasDependents,
-                    "The session \(id) can't be removed: \(waiting.count == 1 ? "1 session waits" : "\(waiting.count) sessions wait") for it to end."
-                )
-            }
-            for other in waiting.sorted() { dropDependency(other) }
+            for other in roster.dependents[id, default: []].subtracting(removed).sorted() { dropDependency(other) }
         }
         let places = keys.compactMap { key in roster.index(of: key).map { (index: $0, key: key) } }.sorted { $0.index < $1.index }
         let ids = places.compactMap { roster[$0.key]?.id }
@@ -221,6 +218,20 @@ extension Scheduler {
         for place in places { take(place.key) }
         changeOrder(&transaction, .removed(ids, indices: places.map(\.index)))
         transaction.answer.sessions = ids
+    }
+
+    /// Makes sure that nobody else comes after one of these sessions.
+    func checkDependents(of keys: [SessionKey]) throws(QueueError) {
+        let removed = Set(keys)
+        for key in keys {
+            guard let id = roster[key]?.id else { continue }
+            let waiting = roster.dependents[id, default: []].subtracting(removed).count
+            guard waiting == 0 else {
+                throw QueueError(
+                    .hasDependents,
+                    "The session \(id) can't be removed: \(waiting == 1 ? "1 session waits" : "\(waiting) sessions wait") for it to end.")
+            }
+        }
     }
 
     mutating func dropDependency(_ key: SessionKey) {

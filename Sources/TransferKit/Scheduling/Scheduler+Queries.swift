@@ -66,6 +66,7 @@ extension Scheduler {
             let wait = Duration.milliseconds(first.due - now.date.milliseconds)
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
+        if case .count(let count) = settings.retention, (roster.counts[.completed] ?? 0) > count { due.append(now.uptime) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
         if case .age(let age) = settings.retention, let first = roster.ends.first {
             let wait = Duration.milliseconds(first.due - now.date.milliseconds) + age

@@ -17,6 +17,7 @@ extension Scheduler {
             transaction.writes.append(.expansion(key, step))
             transaction.events += Self.failures(in: step, of: entry.id)
         case .endpoint(let endpoint):
+            mutateFlags { $0.health.uses(endpoint, run: report.run, at: now.uptime) }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
@@ -58,11 +59,14 @@ extension Scheduler {
         }
     }
 
-    private func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
+    private mutating func handle(_ report: FileReport, position: Int64, of entry: Entry, _ transaction: inout Transaction) {
         transaction.writes.append(.file(entry.key, position: position, report))
         switch report {
         case .checkpoint, .size: break
-        case .completed(let receipt, _): transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
+        case .completed(let receipt, let endpoint):
+            // Whatever other runs meet there: failures in a row end here.
+            if flags.health.hasFailures(at: endpoint) { mutateFlags { $0.health.works(endpoint) } }
+            transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
         }
@@ -205,6 +209,7 @@ extension Scheduler {
         guard var account = accounts[key], account.block == nil, account.account.isSameIdentity(as: refused) else { return }
         account.block = AccountBlock(error: error)
         setAccount(key, account)
+        transaction.actions.append(.distrust(refused))
         transaction.writes.append(.blockAccount(key, account.block))
         transaction.events.append(.accountBlocked(account: account.account.name, error))
         if error.failureClass == .credentials {

@@ -60,6 +60,8 @@ package struct Scheduler: Sendable {
         package var isIdleAnnounced = false
         /// When a drain turns into an interrupt.
         package var drainDeadline: Duration?
+        /// Whether the last stop, or the one under way, interrupted something.
+        package var hasInterrupted = false
         package var health = EndpointHealth()
         package var runTimes = RunTimes()
         package var network = NetworkCondition.unconstrained
@@ -250,7 +252,9 @@ package struct Scheduler: Sendable {
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
         journal.append(.changed(before, detailsBefore))
-        dirty.append(key)
+        // What does not outlive the process is not stored.
+        let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
+        if isStored { dirty.append(key) }
         roster.change(entry, details)
     }
 

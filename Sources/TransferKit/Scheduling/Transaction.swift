@@ -26,6 +26,10 @@ package struct Transaction: Sendable {
         case refresh(SessionKey)
         /// Rate limits of the queue or of accounts changed.
         case pace
+        /// Nothing is known any more of what an account's endpoints think of its credentials.
+        case distrust(Account)
+        /// So many items were added to a session that runs.
+        case grow(SessionKey, files: Int64, bytes: Int64)
     }
 
     /// Adds what follows from another input; the answer is left alone.

@@ -1,13 +1,22 @@
 import GRDB
 
-/// Keeps the totals of the store right within one transaction: looks at each session that a change touches before and after all changes.
+/// Keeps the totals of the store right within one transaction: looks at what a change touches before and after all changes.
 ///
-/// That costs two short reads for a session and transaction, whatever the changes are, and nothing for sessions that are inserted.
+/// Of a session that changes as a whole, that is all of its figures. Reports of files, which come as often as there are files, cost no more than
+/// a look at the session's row and at their own checkpoints. Sessions that are inserted cost nothing.
 struct FigureLedger {
     private typealias Image = (state: String, figures: SessionFigures)
 
+    /// A session of which single files change.
+    private struct Files {
+        var image: Image
+        /// What checkpoints vouched for, by position.
+        var confirmed: [Int64: Int64] = [:]
+    }
+
     private let db: Database
-    private var before: [SessionKey: Image?] = [:]
+    private var wholes: [SessionKey: Image?] = [:]
+    private var files: [SessionKey: Files] = [:]
     private var changes: [String: SessionFigures] = [:]
     /// Bytes that were confirmed.
     private var confirmed: Int64 = 0
@@ -20,15 +29,44 @@ struct FigureLedger {
     mutating func willApply(_ write: StoreWrite) throws {
         if case .insertSessions(let sessions) = write {
             sessions.forEach { changes[$0.entry.state.rawValue, default: SessionFigures()] += SessionFigures($1.items) }
-        } else if let key = write.changesFigures, before[key] == nil {
-            before[key] = .some(try image(of: key))
+        } else if case .file(let key, let position, _) = write {
+            try look(at: position, of: key)
+        } else if let key = write.changesFigures, wholes[key] == nil {
+            if let files = files.removeValue(forKey: key) { try settle(files, of: key) }
+            wholes[key] = .some(try image(of: key, Self.whole))
         }
+    }
+
+    private mutating func look(at position: Int64, of key: SessionKey) throws {
+        guard wholes[key] == nil else { return }
+        if files[key] == nil {
+            guard let image = try image(of: key, Self.withoutCheckpoints) else { return }
+            files[key] = Files(image: image)
+        }
+        guard files[key]?.confirmed[position] == nil else { return }
+        let bytes = try confirmedBytes(of: key, position)
+        files[key]?.confirmed[position] = bytes
+    }
+
+    private mutating func settle(_ files: Files, of key: SessionKey) throws {
+        guard let later = try image(of: key, Self.withoutCheckpoints) else { return }
+        var growth = later.figures.bytesDone - files.image.figures.bytesDone
+        var change = later.figures
+        change -= files.image.figures
+        for (position, before) in files.confirmed {
+            let now = try confirmedBytes(of: key, position)
+            change.bytesDone += now - before
+            growth += now - before
+        }
+        changes[later.state, default: SessionFigures()] += change
+        confirmed += max(0, growth)
     }
 
     /// Called after the last change.
     mutating func settle() throws {
-        for (key, earlier) in before {
-            let later = try image(of: key)
+        for (key, files) in files { try settle(files, of: key) }
+        for (key, earlier) in wholes {
+            let later = try image(of: key, Self.whole)
             if let earlier { changes[earlier.state, default: SessionFigures()] -= earlier.figures }
             if let later { changes[later.state, default: SessionFigures()] += later.figures }
             if let earlier, let later { confirmed += max(0, later.figures.bytesDone - earlier.figures.bytesDone) }
@@ -47,22 +85,29 @@ struct FigureLedger {
         if confirmed > 0 { try QueueStore.addToSetting("bytesConfirmed", confirmed, in: db) }
     }
 
-    private func image(of key: SessionKey) throws -> Image? {
-        try Row.fetchOne(db.cachedStatement(sql: Self.selection), arguments: [key]).map {
+    private func image(of key: SessionKey, _ selection: String) throws -> Image? {
+        try Row.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
             (state: try $0.decode(atIndex: 0), figures: try SessionFigures($0))
         }
     }
 
-    private static let selection = "\(SessionFigures.selection) WHERE session.key = ?"
+    private func confirmedBytes(of key: SessionKey, _ position: Int64) throws -> Int64 {
+        try Int64.fetchOne(
+            db.cachedStatement(sql: "SELECT \(SessionFigures.mostConfirmed) FROM checkpoint WHERE session = ? AND position = ?"),
+            arguments: [key, position]) ?? 0
+    }
+
+    private static let whole = "\(SessionFigures.selection) WHERE session.key = ?"
+    private static let withoutCheckpoints = "\(SessionFigures.selectionWithoutCheckpoints) WHERE session.key = ?"
 }
 
 extension StoreWrite {
-    /// The session whose state or figures are others afterwards; nil for one that is inserted.
+    /// The session whose state or figures are others afterwards; nil for one that is inserted, or of which only a file changes.
     fileprivate var changesFigures: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
         case .addItems(let key, _), .expansion(let key, .finish), .resetSession(let key, _), .deleteSession(let key, _),
-            .quarantine(let key, _), .file(let key, _, _), .discardPartial(let key):
+            .quarantine(let key, _), .discardPartial(let key):
             key
         default: nil
         }

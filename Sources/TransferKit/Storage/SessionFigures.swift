@@ -53,14 +53,24 @@ package struct SessionFigures: Sendable, Equatable {
     /// State and figures of sessions. Damaged numbers count as none or as a pebibyte, so that sums stay within what a number holds.
     static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
 
-    /// Columns for a selection from the table of sessions.
-    static let columns = """
+    /// As ``selection``, without the bytes that checkpoints vouch for, which are a row each.
+    static let selectionWithoutCheckpoints = "SELECT state, \(ownColumns) FROM session JOIN schedule ON schedule.session = session.key"
+
+    /// The most that a checkpoint of a file vouches for.
+    static let mostConfirmed = clamped("max(confirmed)")
+
+    private static let ownColumns = "\(counts), \(clamped("bytes_done")) AS bytes_done"
+
+    private static let counts = """
         \(clamped("files")) AS files, \(clamped("files_done")) AS files_done, \(clamped("files_failed")) AS files_failed,
-            \(clamped("bytes_total")) AS bytes_total, \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done
+            \(clamped("bytes_total")) AS bytes_total
         """
 
+    /// Columns for a selection from the table of sessions.
+    static let columns = "\(counts), \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done"
+
     private static let confirmed = """
-        ifnull((SELECT sum(most) FROM (SELECT \(clamped("max(confirmed)")) AS most FROM checkpoint
+        ifnull((SELECT sum(most) FROM (SELECT \(mostConfirmed) AS most FROM checkpoint
             WHERE checkpoint.session = session.key GROUP BY position)), 0)
         """
 

@@ -36,6 +36,20 @@ import TransportTesting
         await fixture.close()
     }
 
+    @Test func attemptsAreUsedUpOverAllEndpointsTogether() async throws {
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3))
+        let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
+        for host in ["x", "y"] { fixture.memory.refuse(host: host) }
+        let first = try await fixture.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await first.value?.delay == .seconds(2))
+        fixture.clock.advance(by: .seconds(2))
+        #expect(try await fixture.run()?.failure?.failureClass == .unreachable)
+        #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y"], "a round over all of them is one attempt")
+        await fixture.close()
+    }
+
     @Test func withBytesThereTheFileStaysForAMinuteAndThreeAttempts() async throws {
         let fixture = try await RunFixture(["1": 5_000], hosts: ["home", "away"], options: one)
         fixture.memory.faults.append(.cut(afterBytes: 3_500))

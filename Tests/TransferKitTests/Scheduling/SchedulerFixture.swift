@@ -4,8 +4,8 @@ import TransferKit
 
 extension Scheduler {
     /// A scheduler with a transport "memory" and the accounts "a" and "b".
-    static func fixture() throws -> Scheduler {
-        var scheduler = Scheduler(.memory)
+    static func fixture(sessionLimit: Int = 1) throws -> Scheduler {
+        var scheduler = Scheduler(Settings(transports: ["memory"], sessionLimit: sessionLimit))
         for name in ["a", "b"] { _ = try scheduler.perform(.saveAccount(.memory(name))) }
         return scheduler
     }
@@ -23,6 +23,11 @@ extension Scheduler {
         transaction.append(schedule(at: now))
         commit()
         return transaction
+    }
+
+    /// Whether a run that is no probe may ask an endpoint of the first session's account.
+    func offers(_ endpoint: Endpoint, at now: Moment = .start) -> Bool {
+        endpoints(for: 1, run: .max, at: now)?.available.contains(endpoint) == true
     }
 
     var runningIDs: [SessionID] { sessions.filter { $0.state == .running }.map(\.id) }

@@ -36,6 +36,65 @@ import TransferKit
         #expect(try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 1).events.contains(where: isIdle))
     }
 
+    @Test func idleIsToldAgainAfterItWasNotSo() throws {
+        var scheduler = try Scheduler.fixture()
+        func isIdle(_ event: QueueEvent.Kind) -> Bool { if case .queueBecameIdle = event { true } else { false } }
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.perform(.hold, .one(.index(0))))
+        #expect(try scheduler.perform(.start).events.contains(where: isIdle))
+        // Waits for a time to come, which is not idle, and is held again before it starts.
+        var later = SessionDraft.draft()
+        later.notBefore = Moment.seconds(60).date
+        _ = try scheduler.perform(.enqueue([later]))
+        #expect(!scheduler.isIdle(at: .start))
+        #expect(try scheduler.perform(.perform(.hold, .one(.index(1)))).events.contains(where: isIdle))
+        _ = try scheduler.perform(.perform(.release, .one(.index(1))))
+        #expect(!scheduler.isIdle(at: .start))
+        #expect(try scheduler.perform(.perform(.hold, .one(.index(1)))).events.contains(where: isIdle))
+    }
+
+    @Test func aCompletedFileAnywhereEndsTheRowOfFailures() throws {
+        var scheduler = try Scheduler.fixture(sessionLimit: 2)
+        _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
+        _ = try scheduler.perform(.start)
+        let endpoint = try #require(scheduler.accounts[1]?.account.endpoints.first)
+        for _ in 0..<20 {
+            for _ in 0..<4 { _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: 1) }
+            _ = try scheduler.report(.file(position: 0, .completed(TransferReceipt(bytes: 1), endpoint: endpoint)), of: 2)
+        }
+        #expect(scheduler.offers(endpoint))
+        for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: 1) }
+        #expect(!scheduler.offers(endpoint))
+    }
+
+    @Test func aLongChainIsEnqueuedInOneGo() throws {
+        var scheduler = try Scheduler.fixture()
+        var drafts = (0..<20_000).map { _ in SessionDraft.draft() }
+        for index in 1..<drafts.count { drafts[index].dependency = .after(drafts[index - 1].id) }
+        _ = try scheduler.perform(.enqueue(drafts))
+        #expect(scheduler.roster.count == 20_000)
+        var ring = (0..<3).map { _ in SessionDraft.draft() }
+        for index in 0..<3 { ring[index].dependency = .after(ring[(index + 1) % 3].id) }
+        #expect(throws: QueueError.self) { _ = try scheduler.perform(.enqueue(ring)) }
+        #expect(scheduler.roster.count == 20_000)
+    }
+
+    @Test func aRunThatGoesElsewhereIsNoProbe() throws {
+        var scheduler = try Scheduler.fixture()
+        _ = try scheduler.perform(.enqueue([.draft()]))
+        _ = try scheduler.perform(.start)
+        let endpoint = try #require(scheduler.accounts[1]?.account.endpoints.first)
+        for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: 1) }
+        _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: 1)
+        _ = try scheduler.perform(.start, at: .seconds(30))
+        #expect(scheduler.runningIDs.count == 1, "it tries")
+        #expect(!scheduler.offers(endpoint, at: .seconds(30)), "nobody else does")
+        var other = endpoint
+        other.address += "elsewhere/"
+        _ = try scheduler.report(.endpoint(other), of: 1, at: .seconds(30))
+        #expect(scheduler.offers(endpoint, at: .seconds(30)))
+    }
+
     @Test func aLongBackoffGivesTheSlotUpAndComesBack() throws {
         var scheduler = try Scheduler.fixture()
         let drafts = [SessionDraft.draft(), .draft()]

@@ -36,6 +36,12 @@ struct ReferenceHealth {
         breakers[index].probe = run
     }
 
+    /// A run asks this endpoint: it tries no other one, and this one if nobody else does.
+    mutating func uses(_ endpoint: Endpoint, _ run: UInt64, _ now: Moment) {
+        for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
+        if let breaker = breakers.first(where: { $0.isOf(endpoint) }), breaker.probe == nil { begin(run, at: endpoint, now) }
+    }
+
     mutating func end(_ run: UInt64) {
         for index in breakers.indices where breakers[index].probe == run { breakers[index].probe = nil }
     }

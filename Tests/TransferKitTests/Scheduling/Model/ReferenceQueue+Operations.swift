@@ -12,7 +12,7 @@ extension ReferenceQueue {
             case .remove(let isForced): return try remove([id], isForced: isForced)
             default: return try change(id, by: operation)
             }
-        case .found(let found):
+        case .found(let found), .more(let found):
             return try perform(operation, on: .group(.sessions(found.filter { index(of: $0) != nil })))
         case .group(let group):
             let ids = try resolve(group)

@@ -86,7 +86,9 @@ extension ReferenceQueue {
         case .ended(let outcome):
             health.end(run)
             ended(index, outcome)
-        case .connected, .file, .expansion, .endpoint, .endpointChanged, .attemptFailed: break
+        case .file(_, .completed(_, let endpoint)): health.works(endpoint)
+        case .endpoint(let endpoint): health.uses(endpoint, run, now)
+        case .connected, .file, .expansion, .endpointChanged, .attemptFailed: break
         }
     }
 
