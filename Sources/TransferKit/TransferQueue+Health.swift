@@ -28,6 +28,24 @@ extension TransferQueue {
     public func quarantined() async throws -> [QuarantinedRow] {
         try await store.quarantined()
     }
+
+    /// What belonged to something that was set aside, such as the files and checkpoints of a session: in order, page by page.
+    ///
+    /// - Parameters:
+    ///   - number: The ``QuarantinedRow/number`` of what was set aside.
+    ///   - part: The last part that is known; 0 for the beginning.
+    ///   - limit: How many parts at most.
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
+        try await store.quarantinedParts(of: number, after: part, limit: limit)
+    }
+}
+
+extension TransferQueue {
+    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
+    nonisolated func setAside(_ id: SessionID, _ reason: String) {
+        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+    }
 }
 
 extension QueueStore {

@@ -21,14 +21,16 @@ public actor TransferQueue {
     nonisolated let delivery = DelegateDelivery()
     nonisolated let throughput = QueueThroughput()
     nonisolated let configuration: QueueConfiguration
-    private let transports: [TransportID: any Transport]
-    private let credentials: any CredentialProvider
-    private let proven = ProvenEndpoints()
+    let transports: [TransportID: any Transport]
+    let credentials: any CredentialProvider
+    let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
-    private var runs: [UInt64: Task<Void, Never>] = [:]
-    private(set) var live: [SessionKey: LiveRun] = [:]
-    private(set) var lastRates = RecentRates()
-    private var histories: [SessionKey: [Int64: FileHistory]] = [:]
+    var runs: [UInt64: Task<Void, Never>] = [:]
+    var live: [SessionKey: LiveRun] = [:]
+    var lastRates = RecentRates()
+    let histories = RunHistories()
+    /// Accounts whose rate limit the pacer knows of.
+    var pacedAccounts: Set<AccountKey> = []
     private var alarm: Task<Void, Never>?
     private var diskLookedAt: Duration?
     private var alarmTime: Duration?
@@ -36,15 +38,18 @@ public actor TransferQueue {
     /// Set while the store refuses changes: before then it is not asked again.
     private var refusedUntil: Duration?
     /// Sessions that changed while their run was about to begin.
-    private var stale: Set<SessionKey> = []
+    var stale: Set<SessionKey> = []
     /// The last reading of changed options that is under way, by session.
-    private var refreshes: [SessionKey: UInt64] = [:]
-    private var lastRefresh: UInt64 = 0
+    var refreshes: [SessionKey: UInt64] = [:]
+    var lastRefresh: UInt64 = 0
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
+    /// How many sessions had to be set aside since the store took anything else.
+    private var setAsideInARow = 0
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
-    nonisolated let pacer: Pacer
+    package nonisolated let sweeper: RowSweeper
+    package nonisolated let pacer: Pacer
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -73,21 +78,25 @@ public actor TransferQueue {
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         let news: [QueueEvent]
+        let hasRowsToSweep: Bool
         do {
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
             news = hub.number(loaded.news, at: configuration.clock.date())
             if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
+            hasRowsToSweep = try await store.hasRowsToSweep()
             for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
-            await store.close()
+            await store.abandon()
             throw error
         }
         pacer = Pacer(clock: configuration.clock)
         discards = DiscardOutbox(
             store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
+        sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger)
+        if hasRowsToSweep { sweeper.look() }
         pace()
         setDelegate(delegate)
         hub.publish(news)
@@ -120,32 +129,49 @@ public actor TransferQueue {
             for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
             return
         }
-        var transaction = Transaction()
-        var answers: [(Mailbox.Envelope, Result<Answer, QueueError>)] = []
-        // Nothing but commands is ever refused.
-        if let free, let part = try? scheduler.handle(.diskSpace(free), at: now) { transaction.append(part) }
-        for envelope in envelopes {
+        var refused: [Int: QueueError] = [:]
+        while true {
+            let round = WriterRound(envelopes, free: free, refused: refused, &scheduler, at: now)
+            let events = hub.number(round.transaction.events, at: now.date)
             do {
-                let part = try scheduler.handle(envelope.input, at: now)
-                transaction.append(part)
-                answers.append((envelope, .success(part.answer)))
+                try await commit(round.transaction.writes, events)
             } catch {
-                answers.append((envelope, .failure(error)))
+                scheduler.undo()
+                switch error.culprit.flatMap({ round.remedy(for: $0, scheduler) }) {
+                case .refuse(let index)?:
+                    configuration.logger.error("\(error.error.message)")
+                    refused[index] = error.error
+                    continue
+                case .setAside(let key)?:
+                    if await setAside(key, error.error, at: now) { continue }
+                case nil: break
+                }
+                return storeRefused(round.answers, error.error)
             }
-        }
-        transaction.append(scheduler.schedule(at: now))
-        let events = hub.number(transaction.events, at: now.date)
-        if !events.isEmpty { transaction.writes.append(.events(events, keeping: configuration.changeLogLimit)) }
-        do {
-            try await store.commit(transaction.writes)
-        } catch {
-            scheduler.undo()
-            storeRefused(answers, error)
+            refusedUntil = nil
+            setAsideInARow = 0
+            finish(round.transaction, events) { for (envelope, result) in round.answers { envelope.reply?(result) } }
             return
         }
+    }
+
+    /// Stores changes with the events that tell of them. A change log that can't be written must not keep anything else from being stored: its
+    /// readers find a gap.
+    private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
+        let log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
+        do throws(StoreRefusal) {
+            if try await store.commitOrBlame(writes + log) { sweeper.look() }
+        } catch {
+            guard error.culprit?.index == writes.count else { throw error }
+            configuration.logger.error("The change log can't be written. \(error.error.message)")
+            if try await store.commitOrBlame(writes) { sweeper.look() }
+        }
+    }
+
+    /// What was decided is durable: those who asked are told, then everybody else, and then it is done.
+    private func finish(_ transaction: Transaction, _ events: [QueueEvent], _ answer: () -> Void = {}) {
         scheduler.commit()
-        refusedUntil = nil
-        for (envelope, result) in answers { envelope.reply?(result) }
+        answer()
         hub.publish(events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
@@ -160,15 +186,47 @@ public actor TransferQueue {
         return await DiskThread.run { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
+    /// More than these in a row: it is not their rows that are at fault.
+    private static let mostSetAside = 64
+
+    /// Takes a session out of the queue whose rows the store will not change, so that it holds nothing else up.
+    ///
+    /// - Returns: Whether that is done.
+    private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
+        guard setAsideInARow < Self.mostSetAside, let id = scheduler.roster[key]?.id else { return false }
+        let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
+        guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
+        setAsideInARow += 1
+        let events = hub.number(transaction.events, at: now.date)
+        do throws(StoreRefusal) {
+            do throws(StoreRefusal) {
+                try await commit(transaction.writes, events)
+            } catch {
+                guard error.culprit != nil else { throw error }
+                // Not even that: its rows stay where they are, and the next opening meets them again.
+                try await commit(transaction.writes.filter { $0.session != key }, events)
+            }
+        } catch {
+            scheduler.undo()
+            return false
+        }
+        configuration.logger.error("\(reason)")
+        finish(transaction, events)
+        return true
+    }
+
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
     /// the store takes it.
-    private func storeRefused(_ answers: [(Mailbox.Envelope, Result<Answer, QueueError>)], _ error: QueueError) {
+    private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
         configuration.logger.error("\(error.message)")
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
-        for case (let envelope, .success) in answers { envelope.reply?(.failure(error)) }
-        for case (let envelope, .failure(let refusal)) in answers { envelope.reply?(.failure(refusal)) }
-        mailbox.putBack(answers.map(\.0).filter { $0.reply == nil && !$0.isTick })
+        var again: [Mailbox.Envelope] = []
+        for (envelope, result) in answers {
+            envelope.reply?(result.flatMap { _ in .failure(error) })
+            if envelope.reply == nil, !envelope.isTick, case .success = result { again.append(envelope) }
+        }
+        mailbox.putBack(again)
         let isKnown = refusedUntil != nil
         let clock = configuration.clock
         refusedUntil = clock.now() + Self.storeRetryDelay
@@ -182,62 +240,6 @@ public actor TransferQueue {
             try? await configuration.clock.sleep(until - configuration.clock.now())
             if configuration.clock.now() >= until { await mailbox.tick() }
         }
-    }
-
-    private func perform(_ action: Transaction.Action) {
-        switch action {
-        case .run(let key, let id, let number, _):
-            runs[number] = Task { await run(key, id, number) }
-        case .interrupt(_, let number):
-            runs[number]?.cancel()
-        case .forget(let key):
-            histories[key] = nil
-            live[key]?.forgetHistory()
-        case .refresh(let key):
-            refresh(key)
-        case .pace:
-            pace()
-        case .distrust(let account):
-            proven.remove(account.endpoints)
-        case .grow(let key, let files, let bytes):
-            grow(key, files: files, bytes: bytes)
-        }
-    }
-
-    /// Hands the pacer the limits of the queue and of its accounts.
-    private func pace() {
-        pacer.setQueueRate(scheduler.flags.rateLimit)
-        for (key, entry) in scheduler.accounts { pacer.setRate(entry.account.rateLimit, account: key) }
-    }
-
-    /// Hands a running session its changed options.
-    private func refresh(_ key: SessionKey) {
-        guard let run = live[key] else {
-            // Its run has begun, but may have read the session before the change.
-            if scheduler.roster.live.contains(key) { stale.insert(key) }
-            return
-        }
-        lastRefresh += 1
-        let number = lastRefresh
-        refreshes[key] = number
-        Task { [store, pacer] in
-            let options = try? await store.sessions([key]).first?.options
-            // Of several changes, the last one was read last.
-            guard refreshes[key] == number else { return }
-            refreshes[key] = nil
-            guard let options else { return }
-            run.update(options)
-            pacer.setRate(options.rateLimit, session: key)
-        }
-    }
-
-    /// Tells a running session of items that were added to it.
-    private func grow(_ key: SessionKey, files: Int64, bytes: Int64) {
-        guard let run = live[key] else {
-            if scheduler.roster.live.contains(key) { stale.insert(key) }
-            return
-        }
-        run.grow(files: files, bytes: bytes)
     }
 
     /// Rings when the next session is due.
@@ -254,78 +256,6 @@ public actor TransferQueue {
             guard (try? await clock.sleep(next - clock.now())) != nil else { return }
             mailbox.post(.tick)
         }
-    }
-
-    /// What a run may use now; nil once its session is gone.
-    private func endpoints(for key: SessionKey, run: UInt64) -> EndpointAvailability? {
-        scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
-    }
-
-    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
-    func setAside(_ id: SessionID, _ reason: String) {
-        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
-    }
-
-    // MARK: Runs
-
-    private func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
-        defer { runs[number] = nil }
-        let record: SessionRecord
-        do {
-            let (records, unreadable) = try await store.readSessions([key])
-            guard let found = records.first else {
-                if let reason = unreadable[key] { setAside(id, reason) }
-                throw CancellationError()
-            }
-            record = found
-        } catch {
-            let outcome: RunOutcome =
-                error is CancellationError
-                ? .interrupted
-                : .backoff(
-                    .seconds(60),
-                    TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: "\(error)"))
-            mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
-            return
-        }
-        var logger = configuration.logger
-        logger[metadataKey: "session"] = "\(id)"
-        let run = LiveRun(
-            id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
-            at: configuration.clock.now())
-        live[key] = run
-        throughput.begin(number, at: configuration.clock.now())
-        defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
-        guard let account = scheduler.roster[key]?.account else {
-            live[key] = nil
-            stale.remove(key)
-            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
-        }
-        let context = RunContext(
-            key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
-            transports: transports, credentials: credentials, proven: proven,
-            allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
-            store: store, mailbox: mailbox, clock: configuration.clock,
-            randomFraction: configuration.randomFraction, logger: logger, live: run,
-            chooseEndpoint: { [weak self] endpoints in
-                guard let self, let delegate = delivery.delegate else { return nil }
-                return await delegate.queue(self, endpointFor: id, among: endpoints)
-            })
-        pacer.setRate(record.options.rateLimit, session: key)
-        if stale.remove(key) != nil {
-            refresh(key)
-            if let fresh = try? await store.sessions([key]).first { run.rebase(fresh.status.statistics) }
-        }
-        let (hub, clock, throughput) = (hub, configuration.clock, throughput)
-        let remembered = await SessionRunner(context: context).run(histories[key] ?? [:]) { statistics in
-            throughput.sample(number, moved: run.moved, at: clock.now())
-            hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
-        }
-        lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
-        if !run.isHistoryForgotten { histories[key] = remembered.isEmpty || scheduler.roster[key] == nil ? nil : remembered }
-        guard live[key] === run else { return }
-        live[key] = nil
-        pacer.forget(session: key)
     }
 
     // MARK: The end
@@ -350,6 +280,7 @@ public actor TransferQueue {
         alarm?.cancel()
         mailbox.close()
         await writer?.value
+        await sweeper.shutdown()
         await discards.shutdown()
         for transport in transports.values { await transport.shutdown() }
         await store.close()

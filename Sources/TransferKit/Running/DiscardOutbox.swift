@@ -17,6 +17,8 @@ final class DiscardOutbox: Sendable {
     }
 
     private static let page = 16
+    /// How long a server may take to remove one thing.
+    private static let timeout = Duration.seconds(120)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
 
@@ -90,8 +92,11 @@ final class DiscardOutbox: Sendable {
         repeat {
             guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page) else { break }
             next = found.next
+            // Endpoints that took too long; what else is there waits as well.
+            var hung: Set<Endpoint> = []
             for item in found.due where !Task.isCancelled {
-                guard await discard(item) else {
+                let isStored = hung.contains(item.endpoint) ? await settle(item, delay(item)) : await discard(item, &hung)
+                guard isStored else {
                     // What came of it can't be stored: asking the server again at once would help nobody.
                     return end(clock.date() + Self.firstDelay)
                 }
@@ -121,20 +126,24 @@ final class DiscardOutbox: Sendable {
     }
 
     /// - Returns: Whether what came of it is stored.
-    private func discard(_ item: PendingDiscard) async -> Bool {
+    private func discard(_ item: PendingDiscard, _ hung: inout Set<Endpoint>) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
             return await settle(item, isMissing && item.giveUpAt > clock.date() ? delay(item) : nil)
         }
         do {
-            try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
+            let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
+            try await Deadline.run(for: Self.timeout, clock, message) { [credentials] in
+                try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
+            }
             return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
             return await settle(item, nil)
         } catch is CancellationError where Task.isCancelled {
             return true
         } catch {
+            if (error as? TransferError)?.code == .timedOut { hung.insert(item.endpoint) }
             logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
             return await settle(item, item.giveUpAt <= clock.date() ? nil : delay(item))
         }

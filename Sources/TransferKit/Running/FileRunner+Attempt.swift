@@ -57,7 +57,7 @@ extension FileRunner {
     private func changed(_ what: String) -> TransferError {
         TransferError(
             .sourceChanged, .sourceChanged,
-            "\(file.source) changed after a part of it was sent: \(what). Enqueue it again to send the new content.")
+            "\(file.source) changed after a part of it was sent: \(what). Retry it to send the new content.")
     }
 
     /// Lets the transport do it, and tells when the file is complete.

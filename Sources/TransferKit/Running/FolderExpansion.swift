@@ -11,12 +11,18 @@ package struct FolderExpansion: Sendable {
 
     private let key: SessionKey
     private let store: QueueStore
+    private let fault: FolderFault?
     private let tell: @Sendable (ExpansionStep) async throws -> Void
 
-    /// - Parameter tell: Makes a step durable.
-    package init(of key: SessionKey, in store: QueueStore, tell: @escaping @Sendable (ExpansionStep) async throws -> Void) {
+    /// - Parameters:
+    ///   - fault: What goes wrong with reading; for tests.
+    ///   - tell: Makes a step durable.
+    package init(
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void
+    ) {
         self.key = key
         self.store = store
+        self.fault = fault
         self.tell = tell
     }
 
@@ -48,9 +54,11 @@ package struct FolderExpansion: Sendable {
 
     private func expand(_ item: PendingItem) async throws -> ManifestTotals {
         let start = try await begin(item)
-        let walk = await DiskThread.run { [storage = store.folder] in FolderWalk(item, from: start, excluding: storage) }
+        let walk = await DiskThread.run { [storage = store.folder, fault] in FolderWalk(item, from: start, excluding: storage, fault: fault)
+        }
         while true {
-            let batch = try await walk.next(Self.batch)
+            let (batch, withdrawn) = try await walk.next(Self.batch)
+            if let withdrawn { try await withdraw(withdrawn) }
             guard batch.count > 0 else { break }
             try await tell(.add(item: item.sequence, batch))
             try Task.checkCancellation()
@@ -58,6 +66,14 @@ package struct FolderExpansion: Sendable {
         let totals = await walk.totals
         try await tell(.finish(item: item.sequence, totals))
         return totals
+    }
+
+    /// Takes out the rows of a folder that could not be read to its end.
+    private func withdraw(_ rows: WithdrawnRows) async throws {
+        for _ in stride(from: 0, to: rows.count, by: Self.discardedBatch) {
+            try Task.checkCancellation()
+            try await tell(.withdraw(rows.start, limit: Self.discardedBatch))
+        }
     }
 
     /// Notes where the folder's rows begin, and takes out those of a reading that was cut off.
@@ -68,7 +84,7 @@ package struct FolderExpansion: Sendable {
             guard let begun = try await store.pendingItem(of: key), begun.sequence == item.sequence, let start = begun.start else {
                 throw CancellationError()
             }
-            guard start.hasRows else { return start }
+            guard begun.hasRows else { return start }
             try await tell(.discard(item: item.sequence, limit: Self.discardedBatch))
         }
     }

@@ -1,10 +1,22 @@
 import Foundation
-import SystemPackage
+package import SystemPackage
 import TransferCore
+
+/// What goes wrong with the folder at a path after so many of its entries were read: an error of the system (errno(3)), or nil.
+package typealias FolderFault = @Sendable (FilePath, _ entries: Int) -> Errno?
+
+/// Rows that were handed out of a folder that turned out to be unreadable.
+struct WithdrawnRows: Sendable {
+    var start: ManifestStart
+    /// How many there are at most, of either kind.
+    var count: Int
+}
 
 /// Reads a folder with all that is in it, in pieces: depth first, the entries of each folder in the order of their names' bytes.
 ///
 /// Holds the entries of the folders on the way down only, and of each at most 16,384; a larger folder is in order within each such chunk.
+/// A folder that can't be read to its end is told of as one that failed, with nothing of what is in it: whoever reads it again later finds
+/// all of it, and lists nothing twice.
 actor FolderWalk {
     private static let chunk = 16_384
 
@@ -16,6 +28,11 @@ actor FolderWalk {
         var stream: DirectoryStream?
         /// What was read, last entry first.
         var entries: [FoundEntry] = []
+        /// How many entries were read in all.
+        var count = 0
+        /// Where its rows begin, and what was found before it.
+        let start: ManifestStart
+        let totalsBefore: ManifestTotals
     }
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -29,8 +46,14 @@ actor FolderWalk {
     private var nextPosition: Int64
     private var nextDirectory: Int64
     private(set) var totals = ManifestTotals()
+    private let fault: FolderFault?
+    /// Where the rows of the batch that is being made begin, and of those that were handed out, what is to be taken back.
+    private var batchStart: ManifestStart
+    private var withdrawn: WithdrawnRows?
 
-    init(_ root: PendingItem, from start: ManifestStart, excluding storage: FilePath) {
+    init(_ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, fault: FolderFault? = nil) {
+        self.fault = fault
+        batchStart = start
         self.root = root
         ancestors = root.ancestors.compactMap { FileNumber(of: $0) }
         excluded = FileNumber(of: storage)
@@ -40,9 +63,12 @@ actor FolderWalk {
 
     /// The next rows for the manifest, at most so many; none at the end. Waits for the disk.
     ///
+    /// - Returns: The rows, and what of the earlier ones has to be taken out before they are put in.
     /// - Throws: `CancellationError`; a ``TransferError`` of the class ``FailureClass/noSpace`` if this machine lacks descriptors.
-    func next(_ limit: Int) throws -> ManifestBatch {
+    func next(_ limit: Int) throws -> (ManifestBatch, withdrawn: WithdrawnRows?) {
         var batch = ManifestBatch()
+        batchStart = ManifestStart(position: nextPosition, directory: nextDirectory)
+        withdrawn = nil
         if !isBegun {
             isBegun = true
             try enter(
@@ -53,12 +79,12 @@ actor FolderWalk {
             if let entry = stack[top].entries.popLast() {
                 try take(entry, &batch)
             } else if stack[top].stream != nil {
-                try read(&stack[top], &batch)
+                try read(top, &batch)
             } else {
                 stack.removeLast()
             }
         }
-        return batch
+        return (batch, withdrawn)
     }
 
     /// Goes down into a folder.
@@ -81,7 +107,8 @@ actor FolderWalk {
             }
             let row = ManifestDirectory(number: nextDirectory, parent: directory, source: source, destination: destination)
             batch.directories.append(row)
-            stack.append(Frame(row: row, path: path, file: stream.number, stream: stream))
+            let start = ManifestStart(position: nextPosition, directory: nextDirectory)
+            stack.append(Frame(row: row, path: path, file: stream.number, stream: stream, start: start, totalsBefore: totals))
             nextDirectory += 1
         } catch {
             guard error != .tooManyOpenFiles, error != .tooManyOpenFilesInSystem else {
@@ -91,26 +118,39 @@ actor FolderWalk {
         }
     }
 
-    /// Reads the next chunk of a folder.
-    private func read(_ frame: inout Frame, _ batch: inout ManifestBatch) throws {
-        guard let stream = frame.stream else { return }
+    /// Reads the next chunk of the folder at the top.
+    private func read(_ top: Int, _ batch: inout ManifestBatch) throws {
+        guard let stream = stack[top].stream else { return }
+        let shown = FilePath(bytes: stack[top].path)
         do throws(Errno) {
-            while frame.entries.count < Self.chunk {
+            while stack[top].entries.count < Self.chunk {
                 guard !Task.isCancelled else { break }
+                if let error = fault?(shown, stack[top].count) { throw error }
                 guard let name = try stream.next() else {
-                    frame.stream = nil
+                    stack[top].stream = nil
                     break
                 }
-                if let entry = FoundEntry(name, in: stream, at: frame.path, root.symbolicLinks) { frame.entries.append(entry) }
+                stack[top].count += 1
+                if let entry = FoundEntry(name, in: stream, at: stack[top].path, root.symbolicLinks) { stack[top].entries.append(entry) }
             }
         } catch {
-            // What was read of it is sent; the error stands for the rest. A retry reads all of it again.
-            frame.stream = nil
-            let failure = TransferError.sourceUnavailable(FilePath(bytes: frame.path), errno: error.rawValue)
-            add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: failure, &batch)
+            return giveUp(stack.removeLast(), .sourceUnavailable(shown, errno: error.rawValue), &batch)
         }
         try Task.checkCancellation()
-        frame.entries.sort { $1.name.lexicographicallyPrecedes($0.name) }
+        stack[top].entries.sort { $1.name.lexicographicallyPrecedes($0.name) }
+    }
+
+    /// Takes back all rows since a folder was entered, and tells of it as of one that can't be read.
+    private func giveUp(_ frame: Frame, _ error: TransferError, _ batch: inout ManifestBatch) {
+        batch.entries.removeAll { $0.position >= frame.start.position }
+        batch.directories.removeAll { $0.number >= frame.start.directory }
+        if frame.start.position < batchStart.position || frame.start.directory < batchStart.directory {
+            let count = max(batchStart.position - frame.start.position, batchStart.directory - frame.start.directory)
+            withdrawn = WithdrawnRows(start: frame.start, count: Int(count))
+        }
+        totals = frame.totalsBefore
+        // Numbers that were told of are not given again.
+        add(.folder, frame.row.parent, frame.row.source, frame.row.destination, state: .failed, error: error, &batch)
     }
 
     private func take(_ entry: FoundEntry, _ batch: inout ManifestBatch) throws {

@@ -17,12 +17,13 @@ package struct SessionRunner: Sendable {
     ///
     /// - Parameters:
     ///   - histories: What happened to the session's files in earlier runs of this process, by position.
+    ///   - remember: Takes the histories for the next run, before that can begin.
     ///   - publish: Takes the figures, at most ten times a second.
-    /// - Returns: The histories for the next run.
     @concurrent
     package func run(
-        _ histories: [Int64: FileHistory], publish: @escaping @Sendable (SessionStatistics) -> Void
-    ) async -> [Int64: FileHistory] {
+        _ histories: [Int64: FileHistory], remember: @Sendable ([Int64: FileHistory]) -> Void,
+        publish: @escaping @Sendable (SessionStatistics) -> Void
+    ) async {
         let monitor = Task { await SessionMonitor(live: context.live, clock: context.clock).watch(publish) }
         var files = SessionFiles(context: context, histories: histories)
         var outcome: RunOutcome
@@ -30,6 +31,8 @@ package struct SessionRunner: Sendable {
             outcome = try await runFiles(&files)
         } catch is CancellationError {
             outcome = .interrupted
+        } catch let error as TransferError where error.failureClass == .noSpace {
+            outcome = Task.isCancelled ? .interrupted : .noSpace(error)
         } catch {
             let error = TransferError(.transient, .internalFailure, "The session can't go on. \(error)")
             outcome = Task.isCancelled ? .interrupted : .backoff(Self.storeRetryDelay, error)
@@ -37,8 +40,8 @@ package struct SessionRunner: Sendable {
         monitor.cancel()
         await monitor.value
         publish(context.live.statistics(at: context.clock.now()))
+        remember(files.histories)
         context.post(.ended(outcome))
-        return files.histories
     }
 
     private func runFiles(_ files: inout SessionFiles) async throws -> RunOutcome {

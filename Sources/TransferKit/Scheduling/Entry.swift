@@ -92,7 +92,7 @@ package struct Entry: SessionTableElement, Equatable {
         /// Its run was told to end and has not let go yet.
         package static let ending = Conditions(rawValue: 64)
         /// What a cancelled one left at its server stays there.
-        static let keepsPartial = Conditions(rawValue: 128)
+        package static let keepsPartial = Conditions(rawValue: 128)
         /// Its transport is connected in the present run.
         static let connected = Conditions(rawValue: 256)
         /// Items were added since its present run began.

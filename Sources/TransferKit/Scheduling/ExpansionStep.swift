@@ -12,10 +12,18 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     case discard(item: Int64, limit: Int)
     /// Adds to what the reading of a folder found.
     case add(item: Int64, ManifestBatch)
+    /// Takes out so many rows at most of a folder within it that could not be read to its end: it is in the manifest as a whole or not at all.
+    case withdraw(ManifestStart, limit: Int)
     /// The folder is in the manifest as a whole.
     case finish(item: Int64, ManifestTotals)
     /// Moves the files at the head of the list to the manifest, at most so many.
     case takeFiles(limit: Int)
+}
+
+/// Where the rows of a folder begin in the manifest.
+package struct ManifestStart: Sendable, Codable, Equatable {
+    package var position: Int64
+    package var directory: Int64
 }
 
 /// Rows for the manifest, in their order.

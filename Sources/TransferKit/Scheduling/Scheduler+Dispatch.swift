@@ -129,12 +129,14 @@ extension Scheduler {
         }
     }
 
-    /// Lets stopped sessions go on if nothing else could have their slot for long enough.
+    /// Lets stopped sessions go on if nothing else could have had their slot for long enough. While the queue's own slots are all in use, what
+    /// waits for one of them goes before.
     ///
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: Moment) -> Bool {
         let due = roster.stopped.sorted().filter { roster.details($0).stoppedUntil.map { $0 <= now.uptime } ?? true }
-        guard !due.isEmpty, firstInLine(at: now, where: { _ in true }) == nil else { return false }
+        // One whose account has no slot left could not use the one of the queue either.
+        guard !due.isEmpty, firstInLine(at: now, where: { hasSlot($0) }) == nil else { return false }
         for key in due { clearStop(key) }
         return true
     }

@@ -86,6 +86,8 @@ package struct Scheduler: Sendable {
     /// Sessions whose stored row is behind.
     private var dirty: [SessionKey] = []
     private var lastLoadedAccount: AccountKey?
+    /// What was stored as running: it was interrupted when the last process ended.
+    private(set) var foundRunning: [SessionKey] = []
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
     /// How to take back one change. Small, as an enqueueing may be 100,000 of them.
@@ -125,6 +127,11 @@ package struct Scheduler: Sendable {
         roster.reserveLoading(count)
     }
 
+    /// Keys up to this one are of no use for new sessions.
+    package mutating func reserveKeys(through key: SessionKey) {
+        flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
+    }
+
     package mutating func load(sessionLimit: Int?, rateLimit: Int64?, orderRevision: UInt64) {
         flags.sessionLimit = sessionLimit
         flags.rateLimit = rateLimit
@@ -152,6 +159,7 @@ package struct Scheduler: Sendable {
             entry.state = .waiting
             entry.lane = .interrupted
             dirty.append(entry.key)
+            foundRunning.append(entry.key)
         }
         flags.nextSession = max(flags.nextSession, entry.key + 1)
         if let details {

@@ -21,6 +21,7 @@ enum Migrations {
             try migrateItems(db)
             try db.execute(sql: changeLogSchema)
             try db.execute(sql: totals)
+            try db.execute(sql: removalSchema)
             try db.execute(sql: "PRAGMA user_version = 2")
         }
         try migrator.migrate(database)

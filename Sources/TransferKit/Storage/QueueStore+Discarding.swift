@@ -19,11 +19,11 @@ extension QueueStore {
     /// remote name a late discard can't hit.
     ///
     /// - Parameter isHeld: Whether a run of the session may still complete what it sends; then nothing is removed before that has let go.
-    static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, in db: Database) throws {
+    static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
         guard !rows.isEmpty else { return }
-        try discard(rows, of: key, isHeld: isHeld, in: db)
+        try discard(rows, of: key, isHeld: isHeld, at: now, in: db)
         try execute(
             db,
             """
@@ -34,16 +34,16 @@ extension QueueStore {
     }
 
     /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
-    static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, in db: Database) throws {
+    static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try Row.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])
         guard !rows.isEmpty else { return }
-        try discard(rows.filter { $0[0] as String? != address }, of: key, isHeld: false, in: db)
+        try discard(rows.filter { $0[0] as String? != address }, of: key, isHeld: false, at: now, in: db)
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
-    private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, in db: Database) throws {
+    private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
         let definition = try String.fetchOne(
             db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
@@ -56,24 +56,39 @@ extension QueueStore {
             }
             try discard(
                 Checkpoint(data: data, confirmed: row[2] as Int64? ?? 0), at: try StoreCoding.encode(endpoint), heldBy: isHeld ? key : nil,
-                position: row[3], in: db)
+                position: row[3], now, in: db)
         }
     }
 
-    static func discard(
-        _ checkpoint: Checkpoint, at endpoint: String, heldBy key: SessionKey?, position: Int64, in db: Database
+    private static func discard(
+        _ checkpoint: Checkpoint, at endpoint: String, heldBy key: SessionKey?, position: Int64, _ now: Date, in db: Database
     ) throws {
-        let giveUpAt = Date().addingTimeInterval(Self.discardLifetime)
+        let giveUpAt = now.addingTimeInterval(Self.discardLifetime)
         try execute(
             db,
             "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at, held_by, position) VALUES (?, ?, ?, 0, ?, ?, ?)",
             [endpoint, checkpoint.data, checkpoint.confirmed, StoreCoding.encode(giveUpAt), key, position])
     }
 
+    /// Notes what the run of a session that is out of the queue saved before it let go; of one that was set aside, beside its other rows.
+    static func hold(
+        _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
+    ) throws {
+        if let quarantine = try quarantine(of: key, in: db) {
+            let row = Row([
+                "session": key, "position": position, "endpoint": endpoint.address, "data": checkpoint.data,
+                "confirmed": checkpoint.confirmed,
+            ])
+            return try keep(row, of: "checkpoint", in: quarantine, db)
+        }
+        try dropDiscard(of: key, position: position, endpoint, in: db)
+        try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
+    }
+
     static func dropDiscard(of key: SessionKey, position: Int64, _ endpoint: Endpoint, in db: Database) throws {
         try execute(
-            db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND endpoint = ?",
-            [key, position, try StoreCoding.encode(endpoint)])
+            db, "DELETE FROM discard WHERE held_by = ? AND position = ? AND json_extract(endpoint, '$.address') = ?",
+            [key, position, endpoint.address])
     }
 
     /// The next of what is due, the keys of what is due but can't be read, and when more will be.

@@ -24,6 +24,15 @@ extension QueueStore {
                         ORDER BY \(column) DESC LIMIT ?3)
                     """, [session, item, limit])
             }
+        case .withdraw(let start, let limit):
+            for (table, column, first) in [("file", "position", start.position), ("directory", "number", start.directory)] {
+                try execute(
+                    db,
+                    """
+                    DELETE FROM \(table) WHERE session = ?1 AND \(column) IN (SELECT \(column) FROM \(table) WHERE session = ?1
+                        AND \(column) >= ?2 ORDER BY \(column) DESC LIMIT ?3)
+                    """, [session, first, limit])
+            }
         case .add(_, let batch):
             try add(batch, to: session, in: db)
         case .finish(let item, let totals):

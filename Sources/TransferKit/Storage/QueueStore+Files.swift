@@ -4,9 +4,9 @@ import TransferCore
 
 extension QueueStore {
     /// Lets failed files, or all of them, be done again.
-    static func resetFiles(of key: SessionKey, isWhole: Bool, in db: Database) throws {
-        if isWhole { try discardCheckpoints(of: key, in: db) }
-        try retryFailedItems(of: key, in: db)
+    static func resetFiles(of key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
+        if isWhole { try discardCheckpoints(of: key, at: now, in: db) }
+        try retryFailedItems(of: key, at: now, in: db)
         guard isWhole else { return }
         try execute(
             db,
@@ -16,7 +16,7 @@ extension QueueStore {
             """, [key])
     }
 
-    static func apply(_ report: FileReport, to session: SessionKey, position: Int64, in db: Database) throws {
+    static func apply(_ report: FileReport, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
         switch report {
         case .checkpoint(let checkpoint, let endpoint, let generation, let identity):
             try execute(
@@ -39,7 +39,7 @@ extension QueueStore {
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
             // What another endpoint has of the file is no longer needed there.
-            try discardCheckpoints(of: session, position: position, leaving: endpoint.address, in: db)
+            try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
             try execute(
                 db, "UPDATE session SET files_done = files_done + 1, bytes_done = bytes_done + ? WHERE key = ?", [receipt.bytes, session])
         case .failed(let error):
@@ -48,7 +48,7 @@ extension QueueStore {
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
         case .restarted(let generation, let error):
-            try discardCheckpoints(of: session, position: position, leaving: nil, in: db)
+            try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
             try execute(
                 db, "UPDATE file SET generation = ?, error = ? WHERE session = ? AND position = ?",
                 [generation, try StoreCoding.encode(error), session, position])

@@ -18,14 +18,8 @@ struct PendingItem: Sendable {
     var ancestors: [FilePath]
     /// Where its rows begin, once its reading began.
     var start: ManifestStart?
-}
-
-/// Where the rows of a folder begin in the manifest.
-struct ManifestStart: Sendable {
-    var position: Int64
-    var directory: Int64
     /// Whether an earlier reading left rows there.
-    var hasRows: Bool
+    var hasRows = false
 }
 
 extension QueueStore {
@@ -63,14 +57,16 @@ extension QueueStore {
                     db, sql: "SELECT parent FROM directory WHERE session = ? AND number = ?", arguments: [key, number])
             }
             var start: ManifestStart?
+            var hasRows = false
             if let position = try row.decode(Int64?.self, atIndex: 6), let directory = try row.decode(Int64?.self, atIndex: 7) {
-                start = ManifestStart(position: position, directory: directory, hasRows: try row.decode(atIndex: 8))
+                start = ManifestStart(position: position, directory: directory)
+                hasRows = try row.decode(atIndex: 8)
             }
             return PendingItem(
                 sequence: try row.decode(atIndex: 0), kind: kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
                 destination: try row.decode(atIndex: 4),
                 symbolicLinks: SymbolicLinkPolicy(rawValue: try row.decode(atIndex: 5)) ?? .follow, path: FilePath(bytes: location.source),
-                ancestors: ancestors, start: start)
+                ancestors: ancestors, start: start, hasRows: hasRows)
         }
     }
 

@@ -1,4 +1,4 @@
-import Foundation
+package import Foundation
 package import GRDB
 import TransferCore
 
@@ -46,8 +46,9 @@ extension QueueStore {
             [items.count, items.reduce(0) { $0 + $1.size }, key])
     }
 
-    /// Makes a session's failed files pending again; folders that could not be read are read anew.
-    package static func retryFailedItems(of key: SessionKey, in db: Database) throws {
+    /// Makes a session's failed files pending again; folders that could not be read are read anew, and a file that changed is taken as it is.
+    package static func retryFailedItems(of key: SessionKey, at now: Date, in db: Database) throws {
+        try beginChangedFilesAnew(of: key, at: now, in: db)
         try execute(
             db,
             """
@@ -59,5 +60,19 @@ extension QueueStore {
         try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind = 'folder'", [key])
         try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
         try execute(db, "UPDATE session SET files_failed = 0 WHERE key = ?", [key])
+    }
+
+    /// Who retries a file that changed after a part of it was sent wants what it is now: what was sent is of no use for that.
+    private static func beginChangedFilesAnew(of key: SessionKey, at now: Date, in db: Database) throws {
+        let positions = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT position FROM file WHERE session = ? AND state = 'failed'
+                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
+                """, arguments: [key, FailureClass.sourceChanged.rawValue])
+        for position in positions {
+            try discardCheckpoints(of: key, position: position, leaving: nil, at: now, in: db)
+            try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])
+        }
     }
 }

@@ -13,6 +13,7 @@ extension QueueStore {
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
             try Self.loadSessions(into: &scheduler, unreadable: &unreadable, from: db)
+            scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))
             var (recovery, duplicates) = scheduler.finishLoading()
             unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another one.") }
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
@@ -29,7 +30,7 @@ extension QueueStore {
             return (scheduler, unreadable, recovery)
         }
         try await commit(recovery)
-        let interrupted = scheduler.roster.interrupted.compactMap { scheduler.roster[$0]?.id }
+        let interrupted = scheduler.foundRunning.compactMap { scheduler.roster[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         let news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
         return (scheduler, unreadable.map(\.1), news + unreadable.map { .quarantined($0.1) })
     }
@@ -44,7 +45,9 @@ extension QueueStore {
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {
-        for row in try Row.fetchAll(db, sql: "SELECT key, name, definition, block FROM account ORDER BY key") {
+        for row in try Row.fetchAll(
+            db, sql: "SELECT key, name, definition, block FROM account WHERE key <> ? ORDER BY key", arguments: [removedAccount])
+        {
             // One without a name or a key can't be named by anybody; its sessions are set aside.
             guard let key = try? row.decode(AccountKey.self, atIndex: 0), key < .max, let name = try? row.decode(String.self, atIndex: 1)
             else {
@@ -76,6 +79,16 @@ extension QueueStore {
                 return
             }
         }
+    }
+
+    /// The greatest key that any row refers to: also one of a session that is out of the queue, or whose place in it is lost.
+    private static func lastSessionKey(in db: Database) throws -> SessionKey {
+        try SessionKey.fetchOne(
+            db,
+            sql: """
+                SELECT max(ifnull((SELECT max(key) FROM session), 0), ifnull((SELECT max(session) FROM quarantine), 0),
+                    ifnull((SELECT max(held_by) FROM discard), 0))
+                """) ?? 0
     }
 
     /// The sessions with a tag.

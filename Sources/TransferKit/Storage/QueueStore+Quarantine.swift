@@ -3,34 +3,56 @@ import GRDB
 
 /// Something of the store that could not be read, and was set aside rather than stop everything else.
 public struct QuarantinedRow: Hashable, Sendable {
+    /// Names it, within one store.
+    public var number: Int64
     /// When it was found.
     public var foundAt: Date
     /// What could not be read, and why.
     public var reason: String
-    /// The row as it was, as JSON.
+    /// The session as it was, as JSON; its files and checkpoints are in ``TransferQueue/quarantinedParts(of:after:limit:)``.
+    public var content: String
+}
+
+/// A row that belonged to something that was set aside: a file of a session, or a checkpoint.
+public struct QuarantinedPart: Hashable, Sendable {
+    /// Grows from part to part.
+    public var number: Int64
+    /// The table of the store that it was in.
+    public var origin: String
+    /// The row as it was, as JSON, with bytes in hexadecimal digits.
     public var content: String
 }
 
 extension QueueStore {
-    static func quarantine(_ key: SessionKey, _ reason: String, in db: Database) throws {
+    /// Takes a session out of the queue. All of its rows are kept, however many there are, and what they refer to in the spool.
+    static func quarantine(_ key: SessionKey, _ reason: String, _ transaction: inout StoreTransaction, in db: Database) throws {
         var content: [String: String] = [:]
         for table in ["schedule", "session"] {
             let column = table == "schedule" ? "session" : "key"
             guard let row = try Row.fetchOne(db, sql: "SELECT * FROM \(table) WHERE \(column) = ?", arguments: [key]) else { continue }
             for (name, value) in row { content["\(table).\(name)"] = text(of: value) }
         }
-        let files = try Row.fetchAll(db, sql: "SELECT * FROM file WHERE session = ? ORDER BY position LIMIT 1000", arguments: [key])
-        for (index, row) in files.enumerated() {
-            for (name, value) in row { content["file[\(index)].\(name)"] = text(of: value) }
-        }
         try execute(
-            db, "INSERT INTO quarantine(found_at, reason, content) VALUES (?, ?, ?)",
-            [StoreCoding.encode(Date()), reason, try StoreCoding.encode(content)])
-        // All by name: what a damaged store lacks does not cascade.
-        for table in ["file", "directory", "item", "session_tag", "schedule"] {
-            try execute(db, "DELETE FROM \(table) WHERE session = ?", [key])
-        }
-        try execute(db, "DELETE FROM session WHERE key = ?", [key])
+            db, "INSERT INTO quarantine(found_at, reason, content, session) VALUES (?, ?, ?, ?)",
+            [StoreCoding.encode(transaction.now), reason, try StoreCoding.encode(content), key])
+        let number = db.lastInsertedRowID
+        try takeOut(key, quarantine: number, in: db)
+        try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
+        if transaction.rowsToSweep <= 0 { transaction.leavesRows = true }
+    }
+
+    /// Keeps a row of something that was set aside.
+    static func keep(_ row: Row, of table: String, in quarantine: Int64, _ db: Database) throws {
+        var content: [String: String] = [:]
+        for (name, value) in row { content[name] = text(of: value) }
+        try execute(
+            db, "INSERT INTO quarantined_row(quarantine, origin, content) VALUES (?, ?, ?)",
+            [quarantine, table, try StoreCoding.encode(content)])
+    }
+
+    /// Where a session was set aside to; nil if it was not.
+    static func quarantine(of key: SessionKey, in db: Database) throws -> Int64? {
+        try Int64.fetchOne(db.cachedStatement(sql: "SELECT max(key) FROM quarantine WHERE session = ?"), arguments: [key])
     }
 
     private static func text(of value: DatabaseValue) -> String? {
@@ -46,9 +68,19 @@ extension QueueStore {
     /// All that was set aside, the oldest first.
     package func quarantined() async throws -> [QuarantinedRow] {
         try await read { db in
-            try Row.fetchAll(db, sql: "SELECT found_at, reason, content FROM quarantine ORDER BY key").map {
-                QuarantinedRow(foundAt: StoreCoding.date($0[0]), reason: $0[1], content: $0[2])
+            try Row.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
+                QuarantinedRow(number: $0[0], foundAt: StoreCoding.date($0[1]), reason: $0[2], content: $0[3])
             }
+        }
+    }
+
+    /// The rows that belonged to something that was set aside, in order.
+    package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
+        try await read { db in
+            try Row.fetchAll(
+                db, sql: "SELECT number, origin, content FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?",
+                arguments: [number, part, limit]
+            ).map { QuarantinedPart(number: $0[0], origin: $0[1], content: $0[2]) }
         }
     }
 }

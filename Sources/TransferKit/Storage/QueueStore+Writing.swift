@@ -7,27 +7,47 @@ extension QueueStore {
     ///
     /// Called by the queue's one writer, from a task that is never cancelled: GRDB rolls back what a cancelled task writes.
     package func commit(_ writes: [StoreWrite]) async throws(QueueError) {
-        guard !writes.isEmpty else { return }
-        let freed: [Data]
-        do {
-            freed = try await pool.write { db in
-                var freed: [Data] = []
-                var ledger = FigureLedger(db)
-                for write in writes {
-                    try ledger.willApply(write)
-                    freed += try Self.blobsFreed(by: write, in: db)
-                    try Self.apply(write, to: db)
-                }
-                try ledger.settle()
-                return freed
-            }
+        do throws(StoreRefusal) {
+            try await commitOrBlame(writes)
         } catch {
-            throw Self.storageError(error, folder: folder)
+            throw error.error
         }
-        await spool.remove(freed)
     }
 
-    private static func apply(_ write: StoreWrite, to db: Database) throws {
+    /// As ``commit(_:)``, and tells which change is to blame.
+    ///
+    /// - Returns: Whether rows of removed sessions are left to be swept.
+    @discardableResult
+    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> Bool {
+        guard !writes.isEmpty else { return false }
+        let now = clock.date()
+        let (freed, leavesRows): ([Data], Bool)
+        do {
+            (freed, leavesRows) = try await pool.write { db in
+                var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
+                var ledger = FigureLedger(db)
+                for (index, write) in writes.enumerated() {
+                    do {
+                        try ledger.willApply(write)
+                        transaction.freed += try Self.blobsFreed(by: write, in: db)
+                        try Self.apply(write, to: db, &transaction)
+                    } catch {
+                        throw RefusedWrite(index: index, reason: error)
+                    }
+                }
+                try ledger.settle()
+                return (transaction.freed, transaction.leavesRows)
+            }
+        } catch let refused as RefusedWrite {
+            throw StoreRefusal(error: Self.storageError(refused.reason, folder: folder), culprit: refused.culprit)
+        } catch {
+            throw StoreRefusal(error: Self.storageError(error, folder: folder))
+        }
+        await spool.remove(freed)
+        return leavesRows
+    }
+
+    private static func apply(_ write: StoreWrite, to db: Database, _ transaction: inout StoreTransaction) throws {
         switch write {
         case .saveAccount(let key, let account):
             try execute(
@@ -61,12 +81,11 @@ extension QueueStore {
         case .expansion(let key, let step):
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
-            try reset(key, isWhole: isWhole, in: db)
+            try reset(key, isWhole: isWhole, at: transaction.now, in: db)
         case .deleteSession(let key, let isRunning):
-            try discardCheckpoints(of: key, isHeld: isRunning, in: db)
-            try execute(db, "DELETE FROM session WHERE key = ?", [key])
+            try remove(key, isRunning: isRunning, &transaction, in: db)
         case .quarantine(let key, let reason):
-            try quarantine(key, reason, in: db)
+            try quarantine(key, reason, &transaction, in: db)
         case .beginSession(let key, let date):
             try execute(
                 db, "UPDATE session SET attempts = attempts + 1, started_at = ifnull(started_at, ?) WHERE key = ?",
@@ -82,14 +101,13 @@ extension QueueStore {
                 db, "UPDATE session SET error = ?, ended_at = ? WHERE key = ?",
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
-            try apply(report, to: key, position: position, in: db)
+            try apply(report, to: key, position: position, at: transaction.now, in: db)
         case .ran(let key, let session, let queue):
             try ran(key, session, queue: queue, in: db)
         case .discardPartial(let key):
-            try discardCheckpoints(of: key, in: db)
+            try discardCheckpoints(of: key, at: transaction.now, in: db)
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
-            try dropDiscard(of: key, position: position, endpoint, in: db)
-            try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, in: db)
+            try hold(checkpoint, at: endpoint, of: key, position: position, transaction.now, in: db)
         case .dropDiscard(let key, let position, let endpoint):
             try dropDiscard(of: key, position: position, endpoint, in: db)
         case .releaseDiscards(let key):
@@ -149,8 +167,8 @@ extension QueueStore {
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
     }
 
-    private static func reset(_ key: SessionKey, isWhole: Bool, in db: Database) throws {
-        try resetFiles(of: key, isWhole: isWhole, in: db)
+    private static func reset(_ key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
+        try resetFiles(of: key, isWhole: isWhole, at: now, in: db)
         try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0 WHERE key = ?", [key])
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])

@@ -11,7 +11,9 @@ package final class QueueStore: Sendable {
     package let spool: Spool
     /// Where local files are found.
     package let sources: SourceFolders
+    let clock: EngineClock
     private let lock: OwnerLock
+    private let witness: StoreWitness?
 
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
@@ -24,14 +26,14 @@ package final class QueueStore: Sendable {
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
         return try await DiskThread.run { () throws(QueueError) in
             do {
-                return try QueueStore(storage, lock: lock, observer: observer)
+                return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
                 throw storageError(error, folder: storage.folder)
             }
         }
     }
 
-    private init(_ storage: Storage, lock: OwnerLock, observer: (@Sendable (StoreStep) -> Void)?) throws {
+    private init(_ storage: Storage, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?) throws {
         let folder = storage.folder
         let path = folder.appending("queue.sqlite")
         try StorageFolder.inspect(path)
@@ -41,19 +43,32 @@ package final class QueueStore: Sendable {
         configuration.maximumReaderCount = 2
         configuration.foreignKeysEnabled = true
         if let observer { Self.observe(&configuration, observer) }
+        let witness = try StoreWitness(of: path)
         let pool = try DatabasePool(path: path.string, configuration: configuration)
+        do {
+            try Self.prepare(pool, at: path)
+            self.folder = folder
+            self.pool = pool
+            self.clock = clock
+            self.witness = witness
+            spool = Spool(in: folder)
+            sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
+            try spool.removeOrphans(of: pool)
+            self.lock = lock
+        } catch {
+            try? pool.close()
+            witness?.close()
+            throw error
+        }
+    }
+
+    private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
         // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         guard version <= Migrations.version else { throw StorageFolder.tooNew(path, version) }
         // GRDB sets `synchronous` to NORMAL as it turns write-ahead mode on, which a loss of power may cost the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Migrations.migrate(pool)
-        self.folder = folder
-        self.pool = pool
-        spool = Spool(in: folder)
-        sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
-        try spool.removeOrphans(of: pool)
-        self.lock = lock
     }
 
     private static func observe(_ configuration: inout Configuration, _ observer: @escaping @Sendable (StoreStep) -> Void) {
@@ -68,8 +83,18 @@ package final class QueueStore: Sendable {
         }
     }
 
+    /// Lets the folder go, and leaves the files in it as they are: what could not be opened stays as it was found.
+    package func abandon() async {
+        await DiskThread.run { [pool, lock, witness] in
+            try? pool.close()
+            witness?.close()
+            lock.release()
+        }
+    }
+
     /// Closes the database and lets the folder go.
     package func close() async {
+        await DiskThread.run { [witness] in witness?.close() }
         // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
         // can't move the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }

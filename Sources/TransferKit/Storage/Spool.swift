@@ -102,13 +102,6 @@ extension QueueStore {
     /// The files of the spool that a change makes superfluous; asked before the change.
     static func blobsFreed(by write: StoreWrite, in db: Database) throws -> [Data] {
         switch write {
-        case .deleteSession(let key, _):
-            try Data.fetchAll(
-                db.cachedStatement(
-                    sql: """
-                        SELECT source FROM file WHERE session = ?1 AND kind = 'blob' AND state <> 'completed'
-                        UNION ALL SELECT source FROM item WHERE session = ?1 AND kind = 'blob'
-                        """), arguments: [key])
         case .file(let key, let position, .completed):
             try Data.fetchAll(
                 db.cachedStatement(sql: "SELECT source FROM file WHERE session = ? AND position = ? AND kind = 'blob'"),

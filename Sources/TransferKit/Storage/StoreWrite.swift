@@ -55,3 +55,20 @@ extension StoreWrite {
         }
     }
 }
+
+extension StoreWrite {
+    /// The session that it is about; nil if it is about none, or about one that does not exist before.
+    var session: SessionKey? {
+        switch self {
+        case .schedule(let row): row.entry.key
+        case .updateSession(let key, _), .addItems(let key, _), .expansion(let key, _), .resetSession(let key, _),
+            .deleteSession(let key, _),
+            .quarantine(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _), .attemptFailed(let key, _, _),
+            .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .holdDiscard(let key, _, _, _),
+            .dropDiscard(let key, _, _), .releaseDiscards(let key):
+            key
+        case .ran(let key, _, _): key
+        case .saveAccount, .deleteAccount, .blockAccount, .settings, .insertSessions, .discarded, .discardFailed, .events: nil
+        }
+    }
+}

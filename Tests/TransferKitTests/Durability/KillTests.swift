@@ -38,7 +38,8 @@ import TransferKit
         _ root: FilePath, _ scenario: Scenario, _ reference: ScenarioRun.Reference, _ comment: Comment
     ) async throws {
         let done = ScenarioRun.stepsDone(in: root)
-        let stage = try await Stage(root, isTimed: false)
+        let stage = try await Stage(root, ordering: scenario.ordering, isTimed: false)
+        try await ToldEvents.expectInLog(root, stage.queue, comment)
         let snapshot = try await QueueSnapshot.of(stage.queue)
         let step = scenario.steps.indices.contains(done) ? scenario.steps[done] : nil
         let comment: Comment = "\(comment), in \"\(step?.name ?? "the end")\""
@@ -57,6 +58,7 @@ import TransferKit
             #expect(checkpoint.confirmed <= size ?? -1, "a checkpoint beyond what arrived; \(comment)")
         }
         #expect(try inspection.count("quarantine") == 0, comment)
+        #expect(try stage.spooled() == inspection.spooled(), "bytes from memory; \(comment)")
         try await finish(stage, inspection, comment)
     }
 
@@ -78,11 +80,7 @@ import TransferKit
         for session in try await queue.sessions() {
             switch session.state {
             case .completed:
-                let arrived = try stage.server.uploads(".done").filter { $0.hasPrefix("\(session.id)-0-") }
-                let content = try arrived.map {
-                    try Data(contentsOf: URL(fileURLWithPath: stage.server.folder.appending($0).string))
-                }
-                #expect(content.contains(Stage.content(session.name, size: 10_000)), "\(session.name); \(comment)")
+                try await expectArrived(session, stage, comment)
             case .cancelled, .failed: break
             case .waiting:
                 guard case .after = session.why else {
@@ -93,11 +91,28 @@ import TransferKit
             }
         }
         #expect(try inspection.count("discard") == 0, comment)
+        #expect(try stage.spooled() == inspection.spooled(), "bytes from memory at the end; \(comment)")
         // What was made at the server just before the kill, and before the queue knew of it, may be left; but no byte was sent to it.
         let known = Set(try inspection.checkpoints().map { $0.upload + ".part" })
         for upload in try stage.server.uploads(".part").subtracting(known) {
             #expect(stage.server.size(of: String(upload.dropLast(5))) == 0, "\(upload) is left; \(comment)")
         }
         await queue.shutdown()
+    }
+
+    /// All items of a completed session are at the server, each once in the session, with the content that their names stand for.
+    private static func expectArrived(_ session: SessionStatus, _ stage: Stage, _ comment: Comment) async throws {
+        let items = try await stage.queue.items(of: session.id)
+        #expect(items.count == session.statistics.files, "\(session.name); \(comment)")
+        #expect(Set(items.map(\.destination)).count == items.count, "an item twice in \(session.name); \(comment)")
+        let done = try stage.server.uploads(".done")
+        for item in items {
+            #expect(item.state == .completed, "\(item.destination); \(comment)")
+            let content = try done.filter { $0.hasPrefix("\(session.id)-\(item.position)-") }.map {
+                try Data(contentsOf: URL(fileURLWithPath: stage.server.folder.appending($0).string))
+            }
+            let name = item.destination.description.split(separator: "/").last.map(String.init) ?? ""
+            #expect(content.contains(Stage.content(name, size: Int(item.bytesTotal))), "\(item.destination); \(comment)")
+        }
     }
 }

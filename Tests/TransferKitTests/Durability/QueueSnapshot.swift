@@ -10,6 +10,7 @@ struct QueueSnapshot: Hashable {
         let account: String
         let tags: [String]
         let context: Data?
+        let files: Int
 
         var description: String { "\(name) \(state.rawValue)" }
     }
@@ -28,7 +29,7 @@ struct QueueSnapshot: Hashable {
             sessions: try await queue.sessions().map {
                 Session(
                     name: $0.name, state: $0.state == .running ? .waiting : $0.state, account: $0.account, tags: $0.tags.sorted(),
-                    context: $0.context)
+                    context: $0.context, files: $0.statistics.files)
             },
             accounts: accounts.map(\.account), blocked: accounts.filter { $0.block != nil }.map(\.account.name),
             sessionLimit: status.sessionLimit, rateLimit: status.rateLimit)

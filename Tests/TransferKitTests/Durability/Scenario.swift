@@ -11,6 +11,14 @@ enum Scenario: String, CaseIterable, Sendable {
     case running
     /// What is left at a server, and how it is removed there.
     case discarding
+    /// Items that are added to sessions that exist: waiting, held, running.
+    case addingItems
+    /// Folders, read when their session first runs.
+    case folders
+    /// Bytes from memory, kept until they have arrived.
+    case spooling
+    /// A strict queue.
+    case strict
 
     struct Step: Sendable {
         let name: String
@@ -30,8 +38,14 @@ enum Scenario: String, CaseIterable, Sendable {
         case .arranging: Self.preparing + Self.ordering + Self.grouping
         case .running: Self.displacing + Self.ending + Self.stopping
         case .discarding: Self.leavings
+        case .addingItems: Self.additions
+        case .folders: Self.folderReading
+        case .spooling: Self.spooled
+        case .strict: Self.strictly
         }
     }
+
+    var ordering: QueueOrdering { self == .strict ? .strict : .inOrder }
 
     // MARK: A stopped queue
 
@@ -239,53 +253,5 @@ enum Scenario: String, CaseIterable, Sendable {
             try await stage.queue.start()
             await stage.queue.waitUntilIdle()
         },
-    ]
-
-    // MARK: Leavings at a server
-
-    private static let leavings = [
-        Step("save a") { try await $0.queue.save($0.account("a")) },
-        Step("limit") { try await $0.queue.setSessionLimit(9) },
-        Step("enqueue") { stage in
-            _ = try await stage.queue.enqueue((1...6).map { try stage.upload("d\($0)") })
-        },
-        Step("start") { stage in
-            for number in 1...6 { stage.server.close("d\(number)") }
-            stage.server.refuseDiscards(true)
-            try await stage.queue.start()
-            for number in 1...6 { try await stage.server.reached("d\(number)") }
-        },
-        Step("cancel, and the server can't remove it yet") { stage in
-            try await stage.queue.cancel(Stage.id("d1"))
-            try await stage.settle()
-            try await stage.server.discardRefused.wait()
-            await stage.clock.sleeps(for: .seconds(10))
-        },
-        Step("remove it later") { stage in
-            stage.server.refuseDiscards(false)
-            stage.clock.advance(by: .seconds(10))
-            try await stage.server.discardDone.wait()
-        },
-        Step("cancel and keep what arrived") { stage in
-            try await stage.queue.cancel(Stage.id("d2"), keepsPartial: true)
-            try await stage.settle()
-        },
-        Step("retry what was kept") { stage in
-            stage.server.close("d2")
-            try await stage.queue.retry(Stage.id("d2"))
-            try await stage.server.reached("d2")
-        },
-        Step("remove a running one") { try await $0.queue.remove(Stage.id("d3")) },
-        Step("cancel a group") { stage in
-            _ = try await stage.queue.cancel(.sessions([Stage.id("d2"), Stage.id("d4")]))
-            try await stage.settle()
-        },
-        Step("pause") { stage in
-            try await stage.queue.pause(Stage.id("d5"))
-            try await stage.settle()
-        },
-        Step("cancel a paused one") { try await $0.queue.cancel(Stage.id("d5")) },
-        Step("delete the account with its sessions") { try await $0.queue.deleteAccount("a", cascades: true) },
-        Step("and all is removed") { await $0.queue.waitUntilIdle() },
     ]
 }

@@ -14,10 +14,12 @@ final class Stage: Sendable {
     /// - Parameters:
     ///   - isTimed: Whether time is the scenario's; otherwise it is the machine's.
     ///   - observer: Told of every step of the store.
-    init(_ root: FilePath, isTimed: Bool = true, observer: (@Sendable (StoreStep) -> Void)? = nil) async throws {
+    init(
+        _ root: FilePath, ordering: QueueOrdering = .inOrder, isTimed: Bool = true, observer: (@Sendable (StoreStep) -> Void)? = nil
+    ) async throws {
         self.root = root
         server = try ServerFolder(root.appending("server"))
-        var configuration = QueueConfiguration()
+        var configuration = QueueConfiguration(ordering: ordering)
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
@@ -30,16 +32,44 @@ final class Stage: Sendable {
         Account(name, endpoints: (hosts.isEmpty ? [name] : hosts).map(server.endpoint))
     }
 
-    /// A request for one file of the session's own name, which makes the session's identity, too: the same in every process.
+    /// A request for one file of the session's own name.
     func upload(_ name: String, to account: String = "a", size: Int = 10_000) throws -> SessionRequest {
+        try request(name, to: account, [item(name, size: size)])
+    }
+
+    /// A request that has the identity of its name: the same in every process.
+    func request(_ name: String, to account: String = "a", _ items: [TransferItem]) throws -> SessionRequest {
+        var request = try SessionRequest.upload(items: items, to: account, name: name, context: ["name": name])
+        request.id = Self.id(name)
+        return request
+    }
+
+    /// A file whose content is that of its name.
+    func item(_ name: String, size: Int = 10_000) throws -> TransferItem {
         let file = root.appending("file-\(name)")
         if !FileManager.default.fileExists(atPath: file.string) {
             try Self.content(name, size: size).write(to: URL(fileURLWithPath: file.string))
         }
-        var request = try SessionRequest.upload(
-            items: [TransferItem(file, as: try RemotePath(name))], to: account, name: name, context: ["name": name])
-        request.id = Self.id(name)
-        return request
+        return TransferItem(file, as: try RemotePath(name))
+    }
+
+    /// A folder with so many small files, and as many in a folder within it.
+    func folder(_ name: String, _ count: Int) throws -> TransferItem {
+        let folder = root.appending("folder-\(name)")
+        let inner = folder.appending("inner")
+        try FileManager.default.createDirectory(atPath: inner.string, withIntermediateDirectories: true)
+        for number in 0..<count {
+            for file in [folder.appending("\(name)-\(number)"), inner.appending("\(name)-inner-\(number)")] {
+                let name = file.lastComponent?.string ?? ""
+                try Self.content(name, size: 100).write(to: URL(fileURLWithPath: file.string))
+            }
+        }
+        return TransferItem(folder, as: try RemotePath(name))
+    }
+
+    /// Bytes in memory whose content is that of their name.
+    func blob(_ name: String) throws -> TransferItem {
+        .data(Self.content(name, size: 10_000), as: try RemotePath(name))
     }
 
     static func content(_ name: String, size: Int) -> Data {
@@ -51,6 +81,11 @@ final class Stage: Sendable {
         var bytes = Array(name.utf8.prefix(16))
         bytes += Array(repeating: 0, count: 16 - bytes.count)
         return SessionID(data: Data(bytes)) ?? SessionID()
+    }
+
+    /// The files of bytes from memory.
+    func spooled() throws -> Set<String> {
+        Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
     /// Returns once the body is true of all sessions; looks again with each event.

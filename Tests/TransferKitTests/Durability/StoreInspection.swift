@@ -15,6 +15,9 @@ struct StoreInspection {
         database = try DatabaseQueue(path: folder.appending("queue.sqlite").string, configuration: configuration)
     }
 
+    /// Folders that have yet to be read count as one file each.
+    private static let isRead = "NOT EXISTS (SELECT 1 FROM item WHERE session = key)"
+
     /// What each query finds is wrong.
     private static let contradictions = [
         "a session without its place": "SELECT key FROM session WHERE key NOT IN (SELECT session FROM schedule)",
@@ -22,9 +25,9 @@ struct StoreInspection {
         "an identity twice": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
         "a rank twice": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
         "files that are not counted":
-            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key)",
+            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key) AND \(isRead)",
         "bytes that are not counted":
-            "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key)",
+            "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key) AND \(isRead)",
         "completed files that are not counted":
             "SELECT key FROM session WHERE files_done != (SELECT count(*) FROM file WHERE session = key AND state = 'completed')",
         "failed files that are not counted":
@@ -70,6 +73,20 @@ struct StoreInspection {
             try Row.fetchAll(db, sql: "SELECT data, confirmed FROM checkpoint").map {
                 (String(decoding: $0[0] as Data, as: UTF8.self), $0[1])
             }
+        }
+    }
+
+    /// The names of the files that hold what is not sent yet of bytes from memory.
+    func spooled() throws -> Set<String> {
+        try database.read { db in
+            Set(
+                try Data.fetchAll(
+                    db,
+                    sql: """
+                        SELECT source FROM file WHERE kind = 'blob' AND state <> 'completed'
+                        UNION ALL SELECT source FROM item WHERE kind = 'blob'
+                        """
+                ).map { String(decoding: $0, as: UTF8.self) })
         }
     }
 

@@ -39,9 +39,9 @@ struct ItemFixture {
     /// Reads the session's folders; fails before the step that the body refuses.
     @discardableResult
     func expand(
-        _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }
+        _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }, fault: FolderFault? = nil
     ) async throws -> ManifestTotals {
-        try await FolderExpansion(of: 1, in: store) { step in
+        try await FolderExpansion(of: 1, in: store, fault: fault) { step in
             guard !refuses(step) else { throw CancellationError() }
             try await store.commit([.expansion(1, step)])
         }.run()

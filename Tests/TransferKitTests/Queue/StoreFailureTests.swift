@@ -9,21 +9,26 @@ import TransportTesting
 @Suite struct StoreFailureTests {
     private let fixture: QueueFixture
     private let session: SessionRequest
+    private let blocker = Locked<DatabaseQueue?>(nil)
 
     init() throws {
         fixture = try QueueFixture()
         session = try fixture.upload("1")
     }
 
-    /// Makes changes of sessions fail, or work again, from outside of the queue.
+    /// Takes the store away from the queue, or gives it back: another connection holds the lock that every change needs.
     private func refuseChanges(_ refuses: Bool) async throws {
-        let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
-        try await database.write { db in
-            try db.execute(sql: "DROP TRIGGER IF EXISTS refuse")
-            guard refuses else { return }
-            try db.execute(sql: "CREATE TRIGGER refuse BEFORE UPDATE ON session BEGIN SELECT raise(ABORT, 'the disk is full'); END")
+        if refuses {
+            var configuration = Configuration()
+            configuration.allowsUnsafeTransactions = true
+            let other = try DatabaseQueue(
+                path: fixture.folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)
+            try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
+            blocker.withLock { $0 = other }
+        } else {
+            try await blocker.withLock { $0 }?.writeWithoutTransaction { try $0.execute(sql: "ROLLBACK") }
+            blocker.withLock { $0 = nil }
         }
-        try database.close()
     }
 
     @Test func aCommandThatCannotBeStoredNeverHappened() async throws {
@@ -49,7 +54,7 @@ import TransportTesting
         try await refuseChanges(true)
         gate.open()
         let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
-        #expect(failure?.message.contains("the disk is full") == true)
+        #expect(failure?.message.contains("database is locked") == true)
         #expect(await queue.status().running == 1)
         try await refuseChanges(false)
         await fixture.clock.sleeps(for: .seconds(1))

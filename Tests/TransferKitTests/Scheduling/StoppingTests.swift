@@ -39,6 +39,36 @@ import TransferKit
         #expect(try queue.finishAll() == "B A C")
     }
 
+    @Test func oneThatCouldNotUseItsSlotDoesNotKeepItFromGoingOn() throws {
+        var queue = try Rehearsal(limit: 2, accountLimit: 1)
+        try queue.add("A B")
+        try queue.add("C", to: "b")
+        try queue.call(.pause, "A")
+        try queue.letGo("A")
+        // B waits for the slot of its account, which A keeps, and the queue has one left.
+        try queue.call(.stop, "C")
+        try queue.letGo("C")
+        #expect(queue.line == "A=paused B=waiting C=waiting")
+        try queue.pass(seconds: 4)
+        #expect(queue.why("C") == .stoppedByApp)
+        try queue.pass(seconds: 1)
+        #expect(queue.line == "A=paused B=waiting C=running")
+    }
+
+    @Test func oneThatWaitsForASlotOfTheQueueGoesBeforeIt() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B C")
+        try queue.call(.stop, "A")
+        try queue.letGo("A")
+        try queue.call(.stop, "B")
+        try queue.call(.stop, "A")
+        // C waits for the slot that B has not let go of.
+        try queue.pass(seconds: 6)
+        #expect(queue.why("A") == .stoppedByApp)
+        try queue.letGo("B")
+        #expect(queue.line == "A=waiting B=waiting C=running")
+    }
+
     @Test func stoppingAgainBeginsTheDelayAnew() throws {
         var queue = try Rehearsal()
         try queue.add("A")

@@ -105,6 +105,20 @@ import TransferKit
         await store.close()
     }
 
+    @Test func anOpeningTellsOfWhatItInterruptedAndOfNothingElse() async throws {
+        let store = try await open()
+        let drafts = (0..<3).map { _ in SessionDraft.draft() }
+        var earlier = Entry(id: drafts[2].id, key: 3, rank: 20, account: 1, state: .waiting)
+        earlier.lane = .interrupted
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0], .running), .session(2, rank: 10, drafts[1], .running),
+            .insertSession(ScheduleRow(entry: earlier), drafts[2], createdAt: .now),
+        ])
+        #expect(try await store.load(.memory).news == [.changed([drafts[1].id, drafts[0].id], .waiting)])
+        #expect(try await store.load(.memory).news == [])
+        await store.close()
+    }
+
     @Test func whatARemovedSessionsRunMayCompleteIsNotDiscardedBeforeItLetGo() async throws {
         let store = try await open()
         let account = Account.memory("a")

@@ -26,6 +26,8 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let told = Locked<[Report.Content]>([])
     private let commitCount = Locked(0)
+    /// What the next run would go on from, when the end of one was told.
+    let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
 
     /// - Parameters:
@@ -51,12 +53,13 @@ final class RunFixture: Sendable {
         }
         let draft = SessionDraft(id: id, account: "a", name: "session", options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
-        writer = Task { [mailbox, store, told, commitCount] in
+        writer = Task { [mailbox, store, told, commitCount, histories, historiesAtEnd] in
             for await _ in mailbox.rings {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
                 for case .report(let report) in envelopes.map(\.input) {
                     told.withLock { $0.append(report.content) }
+                    if case .ended = report.content { historiesAtEnd.withLock { $0 = histories.withLock { $0 } } }
                     if case .file(let position, let fileReport) = report.content {
                         writes.append(.file(1, position: position, fileReport))
                     }
@@ -93,8 +96,8 @@ final class RunFixture: Sendable {
             allowance: { [allowance] in allowance.withLock { $0 }($0) }, store: store, mailbox: mailbox, clock: clock.engineClock,
             randomFraction: { 1 }, logger: logger, live: live)
         let run = Task { [histories] in
-            let remembered = await SessionRunner(context: context).run(histories.withLock { $0 }) { _ in }
-            histories.withLock { $0 = remembered }
+            let before = histories.withLock { $0 }
+            await SessionRunner(context: context).run(before, remember: { new in histories.withLock { $0 = new } }, publish: { _ in })
         }
         present.withLock { $0 = run }
         return Task { [mailbox, told] in

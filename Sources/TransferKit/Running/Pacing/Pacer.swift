@@ -29,6 +29,9 @@ package final class Pacer: Sendable {
         set(bytesPerSecond, for: .session(session))
     }
 
+    /// How many limits are in force.
+    package var limitCount: Int { limits.withLock { $0.buckets.count } }
+
     /// Drops a session that ended, and its limit. Its part of the shared limits is the others' at once.
     package func forget(session: SessionKey) {
         set(nil, for: .session(session))

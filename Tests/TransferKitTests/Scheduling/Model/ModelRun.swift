@@ -36,6 +36,7 @@ struct ModelRun {
         try advance(.seconds(step.wait))
         switch step.kind {
         case .event(let event): try take(event)
+        case .clock(let seconds): try setClock(by: seconds)
         case .restart:
             scheduler.restart()
             reference = reference.restarted()
@@ -57,11 +58,23 @@ struct ModelRun {
         let after = scheduler.observation(at: now)
         try compare(after, after: event)
         shown = after
+        if let what = scheduler.brokenRemotely { throw disagreement("\(event): \(what)") }
         if let what = Invariants.broken(before: before, after: after, outcome: outcome, event: event, limits: scheduler.limits) {
             throw disagreement("\(event): \(what)")
         }
         if let what = grammar.take(scheduler.lastEvents, after) { throw disagreement("\(event): events: \(what)") }
         return outcome
+    }
+
+    /// The clock of the day goes by no rule; whatever depends on it has to be looked at again within a minute.
+    private mutating func setClock(by seconds: Int) throws(Disagreement) {
+        if reference.dependsOnDate {
+            guard let due = scheduler.nextDue(after: now), due <= now.uptime + .seconds(60) else {
+                throw disagreement("it would not notice within a minute that the clock was set")
+            }
+        }
+        now = Moment(uptime: now.uptime, date: now.date + Double(seconds))
+        try take(.tick)
     }
 
     /// Lets time pass, and wakes the scheduler when it wants to be. Before that, nothing may become due.
@@ -111,6 +124,8 @@ extension ModelRun {
         try take(.command(.start))
         try take(.command(.setNetwork(.unconstrained)))
         try take(.disk(free: .max))
+        // However far the clock was set back.
+        try setClock(by: 100_000)
         for _ in 0..<(40 + 4 * reference.sessions.count) {
             try take(.command(.perform(.release, .group(.all))))
             try take(.command(.perform(.resume, .group(.all))))

@@ -16,6 +16,8 @@ enum ModelEvent: Codable, Sendable {
 struct ModelStep: Codable, Sendable {
     enum Kind: Codable, Sendable {
         case event(ModelEvent)
+        /// The clock of the day is set forward by so many seconds, or back; the time since the start goes on as it does.
+        case clock(Int)
         /// The process is killed, and another one opens the store.
         case restart
         /// The store refuses what follows from these: as if they had never been.

@@ -10,6 +10,7 @@ struct ModelledScheduler {
     private(set) var scheduler: Scheduler
     private(set) var lastEvents: [QueueEvent.Kind] = []
     private var store = StoreImage()
+    private var remote = RemoteLedger()
     private var runs: [SessionID: [RunName]] = [:]
     private var names: [SessionKey: SessionID] = [:]
 
@@ -22,6 +23,7 @@ struct ModelledScheduler {
         let (outcome, transaction) = decide(event, at: now)
         scheduler.commit()
         store.apply(transaction.writes)
+        remote.apply(transaction.writes)
         lastEvents = transaction.events
         for case .run(let key, let id, let run, _) in transaction.actions {
             names[key] = id
@@ -57,6 +59,9 @@ struct ModelledScheduler {
     /// Nil if no such run was ever begun.
     private func input(_ event: ModelEvent) -> Input? {
         switch event {
+        case .command(.perform(let operation, .group(.tag(let tag)))):
+            // As the queue does: only the store knows tags.
+            return .command(.perform(operation, .found(store.sessions(tagged: tag))))
         case .command(let command): return .command(command)
         case .tick: return .tick
         case .disk(let free): return .diskSpace(free)
@@ -90,6 +95,7 @@ struct ModelledScheduler {
     /// The process is killed, and another one opens the store.
     mutating func restart() {
         scheduler = store.open(scheduler.settings)
+        remote.restart(scheduler)
         runs = [:]
         lastEvents = []
     }
@@ -103,6 +109,12 @@ struct ModelledScheduler {
                     id: view.id, state: view.state, target: view.target, isEnding: view.isEnding, holdsSlot: view.holdsSlot,
                     hasRun: view.run != nil, why: withReasons && view.state == .waiting ? scheduler.why(view.key, at: now) : nil)
             })
+    }
+
+    /// What is wrong with what is left at servers; nil if nothing is.
+    var brokenRemotely: String? {
+        let leftovers = runs.values.joined().filter { scheduler.flags.ending[$0.run] != nil }.map(\.key)
+        return remote.broken(scheduler, leftovers: Set(leftovers))
     }
 
     func nextDue(after now: Moment) -> Duration? { scheduler.nextDue(after: now) }

@@ -10,6 +10,7 @@ extension ReferenceQueue {
             switch operation {
             case .move(let destination): return try move([id], to: destination)
             case .remove(let isForced): return try remove([id], isForced: isForced)
+            case .quarantine: return try remove([id], isForced: true)
             default: return try change(id, by: operation)
             }
         case .found(let found), .more(let found):
@@ -51,8 +52,7 @@ extension ReferenceQueue {
         case .account(let name):
             let number = accounts[try requireAccount(name)].number
             return sessions.filter { $0.account == number }.map(\.id)
-        // Looked up in the store by whoever hands the command over.
-        case .tag: throw QueueError(.invalidRequest, "")
+        case .tag(let tag): return sessions.filter { $0.tags.contains(tag) }.map(\.id)
         case .failed: return sessions.filter { $0.state == .failed }.map(\.id)
         case .sessions(let ids):
             for id in ids { _ = try requireIndex(of: id) }
@@ -78,6 +78,7 @@ extension ReferenceQueue {
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled): try retry(index)
         case (.update(let update), _) where !state.isEnded:
+            if let tags = update.tags { sessions[index].tags = Set(tags) }
             if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
             interruptWhatMayNotUseTheNetwork()
         default: throw QueueError(.invalidTransition, "")

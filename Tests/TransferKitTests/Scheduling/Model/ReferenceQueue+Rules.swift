@@ -31,6 +31,12 @@ extension ReferenceQueue {
 
     func isTooEarly(_ session: ReferenceSession) -> Bool { session.notBefore.map { $0 > now.date } ?? false }
 
+    /// Whether something is due by the clock of the day.
+    var dependsOnDate: Bool {
+        if case .age = settings.retention, sessions.contains(where: { $0.state == .completed }) { return true }
+        return sessions.contains { isTooEarly($0) }
+    }
+
     func lacksSpace(_ session: ReferenceSession) -> Bool { session.spaceAt.map { $0 > now.uptime } ?? false }
 
     func usableEndpoints(_ account: ReferenceAccount) -> [Endpoint] {

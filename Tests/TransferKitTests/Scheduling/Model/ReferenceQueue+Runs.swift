@@ -7,6 +7,8 @@ extension ReferenceQueue {
     /// What follows every handled input.
     mutating func schedule(at now: Moment) {
         self.now = now
+        // A time that has come stays so, whatever becomes of the clock.
+        for index in sessions.indices where !isTooEarly(sessions[index]) { sessions[index].notBefore = nil }
         if mode == .draining, let drainDeadline, drainDeadline <= now.uptime { interruptAll() }
         repeat {
             letGoOfOwnersThatCannotStart()
@@ -42,7 +44,10 @@ extension ReferenceQueue {
         guard mode == .running else { return false }
         let due = sessions.indices.filter { index in
             guard let stoppedAt = sessions[index].stoppedAt, stoppedAt + settings.restopDelay <= now.uptime else { return false }
-            return !sessions.contains { $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0) }
+            return !sessions.contains {
+                $0.id != sessions[index].id && $0.run == nil && isStartableButForSlots($0)
+                    && slotsInUse(ofAccount: $0.account) < limit(ofAccount: $0.account)
+            }
         }
         for index in due { sessions[index].stoppedAt = nil }
         return !due.isEmpty

@@ -22,6 +22,7 @@ struct ReferenceSession {
     /// Counts the sessions ever added.
     let number: Int
     var deduplicationKey: String?
+    var tags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
     /// What it is, or will be once its run has let go.
@@ -46,6 +47,7 @@ struct ReferenceSession {
         id = draft.id
         self.account = account
         deduplicationKey = draft.deduplicationKey
+        tags = Set(draft.tags)
         state = isHeld ? .held : .waiting
         notBefore = draft.notBefore
         dependency = draft.dependency

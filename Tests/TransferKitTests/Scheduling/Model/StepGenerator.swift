@@ -26,8 +26,9 @@ struct StepGenerator {
 
     mutating func next(after queue: ReferenceQueue) -> ModelStep {
         let wait = chance(3) ? number(0...40) : number(0...2)
-        switch number(0...39) {
+        switch number(0...40) {
         case 0: return ModelStep(wait: wait, kind: .restart)
+        case 40: return ModelStep(wait: wait, kind: .clock(chance(2) ? number(-2_000...2_000) : number(-30...30)))
         case 1, 2: return ModelStep(wait: wait, kind: .undo((0..<number(1...3)).map { _ in event(queue) }))
         default: return ModelStep(wait: wait, kind: .event(event(queue)))
         }
@@ -38,7 +39,12 @@ struct StepGenerator {
         case 0...6: report(queue) ?? .tick
         case 7: chance(3) ? .disk(free: chance(3) ? Int64(number(0...999)) : 1_000) : .tick
         case 8...9: .command(enqueueing(queue))
-        case 10...17: .command(.perform(operation(queue), target(queue)))
+        case 10...17:
+            if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
+                .command(.perform(.quarantine("for a test"), .one(.id(id))))
+            } else {
+                .command(.perform(operation(queue), target(queue)))
+            }
         default: .command(other(queue))
         }
     }
@@ -57,7 +63,12 @@ struct StepGenerator {
         let session = queue.sessions.first { $0.id == id }
         let account = session.flatMap { queue.account($0.account) }?.account ?? self.account("a")
         let endpoint = account.endpoints.randomElement(using: &random) ?? account.endpoints[0]
-        switch number(0...13) {
+        switch number(0...16) {
+        case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.part, endpoint: endpoint, generation: 1, .ofModel))
+        case 16:
+            let report: FileReport =
+                chance(2) ? .completed(TransferReceipt(bytes: 1), endpoint: endpoint) : .restarted(generation: 2, .broken)
+            return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
         case 1: return .endpointWorks(endpoint)
         case 2...4: return .endpointFailed(endpoint, .broken)
@@ -97,6 +108,7 @@ struct StepGenerator {
         var draft = SessionDraft(id: SessionID(named: "S\(drafted)"), account: chance(60) ? "nobody" : accountName(), name: "test")
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
         if chance(3) { draft.options.allowsExpensiveNetwork = false }
+        draft.tags = ["red", "blue"].filter { _ in chance(3) }
         if chance(4) { draft.deduplicationKey = "k\(number(0...3))" }
         if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if chance(4) {
@@ -119,7 +131,9 @@ struct StepGenerator {
         case 13: .cancel(keepsPartial: chance(2))
         case 14: .retry
         case 15...16: .move(destination(queue))
-        case 17: .update(SessionUpdate(tags: chance(2) ? ["red"] : [], allowsExpensiveNetwork: chance(2) ? nil : chance(2)))
+        case 17:
+            .update(
+                SessionUpdate(tags: ["red", "blue"].filter { _ in chance(2) }, allowsExpensiveNetwork: chance(2) ? nil : chance(2)))
         default: .remove(isForced: chance(2))
         }
     }
@@ -137,7 +151,8 @@ struct StepGenerator {
 
     private mutating func target(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id)
-        switch number(0...19) {
+        switch number(0...21) {
+        case 20...21: return .group(.tag(chance(2) ? "red" : "blue"))
         case 0: return .group(.all)
         case 1: return .group(.account(accountName()))
         case 2...3: return .group(.failed)
@@ -186,4 +201,12 @@ struct StepGenerator {
 
     /// True once in so many times.
     private mutating func chance(_ times: Int) -> Bool { number(1...times) == 1 }
+}
+
+extension Checkpoint {
+    fileprivate static let part = Checkpoint(data: Data([1]), confirmed: 1)
+}
+
+extension SourceIdentity {
+    fileprivate static let ofModel = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
 }

@@ -3,6 +3,7 @@ import TransferKit
 /// What a store would hold after the writes of a scheduler, as far as a scheduler reads it again.
 struct StoreImage {
     private var rows: [SessionKey: ScheduleRow] = [:]
+    private var tags: [SessionKey: Set<String>] = [:]
     private var accounts: [AccountKey: Scheduler.AccountEntry] = [:]
     private var orderRevision: UInt64 = 0
     private var sessionLimit: Int?
@@ -15,12 +16,24 @@ struct StoreImage {
             case .deleteAccount(let key): accounts[key] = nil
             case .blockAccount(let key, let block): accounts[key]?.block = block
             case .settings(let revision, let limit, let rate): (orderRevision, sessionLimit, rateLimit) = (revision, limit, rate)
-            case .insertSessions(let sessions): sessions.forEach { row, _ in rows[row.entry.key] = Self.stored(row) }
+            case .insertSessions(let sessions):
+                sessions.forEach { row, draft in
+                    rows[row.entry.key] = Self.stored(row)
+                    tags[row.entry.key] = Set(draft.tags)
+                }
             case .schedule(let row): rows[row.entry.key] = Self.stored(row)
-            case .deleteSession(let key, _), .quarantine(let key, _): rows[key] = nil
+            case .updateSession(let key, let update): if let new = update.tags { tags[key] = Set(new) }
+            case .deleteSession(let key, _), .quarantine(let key, _):
+                rows[key] = nil
+                tags[key] = nil
             default: break
             }
         }
+    }
+
+    /// The sessions with a tag, in order.
+    func sessions(tagged tag: String) -> [SessionID] {
+        rows.values.filter { tags[$0.entry.key]?.contains(tag) == true }.sorted { $0.entry.rank < $1.entry.rank }.map(\.entry.id)
     }
 
     /// The columns that there are: all else is lost with the process.

@@ -1,0 +1,73 @@
+import TransferCore
+
+/// Runs something that may never end.
+enum Deadline {
+    /// How long what was told to end may take for it.
+    private static let grace = Duration.seconds(5)
+
+    /// Runs a body for so long at most. One that does not end although it was told to is left to itself.
+    ///
+    /// - Throws: What the body throws; ``TransferError`` with the code `timedOut` and the given message; `CancellationError` if the body did not
+    ///   end after the task was cancelled.
+    static func run(
+        for duration: Duration, _ clock: EngineClock, _ message: String, _ body: @escaping @Sendable () async throws -> Void
+    ) async throws {
+        let outcome = FirstOutcome()
+        let attempt = Task {
+            do {
+                try await body()
+                outcome.settle(.success(()))
+            } catch {
+                outcome.settle(.failure(error))
+            }
+        }
+        let timer = Task {
+            guard (try? await clock.sleep(duration)) != nil else { return }
+            outcome.settle(.failure(TransferError(.transient, .timedOut, message)))
+        }
+        defer {
+            timer.cancel()
+            attempt.cancel()
+        }
+        try await withTaskCancellationHandler {
+            try await outcome.value()
+        } onCancel: {
+            attempt.cancel()
+            Task {
+                try? await clock.sleep(grace)
+                outcome.settle(.failure(CancellationError()))
+            }
+        }
+    }
+}
+
+/// What several tasks are waited for: the first one counts.
+private final class FirstOutcome: Sendable {
+    private enum State: Sendable {
+        case open(CheckedContinuation<Void, any Error>?)
+        case settled(Result<Void, any Error>)
+    }
+
+    private let state = Locked(State.open(nil))
+
+    func settle(_ result: Result<Void, any Error>) {
+        let waiter: CheckedContinuation<Void, any Error>? = state.withLock { state in
+            guard case .open(let waiter) = state else { return nil }
+            state = .settled(result)
+            return waiter
+        }
+        waiter?.resume(with: result)
+    }
+
+    /// For one caller.
+    func value() async throws {
+        try await withCheckedThrowingContinuation { continuation in
+            let result: Result<Void, any Error>? = state.withLock { state in
+                if case .settled(let result) = state { return result }
+                state = .open(continuation)
+                return nil
+            }
+            if let result { continuation.resume(with: result) }
+        }
+    }
+}

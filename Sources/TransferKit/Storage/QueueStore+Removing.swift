@@ -1,0 +1,139 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// The removal of sessions. A session is out of the queue with the transaction that removes it; the rows of its files may be a million, and go in
+/// as many further transactions as it takes, over restarts.
+extension QueueStore {
+    /// How many rows of sessions go within the transaction that removes them, and in each later one.
+    package static let sweptRows = 10_000
+
+    /// The account that sessions out of the queue belong to, so that their own one can be deleted.
+    static let removedAccount: AccountKey = 0
+
+    private static let tables = [
+        ("checkpoint", ["position", "endpoint"]), ("file", ["position"]), ("directory", ["number"]), ("item", ["sequence"]),
+    ]
+
+    /// - Parameter isRunning: Whether a run has yet to let go, which may complete a file after all.
+    static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
+        try discardCheckpoints(of: key, isHeld: isRunning, at: transaction.now, in: db)
+        let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
+        guard rows > transaction.rowsToSweep else {
+            transaction.rowsToSweep -= rows
+            transaction.freed += try blobs(of: key, in: db)
+            return try execute(db, "DELETE FROM session WHERE key = ?", [key])
+        }
+        try takeOut(key, quarantine: nil, in: db)
+        transaction.leavesRows = true
+    }
+
+    /// Marks a session as out of the queue: nobody sees it any more.
+    static func takeOut(_ key: SessionKey, quarantine: Int64?, in db: Database) throws {
+        try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
+        try execute(db, "UPDATE session SET account = ? WHERE key = ?", [removedAccount, key])
+        try execute(db, "DELETE FROM schedule WHERE session = ?", [key])
+        try execute(db, "INSERT INTO removal(session, quarantine) VALUES (?, ?)", [key, quarantine])
+    }
+
+    private static func rowCount(of key: SessionKey, atMost limit: Int, in db: Database) throws -> Int {
+        var count = 0
+        for (table, _) in tables.dropFirst() where count < limit {
+            count +=
+                try Int.fetchOne(
+                    db.cachedStatement(sql: "SELECT count(*) FROM (SELECT 1 FROM \(table) WHERE session = ? LIMIT ?)"),
+                    arguments: [key, limit])
+                ?? 0
+        }
+        return count
+    }
+
+    private static func blobs(of key: SessionKey, in db: Database) throws -> [Data] {
+        try Data.fetchAll(
+            db.cachedStatement(
+                sql: """
+                    SELECT source FROM file WHERE session = ?1 AND kind = 'blob' AND state <> 'completed'
+                    UNION ALL SELECT source FROM item WHERE session = ?1 AND kind = 'blob'
+                    """), arguments: [key])
+    }
+
+    // MARK: Sweeping
+
+    /// Whether there are sessions out of the queue with rows left.
+    func hasRowsToSweep() async throws -> Bool {
+        try await read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true }
+    }
+
+    /// Works off what is left of one session that is out of the queue, at most so many rows.
+    ///
+    /// - Parameter skipped: Sessions to leave alone.
+    /// - Returns: Whether there may be more to do.
+    package func sweep(_ limit: Int = sweptRows, leavingOut skipped: Set<SessionKey> = []) async throws(SweepFailure) -> Bool {
+        let session = Locked<SessionKey?>(nil)
+        do {
+            let freed = try await pool.write { db -> [Data]? in
+                let rows = try Row.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
+                while let row = try rows.next() {
+                    let key: SessionKey = row[0]
+                    guard !skipped.contains(key) else { continue }
+                    session.withLock { $0 = key }
+                    var rest = limit
+                    return try Self.sweep(key, quarantine: row[1], &rest, in: db)
+                }
+                return nil
+            }
+            guard let freed else { return false }
+            await spool.remove(freed)
+            return true
+        } catch {
+            throw SweepFailure(
+                session: session.withLock { $0 }, isLasting: RefusedWrite(index: 0, reason: error).isLasting,
+                error: Self.storageError(error, folder: folder))
+        }
+    }
+
+    /// Deletes, or sets aside, rows of a session that is out of the queue; with the last one, the session's own.
+    ///
+    /// - Returns: Files of the spool that nothing refers to any more.
+    @discardableResult
+    static func sweep(_ key: SessionKey, quarantine: Int64?, _ rest: inout Int, in db: Database) throws -> [Data] {
+        guard rest > 0 else { return [] }
+        var freed: [Data] = []
+        for (table, columns) in tables {
+            let names = columns.joined(separator: ", ")
+            let rows = try Row.fetchAll(
+                db, sql: "SELECT * FROM \(table) WHERE session = ? ORDER BY \(names) LIMIT ?", arguments: [key, rest])
+            guard let last = rows.last else { continue }
+            rest -= rows.count
+            for row in rows {
+                if let quarantine {
+                    try keep(row, of: table, in: quarantine, db)
+                } else if row["kind"] as String? == "blob", row["state"] as String? != "completed", let name = row["source"] as Data? {
+                    freed.append(name)
+                }
+            }
+            let places = columns.map { _ in "?" }.joined(separator: ", ")
+            let end = StatementArguments(columns.map { last[$0] as DatabaseValue })
+            try execute(db, "DELETE FROM \(table) WHERE session = ? AND (\(names)) <= (\(places))", [key] + end)
+            guard rest > 0 else { return freed }
+        }
+        if let quarantine {
+            for row in try Row.fetchAll(db, sql: "SELECT * FROM session_tag WHERE session = ?", arguments: [key]) {
+                try keep(row, of: "session_tag", in: quarantine, db)
+            }
+        }
+        // By name: what a damaged store lacks does not cascade.
+        try execute(db, "DELETE FROM session_tag WHERE session = ?", [key])
+        try execute(db, "DELETE FROM session WHERE key = ?", [key])
+        try execute(db, "DELETE FROM removal WHERE session = ?", [key])
+        return freed
+    }
+}
+
+/// Why rows of a session that is out of the queue could not be worked off.
+package struct SweepFailure: Error {
+    package var session: SessionKey?
+    /// Whether trying again is of no use.
+    package var isLasting: Bool
+    package var error: QueueError
+}

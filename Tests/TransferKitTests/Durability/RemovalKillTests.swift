@@ -1,0 +1,90 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A session with very many files is removed, or set aside, and the process is killed meanwhile: it is there as a whole, or not at all.
+@Suite struct RemovalKillTests {
+    private static let count = 3 * QueueStore.sweptRows
+
+    @Test(arguments: ["delete", "quarantine"]) func aLargeSessionIsThereAsAWholeOrNotAtAll(_ way: String) async throws {
+        let prepared = try TemporaryFolder()
+        let store = try await Self.open(prepared.path)
+        var draft = SessionDraft.draft()
+        draft.items = (0..<Self.count).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1) }
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft)])
+        await store.close()
+        let counted = try Self.copy(prepared)
+        let moments = Locked(0)
+        try await Self.remove(way, counted.path) { moments.withLock { $0 += 1 } }
+        let count = moments.withLock { $0 }
+        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isWhole ? 1 : max(1, count / 4)
+        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+            let folder = try Self.copy(prepared)
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [root = folder.path.string as String, way = way as String, moment = moment as Int] in
+                let moments = Locked(0)
+                try await Self.remove(way, FilePath(root)) {
+                    let now = moments.withLock { moments in
+                        moments += 1
+                        return moments
+                    }
+                    if now == moment { kill(getpid(), SIGKILL) }
+                }
+                kill(getpid(), SIGKILL)
+            }
+            try await Self.check(way, folder.path, "killed at moment \(moment)")
+        }
+    }
+
+    private static func open(_ root: FilePath, observer: (@Sendable (StoreStep) -> Void)? = nil) async throws -> QueueStore {
+        try await QueueStore.open(.folder(root.appending("store")), clock: .system, observer: observer)
+    }
+
+    private static func copy(_ folder: TemporaryFolder) throws -> TemporaryFolder {
+        let copy = try TemporaryFolder()
+        try FileManager.default.copyItem(atPath: folder.path.appending("store").string, toPath: copy.path.appending("store").string)
+        return copy
+    }
+
+    private static func remove(_ way: String, _ root: FilePath, _ moment: @escaping @Sendable () -> Void) async throws {
+        let store = try await open(root) { step in
+            if case .before(let sql) = step, !sql.hasPrefix("SELECT"), !sql.hasPrefix("INSERT INTO quarantined_row") { moment() }
+        }
+        try await store.commit([way == "delete" ? .deleteSession(1) : .quarantine(1, "for a test")])
+        while try await store.sweep() {}
+        await store.close()
+    }
+
+    private static func check(_ way: String, _ root: FilePath, _ comment: Comment) async throws {
+        let store = try await open(root)
+        let sessions = try await store.load(.memory).0.sessions.count
+        let files = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM file") ?? 0 }
+        if sessions == 1 {
+            #expect(files == count, comment)
+        } else {
+            while try await store.sweep() {}
+            let left = try await store.pool.read {
+                try Int.fetchOne(
+                    $0, sql: "SELECT (SELECT count(*) FROM file) + (SELECT count(*) FROM session) + (SELECT count(*) FROM removal)")
+            }
+            #expect(left == 0, comment)
+            let kept = try await store.pool.read {
+                try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantined_row WHERE origin = 'file'")
+            }
+            #expect(kept == (way == "delete" ? 0 : count), comment)
+        }
+        let problems = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM pragma_foreign_key_check") }
+        #expect(problems == 0, comment)
+        await store.close()
+    }
+}

@@ -1,0 +1,107 @@
+import Foundation
+import SystemPackage
+import Testing
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// How a disk is made to be full.
+enum DiskKind: String, CaseIterable, Sendable {
+    /// A file system of its own that has room for little (tmpfs(5)), mounted where the store is: writing fails with ENOSPC, as on a disk.
+    case mounted
+    /// Files of the process can't grow beyond a limit (setrlimit(2), RLIMIT_FSIZE).
+    case limited
+}
+
+/// A small file system for the folder "store" of a root, as long as the object exists. For the process that starts others.
+final class SmallDisk {
+    /// What is used in the processes that are started.
+    let kind: DiskKind
+    private let path: String
+
+    /// Where mounting is not permitted, the limited kind stands in, and the test says so.
+    init(_ kind: DiskKind, in root: FilePath) throws {
+        path = root.appending("store").string
+        guard kind == .mounted else {
+            self.kind = .limited
+            return
+        }
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        #if canImport(Glibc)
+            let result = unsafe mount("tmpfs", path, "tmpfs", 0, "size=24m,mode=700")
+            let reason = Errno(rawValue: errno).description
+        #else
+            let (result, reason) = (CInt(-1), "there is no tmpfs on this system")
+        #endif
+        self.kind = result == 0 ? .mounted : .limited
+        if result != 0 {
+            Issue.record("A file system can't be mounted here (\(reason)): a limit of the process stands in.", severity: .warning)
+        }
+    }
+
+    deinit {
+        guard kind == .mounted else { return }
+        #if canImport(Glibc)
+            _ = unsafe umount2(path, CInt(MNT_DETACH))
+        #endif
+    }
+}
+
+/// The disk that a store is on, seen by the process that uses it.
+struct Disk {
+    private let kind: DiskKind
+    private let store: FilePath
+
+    /// - Parameter root: What holds the folder "store".
+    init(_ kind: DiskKind, _ root: FilePath) {
+        self.kind = kind
+        store = root.appending("store")
+        // Otherwise the first write beyond a limit ends the process.
+        _ = signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// Leaves the store so many bytes to grow, more or less; nil for as many as it likes.
+    func leave(_ room: Int?) throws {
+        switch kind {
+        case .mounted: try fill(leaving: room)
+        case .limited:
+            let log = store.appending("queue.sqlite-wal").string
+            let size = (try? FileManager.default.attributesOfItem(atPath: log)[.size] as? Int) ?? 0
+            limit(room.map { size + $0 })
+        }
+    }
+
+    private func fill(leaving room: Int?) throws {
+        let filler = store.appending("filler")
+        try? FileManager.default.removeItem(atPath: filler.string)
+        guard let room else { return }
+        let file = try FileDescriptor.open(filler, .writeOnly, options: [.create, .truncate], permissions: [.ownerReadWrite])
+        defer { try? file.close() }
+        let block = [UInt8](repeating: 0, count: 4_096)
+        var size = 0
+        while true {
+            do {
+                size += try unsafe block.withUnsafeBytes { unsafe try file.write($0) }
+            } catch Errno.noSpace {
+                break
+            }
+        }
+        _ = ftruncate(file.rawValue, off_t(max(0, size - room)))
+    }
+
+    private func limit(_ size: Int?) {
+        #if canImport(Glibc)
+            let resource = __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+        #else
+            let resource = RLIMIT_FSIZE
+        #endif
+        var limits = rlimit()
+        guard unsafe getrlimit(resource, &limits) == 0 else { return }
+        limits.rlim_cur = size.map { rlim_t($0) } ?? limits.rlim_max
+        let result = unsafe setrlimit(resource, &limits)
+        #expect(result == 0)
+    }
+}

@@ -1,0 +1,72 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A store that can't be opened is what is left for a person to mend: it stays byte by byte as it was found.
+@Suite struct UntouchedStoreTests {
+    private static let pageSize = 4_096
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func bytes(_ name: String, in root: FilePath) -> Data? {
+        try? Data(contentsOf: URL(fileURLWithPath: root.appending("store").appending(name).string))
+    }
+
+    /// Damages page after page, and looks what an opening leaves behind.
+    ///
+    /// - Returns: How many openings found damage.
+    private func expectUntouched(_ root: FilePath) async throws -> Int {
+        let content = try #require(bytes("queue.sqlite", in: root))
+        let log = bytes("queue.sqlite-wal", in: root)
+        var refusals = 0
+        for page in 0..<content.count / Self.pageSize {
+            var damaged = content
+            // Beyond the header of the file, which is looked at before anything else.
+            for index in page * Self.pageSize + 100..<(page + 1) * Self.pageSize { damaged[index] = 0xA5 }
+            let copy = try TemporaryFolder()
+            try FileManager.default.createDirectory(atPath: copy.path.appending("store").string, withIntermediateDirectories: true)
+            try damaged.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite").string))
+            try log?.write(to: URL(fileURLWithPath: copy.path.appending("store").appending("queue.sqlite-wal").string))
+            do {
+                let stage = try await Stage(copy.path)
+                await stage.queue.shutdown()
+            } catch let error as QueueError {
+                #expect(error.code == .storageDamaged, "page \(page)")
+                refusals += 1
+                #expect(bytes("queue.sqlite", in: copy.path) == damaged, "page \(page)")
+                #expect(bytes("queue.sqlite-wal", in: copy.path) ?? Data() == log ?? Data(), "the log, page \(page)")
+            }
+        }
+        return refusals
+    }
+
+    @Test func whatAKilledOwnerLeft() async throws {
+        let stage = try await Stage(folder.path)
+        try await stage.queue.save(stage.account("a"))
+        for number in 0..<200 { _ = try await stage.queue.enqueue(stage.upload("s\(number)", size: 1)) }
+        await stage.queue.shutdown()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String] in
+            let stage = try await Stage(FilePath(root))
+            try await stage.queue.hold(Stage.id("s7"))
+            kill(getpid(), SIGKILL)
+        }
+        #expect(try #require(bytes("queue.sqlite-wal", in: folder.path)).count > 0, "there is a log to be left alone")
+        #expect(try await expectUntouched(folder.path) > 2)
+    }
+
+    @Test func whatAnEarlierVersionLeft() async throws {
+        try Schema1Store.make(in: folder.path.appending("store"))
+        #expect(try await expectUntouched(folder.path) > 2)
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Folders that can be opened, and not read to their end.
+@Suite struct UnreadableFolderTests {
+    private let fixture: ItemFixture
+    private var tree: FolderTree { fixture.tree }
+
+    init() throws {
+        fixture = try ItemFixture()
+    }
+
+    private func fill(_ folder: String, _ count: Int) throws {
+        try FileManager.default.createDirectory(atPath: tree.path(folder).string, withIntermediateDirectories: true)
+        for number in 0..<count {
+            try FileDescriptor.open(
+                tree.path(folder).appending("\(number)"), .writeOnly, options: [.create], permissions: [.ownerReadWrite]
+            ).close()
+        }
+    }
+
+    private func fault(in folder: String, after entries: Int) -> FolderFault {
+        let path = tree.path(folder)
+        return { $0 == path && $1 >= entries ? .ioError : nil }
+    }
+
+    /// - Parameter count: More than a chunk, so that a part of the folder is in the store when the error comes, or fewer.
+    @Test(arguments: [(300, 200), (20_000, 17_000)])
+    func aFolderIsListedAsAWholeOrNotAtAll(_ count: Int, _ entries: Int) async throws {
+        try tree.file("a", "1")
+        try fill("middle", count)
+        // The first of its entries, so that it is read before the error.
+        try tree.file("middle/!/inner", "22")
+        try tree.link("middle/!/broken", to: "nowhere")
+        try tree.file("z", "333")
+        let store = try await fixture.open([TransferItem(tree.root)])
+        let totals = try await fixture.expand(store, fault: fault(in: "middle", after: entries))
+        var items = try await fixture.items(store, page: 5_000)
+        #expect(items.destinations() == ["tree/a", "tree/z"])
+        #expect(items.destinations(.failed) == ["tree/middle"])
+        #expect(items.first { $0.state == .failed }?.isFolder == true)
+        #expect(totals == ManifestTotals(files: 2, failed: 1, bytes: 4))
+        #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesTotal] } == [3, 1, 4])
+        let folders = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM directory") }
+        #expect(folders == 1, "the tree's own")
+
+        try await store.pool.write { try QueueStore.retryFailedItems(of: 1, at: .now, in: $0) }
+        try await fixture.expand(store)
+        items = try await fixture.items(store, page: 5_000)
+        let expected = ["tree/a", "tree/z", "tree/middle/!/inner"] + (0..<count).map { "tree/middle/\($0)" }
+        #expect(items.destinations().sorted() == expected.sorted())
+        #expect(items.destinations(.failed) == ["tree/middle/!/broken"])
+        #expect(Set(items.map(\.position)).count == items.count)
+        await store.close()
+    }
+
+    @Test func aReadingThatIsCutOffWhileItTakesRowsBackIsDoneAgain() async throws {
+        try fill("middle", 20_000)
+        let store = try await fixture.open([TransferItem(tree.root)])
+        await #expect(throws: CancellationError.self) {
+            try await fixture.expand(
+                store, refusing: { if case .withdraw = $0 { true } else { false } }, fault: fault(in: "middle", after: 17_000))
+        }
+        try await fixture.expand(store)
+        let items = try await fixture.items(store, page: 5_000)
+        #expect(items.count == 20_000 && Set(items.map(\.destination)).count == 20_000)
+        await store.close()
+    }
+
+    private static func takeAllDescriptors() -> [FileDescriptor] {
+        #if canImport(Glibc)
+            let resource = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+        #else
+            let resource = RLIMIT_NOFILE
+        #endif
+        var limits = rlimit()
+        let known = unsafe getrlimit(resource, &limits)
+        #expect(known == 0)
+        limits.rlim_cur = 200
+        let result = unsafe setrlimit(resource, &limits)
+        #expect(result == 0)
+        var taken: [FileDescriptor] = []
+        while let descriptor = try? FileDescriptor.open(FilePath("/dev/null"), .readOnly) { taken.append(descriptor) }
+        return taken
+    }
+
+    @Test func aSessionThatLacksDescriptorsWaitsForThem() async throws {
+        await #expect(processExitsWith: .success) {
+            let fixture = try QueueFixture()
+            let tree = try FolderTree(fixture.folder.path.appending("tree"))
+            try tree.file("a", "1")
+            let queue = try await fixture.openWithAccounts()
+            let session = try await queue.enqueue(.upload(items: [TransferItem(tree.root)], to: "a"))
+            // Both readers of the store are there by now.
+            async let first = queue.sessions()
+            async let second = queue.quarantined()
+            _ = try await (first, second)
+            let taken = Self.takeAllDescriptors()
+            try await queue.start()
+            await queue.waitUntilIdle()
+            let status = try await session.status
+            guard case .noSpace(let error) = status.why else {
+                Issue.record("it waits for something else: \(status)")
+                return
+            }
+            #expect(error.message.contains("too many files are open"))
+            for descriptor in taken { try descriptor.close() }
+            await fixture.clock.sleeps(for: .seconds(30))
+            fixture.clock.advance(by: .seconds(30))
+            #expect(try await session.value.state == .completed)
+            #expect(fixture.memory.completePaths.map(\.description) == ["tree/a"])
+            await queue.shutdown()
+        }
+    }
+}

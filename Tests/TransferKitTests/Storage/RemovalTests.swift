@@ -1,0 +1,151 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Sessions with more rows than go in one transaction: removed, and set aside.
+@Suite struct RemovalTests {
+    private let folder: TemporaryFolder
+    private let count = 2 * QueueStore.sweptRows + 5_000
+    private let account = Account.memory("a")
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open() async throws -> QueueStore {
+        try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+    }
+
+    private func checkpoint(_ position: Int64) -> StoreWrite {
+        .file(
+            1, position: position,
+            .checkpoint(
+                Checkpoint(data: Data("upload \(position)".utf8), confirmed: 1), endpoint: account.endpoints[0], generation: 1,
+                SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")))
+    }
+
+    /// A store with a session of very many files, of which two have checkpoints, and a small one.
+    private func prepared() async throws -> QueueStore {
+        let store = try await open()
+        var large = SessionDraft.draft()
+        large.tags = ["large"]
+        large.items = (0..<count).map {
+            ItemDraft(source: Data("/file-\($0)".utf8), destination: Data("\($0)".utf8), size: 1)
+        }
+        try await store.commit([
+            .saveAccount(1, account), .session(1, rank: 0, large), .session(2, rank: 1, .draft()), checkpoint(3),
+            checkpoint(Int64(count) - 1),
+        ])
+        return store
+    }
+
+    private func rows(_ store: QueueStore, _ table: String) async throws -> Int {
+        try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(table)") ?? 0 }
+    }
+
+    private func expectGone(_ store: QueueStore) async throws {
+        #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
+        #expect(try await store.sessions(tagged: "large").isEmpty)
+        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.count == 2)
+    }
+
+    @Test func aLargeSessionIsGoneAtOnceAndItsRowsLater() async throws {
+        var store = try await prepared()
+        #expect(try await store.commitOrBlame([.deleteSession(1)]), "rows are left")
+        try await expectGone(store)
+        #expect(try await rows(store, "file") > QueueStore.sweptRows)
+        #expect(try await store.sweep())
+        await store.close()
+        store = try await open()
+        try await expectGone(store)
+        while try await store.sweep() {}
+        for table in ["file", "session", "removal", "schedule"] {
+            #expect(try await rows(store, table) == (table == "removal" ? 0 : 1), "\(table)")
+        }
+        #expect(try await rows(store, "checkpoint") == 0)
+        #expect(try await rows(store, "session_tag") == 0)
+        try await expectGone(store)
+        await store.close()
+    }
+
+    @Test func itsAccountCanBeDeletedMeanwhile() async throws {
+        let store = try await prepared()
+        try await store.commit([.deleteSession(1), .deleteSession(2), .deleteAccount(1)])
+        let loaded = try await store.load(.memory).0
+        #expect(loaded.accounts.isEmpty && loaded.sessions.isEmpty)
+        while try await store.sweep() {}
+        #expect(try await rows(store, "file") == 0)
+        await store.close()
+    }
+
+    @Test func itsKeyIsNotGivenAgain() async throws {
+        let store = try await open()
+        try await store.commit([
+            .saveAccount(1, account), .session(7, rank: 0, .draft()), .quarantine(7, "for a test"), .session(3, rank: 0, .draft()),
+        ])
+        var scheduler = try await store.load(.memory).0
+        let transaction = try scheduler.perform(.enqueue([.draft()]))
+        let keys = transaction.writes.compactMap { if case .insertSession(let row, _, _) = $0 { row.entry.key } else { nil } }
+        #expect(keys == [8])
+        await store.close()
+    }
+
+    @Test func allOfWhatIsSetAsideIsKept() async throws {
+        let store = try await prepared()
+        #expect(try await store.commitOrBlame([.quarantine(1, "for a test")]))
+        #expect(try await store.load(.memory).0.sessions.map(\.key) == [2])
+        // What its run saved before it let go belongs to it, too.
+        try await store.commit([.holdDiscard(1, position: 5, Checkpoint(data: Data("late".utf8), confirmed: 9), account.endpoints[0])])
+        while try await store.sweep() {}
+        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9).due.isEmpty, "nothing of it is removed at its server")
+        let row = try #require(try await store.quarantined().first)
+        #expect(row.content.contains("schedule.id"))
+        var parts: [QuarantinedPart] = []
+        while true {
+            let page = try await store.quarantinedParts(of: row.number, after: parts.last?.number ?? 0, limit: 4_000)
+            guard !page.isEmpty else { break }
+            parts += page
+        }
+        #expect(parts.count { $0.origin == "file" } == count)
+        let uploads = parts.filter { $0.origin == "checkpoint" }.map(\.content)
+        #expect(uploads.count == 3)
+        for name in ["upload 3", "upload \(count - 1)", "late"] {
+            let digits = name.utf8.map { String(format: "%02x", $0) }.joined()
+            #expect(uploads.contains { $0.contains(digits) }, "\(name)")
+        }
+        #expect(parts.contains { $0.origin == "session_tag" && $0.content.contains("large") })
+        #expect(try await rows(store, "file") == 1)
+        #expect(try await rows(store, "checkpoint") == 0)
+        #expect(try await rows(store, "session") == 1)
+        await store.close()
+    }
+
+    @Test func checkpointsOfOneFileAreNotCutApart() async throws {
+        let store = try await open()
+        let endpoints = (0..<10).map { Endpoint(transport: "memory", address: "memory://\($0)/") }
+        let identity = SourceIdentity(size: 1, modificationTime: 0, inode: 0, device: 0, bootID: "")
+        var many = SessionDraft.draft()
+        many.items = (0..<count).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1) }
+        try await store.commit(
+            [.saveAccount(1, account), .session(1, rank: 0, many)]
+                + endpoints.map {
+                    .file(1, position: 0, .checkpoint(Checkpoint(data: Data(), confirmed: 1), endpoint: $0, generation: 1, identity))
+                })
+        try await store.commit([.quarantine(1, "for a test")])
+        // As if a kill had left them.
+        try await store.pool.write { db in
+            for endpoint in endpoints {
+                try db.execute(
+                    sql: "INSERT INTO checkpoint VALUES (1, ?, ?, 1, x'', 1, '{}')", arguments: [self.count - 1, endpoint.address])
+            }
+        }
+        while try await store.sweep(3) { if try await rows(store, "checkpoint") == 0 { break } }
+        while try await store.sweep() {}
+        let parts = try await store.quarantinedParts(of: 1, after: 0, limit: 100_000)
+        #expect(parts.count { $0.origin == "checkpoint" } == 20)
+        await store.close()
+    }
+}
