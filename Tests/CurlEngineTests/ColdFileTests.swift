@@ -70,7 +70,7 @@ import TransportSupport
     }
 
     /// The thread for one disk hangs, with two files that wait for it: files of another go on.
-    @Test(.timeLimit(.minutes(1))) func aDiskThatHangsStallsNobodyElse() async throws {
+    @Test(.timeLimit(.minutes(3))) func aDiskThatHangsStallsNobodyElse() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)
         let quick = try TemporaryFile(size: 300_000)

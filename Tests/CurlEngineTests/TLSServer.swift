@@ -12,6 +12,8 @@ final class TLSServer: Sendable {
     let key: String
     /// The program ends when this is closed, and so also when the tests end in whatever way.
     private let input = Pipe()
+    /// Used by `start` and then by `stop` alone.
+    private let process = Process()
     private let folder: URL
 
     private static let program = """
@@ -89,7 +91,7 @@ final class TLSServer: Sendable {
             "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate,
         ])
 
-        let process = Process()
+        let process = process
         process.executableURL = URL(filePath: "/usr/bin/env")
         process.arguments = ["python3", "-W", "ignore", "-c", Self.program, version, certificate, key, protocols, clientAuthority ?? ""]
         let output = Pipe()
@@ -107,6 +109,8 @@ final class TLSServer: Sendable {
 
     func stop() {
         try? input.fileHandleForWriting.close()
+        // It ends at once. Foundation keeps what is not waited for.
+        process.waitUntilExit()
         try? FileManager.default.removeItem(at: folder)
     }
 }

@@ -3,8 +3,8 @@ import TransferCore
 
 /// What connections must have in common to stand in for one another: all options, secrets included.
 ///
-/// libcurl compares most of them itself, but not all: in 7.88 a request without an interface takes a connection that is bound to one, and the
-/// key of a client certificate and the credentials for a proxy are not looked at.
+/// libcurl compares most of them itself, but not all: in 7.88 a request without an interface takes a connection that is bound to one, one for
+/// HTTP/2 takes one of HTTP/1.1, and the key of a client certificate is not looked at.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]
