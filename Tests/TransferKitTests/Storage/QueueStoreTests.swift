@@ -110,9 +110,11 @@ import TransferKit
         let drafts = (0..<3).map { _ in SessionDraft.draft() }
         var earlier = Entry(id: drafts[2].id, key: 3, rank: 20, account: 1, state: .waiting)
         earlier.lane = .interrupted
+        var sessions = NewSessions(drafts: [drafts[2]], createdAt: .now)
+        sessions.append(earlier)
         try await store.commit([
             .saveAccount(1, .memory("a")), .session(1, rank: 30, drafts[0], .running), .session(2, rank: 10, drafts[1], .running),
-            .insertSession(ScheduleRow(entry: earlier), drafts[2], createdAt: .now),
+            .insertSessions(sessions),
         ])
         #expect(try await store.load(.memory).news == [.changed([drafts[1].id, drafts[0].id], .waiting)])
         #expect(try await store.load(.memory).news == [])
@@ -131,7 +133,10 @@ import TransferKit
             .holdDiscard(1, position: 1, checkpoint, account.endpoints[0]),
         ])
         #expect(try await store.dueDiscards(at: .now, limit: 9).due.isEmpty)
-        try await store.commit([.dropDiscard(1, position: 0, account.endpoints[0]), .releaseDiscards(1)])
+        // The account may have been edited while the run went on.
+        var endpoint = account.endpoints[0]
+        endpoint.settings["edited"] = "yes"
+        try await store.commit([.dropDiscard(1, position: 0, endpoint), .releaseDiscards(1)])
         #expect(try await store.dueDiscards(at: .now, limit: 9).due.count == 1, "the file that was completed is left alone")
         await store.close()
     }

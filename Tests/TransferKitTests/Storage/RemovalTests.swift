@@ -88,7 +88,8 @@ import TransferKit
         ])
         var scheduler = try await store.load(.memory).0
         let transaction = try scheduler.perform(.enqueue([.draft()]))
-        let keys = transaction.writes.compactMap { if case .insertSession(let row, _, _) = $0 { row.entry.key } else { nil } }
+        var keys: [SessionKey] = []
+        for case .insertSessions(let sessions) in transaction.writes { sessions.forEach { row, _ in keys.append(row.entry.key) } }
         #expect(keys == [8])
         await store.close()
     }
