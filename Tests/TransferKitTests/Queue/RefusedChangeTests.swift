@@ -126,6 +126,16 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func totalsThatCannotBeKeptHoldNothingUp() async throws {
+        let queue = try await fixture.openWithAccounts()
+        for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", change) }
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.sessions().map(\.state) == [.completed])
+        await queue.shutdown()
+    }
+
     @Test func aKeyThatARowStillHasIsNotGivenAgain() async throws {
         var queue = try await fixture.openWithAccounts()
         _ = try await enqueueAll(queue)
