@@ -37,7 +37,7 @@ extension QueueStore {
                 }
                 do {
                     try ledger.settle()
-                } catch where RefusedWrite(index: 0, reason: error).isLasting {
+                } catch  where RefusedWrite(index: 0, reason: error).isLasting {
                     // Totals that can't be kept are no reason to lose what they are of.
                 }
                 return (transaction.freed, transaction.leavesRows)
