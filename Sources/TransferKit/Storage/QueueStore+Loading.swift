@@ -29,10 +29,25 @@ extension QueueStore {
             ).map { .discardPartial($0) }
             return (scheduler, unreadable, recovery)
         }
-        try await commit(recovery)
+        try await recover(recovery)
         let interrupted = scheduler.foundRunning.compactMap { scheduler.roster[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         let news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
         return (scheduler, unreadable.map(\.1), news + unreadable.map { .quarantined($0.1) })
+    }
+
+    /// Stores what an opening makes of what it found. A change that the store refuses for good is left out, so that it keeps nothing else from
+    /// being opened: the session that it is about meets it again.
+    private func recover(_ writes: [StoreWrite]) async throws(QueueError) {
+        var writes = writes
+        while !writes.isEmpty {
+            do throws(StoreRefusal) {
+                try await commitOrBlame(writes)
+                return
+            } catch {
+                guard let culprit = error.culprit, error.error.code != .storageDamaged else { throw error.error }
+                writes.remove(at: culprit.index)
+            }
+        }
     }
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {

@@ -35,7 +35,11 @@ extension QueueStore {
                         throw RefusedWrite(index: index, reason: error)
                     }
                 }
-                try ledger.settle()
+                do {
+                    try ledger.settle()
+                } catch  where RefusedWrite(index: 0, reason: error).isLasting {
+                    // Totals that can't be kept are no reason to lose what they are of.
+                }
                 return (transaction.freed, transaction.leavesRows)
             }
         } catch let refused as RefusedWrite {

@@ -71,6 +71,26 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func whatAnOpeningCannotMendKeepsNothingElseFromBeingOpened() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let sessions = try await enqueueAll(queue)
+        await queue.shutdown()
+        let database = try DatabaseQueue(path: fixture.folder.path.appending("store").appending("queue.sqlite").string)
+        try await database.write { db in
+            try db.execute(sql: "UPDATE schedule SET state = 'asleep' WHERE session = 2")
+            try db.execute(sql: "UPDATE schedule SET state = 'running' WHERE session = 3")
+        }
+        try database.close()
+        try await refuse("DELETE ON schedule WHEN old.session = 2")
+        try await refuse("UPDATE ON schedule WHEN old.session = 3", "another")
+        queue = try await fixture.open()
+        #expect(await queue.sessionIDs() == [sessions[0].id, sessions[2].id, sessions[3].id])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.sessions().map(\.state) == [.completed, .completed])
+        await queue.shutdown()
+    }
+
     @Test func aCallOnOneSessionIsRefusedAlone() async throws {
         let queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
@@ -123,6 +143,16 @@ import TransportTesting
             Issue.record("what is missing is not told: \(past.debugDescription)")
             return
         }
+        await queue.shutdown()
+    }
+
+    @Test func totalsThatCannotBeKeptHoldNothingUp() async throws {
+        let queue = try await fixture.openWithAccounts()
+        for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", change) }
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.sessions().map(\.state) == [.completed])
         await queue.shutdown()
     }
 
