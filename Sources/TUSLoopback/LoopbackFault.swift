@@ -8,6 +8,9 @@ public enum LoopbackFault: Hashable, Sendable {
     /// and only the answer is lost.
     case cut(afterBodyBytes: Int64)
 
+    /// Gives back this many bytes of content, and closes the connection. Consumed by the first GET that has that many to give.
+    case cutDownload(afterBytes: Int64)
+
     /// Answers a request, of this method or any, with a status from 200 to 599 and headers instead of treating it. Its body is not taken.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
@@ -47,6 +50,19 @@ final class FaultScript: Sendable {
             guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }
             faults.remove(at: index)
             return true
+        }
+    }
+
+    /// Takes the cut that is due for an answer with so much content: after how many bytes it comes.
+    func takeDownloadCut(of size: Int64) -> Int64? {
+        faults.withLock { faults in
+            for (index, fault) in faults.enumerated() {
+                if case .cutDownload(let bytes) = fault, bytes <= size {
+                    faults.remove(at: index)
+                    return bytes
+                }
+            }
+            return nil
         }
     }
 }

@@ -8,8 +8,11 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     /// How many bytes of body were received and stored.
     public var bytesStored: Int64 = 0
 
-    /// How many bytes of body were received and thrown away, as they belonged to a refused request.
+    /// How many bytes of body were received and thrown away, as they belonged to a refused request or their checksum was another.
     public var bytesDiscarded: Int64 = 0
+
+    /// How many bytes of content were given back.
+    public var bytesSent: Int64 = 0
 
     /// The uploads that requests were about, in the order of their first one.
     public var uploads: [Upload] = []
@@ -20,8 +23,8 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
         public var id: String
         /// The `filename` in the upload's metadata.
         public var filename: String?
-        /// The announced size in bytes.
-        public var length: Int64
+        /// The announced size in bytes; nil as long as it is not known.
+        public var length: Int64?
         /// How many bytes are stored.
         public var offset: Int64
         /// Whether all bytes are stored.
@@ -34,10 +37,13 @@ public struct LoopbackStatistics: Hashable, Sendable, Codable {
     public struct Request: Hashable, Sendable, Codable {
         /// The method.
         public var method: String
-        /// For a PATCH, where its bytes were said to begin; for a HEAD, the offset in the answer; for a POST, 0.
+        /// For a PATCH, where its bytes were said to begin; for a HEAD, the offset in the answer; for a POST, 0; for a GET, the first byte that
+        /// was given back.
         public var offset: Int64?
         /// How many bytes of its body were stored.
         public var received: Int64 = 0
+        /// How many bytes of content were given back.
+        public var sent: Int64 = 0
         /// The status of the answer; nil while there is none or if the connection was cut.
         public var status: Int?
     }
@@ -63,6 +69,13 @@ final class StatisticsRecorder: Sendable {
         state.withLock { $0.statistics.bytesDiscarded += bytes }
     }
 
+    func sent(_ bytes: Int, of entry: Entry) {
+        state.withLock { state in
+            state.statistics.bytesSent += Int64(bytes)
+            state.statistics.uploads[entry.upload].requests[entry.request].sent += Int64(bytes)
+        }
+    }
+
     /// Notes the begin of a request about an upload; returns where to note the rest.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
@@ -76,12 +89,31 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    func stored(_ bytes: Int, of entry: Entry, total: Int64) {
+    func stored(_ bytes: Int, of entry: Entry) {
         state.withLock { state in
             state.statistics.bytesStored += Int64(bytes)
             state.statistics.uploads[entry.upload].requests[entry.request].received += Int64(bytes)
-            state.statistics.uploads[entry.upload].offset = total
-            state.statistics.uploads[entry.upload].isComplete = total == state.statistics.uploads[entry.upload].length
+        }
+    }
+
+    /// Notes that what a request brought was stored and then taken away again.
+    func takenAway(of entry: Entry) {
+        state.withLock { state in
+            let bytes = state.statistics.uploads[entry.upload].requests[entry.request].received
+            state.statistics.bytesStored -= bytes
+            state.statistics.bytesDiscarded += bytes
+            state.statistics.uploads[entry.upload].requests[entry.request].received = 0
+        }
+    }
+
+    /// Notes where an upload stands.
+    func moved(_ upload: Upload) {
+        let (length, offset, isComplete) = (upload.record.length, upload.offset, upload.isComplete)
+        state.withLock { state in
+            guard let index = state.indices[upload.id] else { return }
+            state.statistics.uploads[index].length = length
+            state.statistics.uploads[index].offset = offset
+            state.statistics.uploads[index].isComplete = isComplete
         }
     }
 

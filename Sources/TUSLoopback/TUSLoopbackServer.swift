@@ -5,9 +5,10 @@ import TransferCore
 
 /// A small tus 1.0.0 server on 127.0.0.1, for trying things out and for tests.
 ///
-/// It speaks the core protocol, creation, creation-with-upload and termination, and trusts everyone who can reach it. An upload is two files in
-/// the folder: `<id>.bin` with the bytes so far and `<id>.json` with its length, its decoded metadata and whether it is complete. Every byte
-/// that is received is kept, also of a request that was cut, and survives a restart of the server.
+/// It speaks the core protocol with all extensions, any of which can be left out, and trusts everyone who can reach it. An upload is two files
+/// in the folder: `<id>.bin` with the bytes so far and `<id>.json` with its length, its decoded metadata and whether it is complete. Every byte
+/// that is received is kept, also of a request that was cut, and survives a restart of the server; but not those of a request with a checksum
+/// that does not end with the right one. Complete uploads are given back by GET.
 ///
 /// A HEAD, PATCH or DELETE for an upload that a PATCH is still writing ends that PATCH, which keeps what it received: a client that lost its
 /// connection never has to wait for the server to notice.
@@ -17,6 +18,7 @@ public final class TUSLoopbackServer: Sendable {
     private let folder: FilePath
     private let port: UInt16
     private let options: LoopbackOptions
+    private let now: @Sendable () -> Date
     private let faults = FaultScript()
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
@@ -26,10 +28,18 @@ public final class TUSLoopbackServer: Sendable {
     /// - Parameters:
     ///   - folder: Where uploads are kept; made if it is missing.
     ///   - port: Where to listen; 0 for any free port.
-    public init(folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions()) {
+    public convenience init(folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions()) {
+        self.init(folder: folder, port: port, options: options, now: { Date() })
+    }
+
+    /// Makes a server with a clock that tells when uploads expire.
+    package init(
+        folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions(), now: @escaping @Sendable () -> Date
+    ) {
         self.folder = folder
         self.port = port
         self.options = options
+        self.now = now
     }
 
     /// Starts to listen, and returns when it does.
@@ -38,7 +48,7 @@ public final class TUSLoopbackServer: Sendable {
     /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server runs already.
     public func start() async throws -> URL {
         let store = try await NIOThreadPool.singleton.runIfActive { [folder] in try UploadStore(folder: folder) }
-        let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder)
+        let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder, now: now)
         let server = try await RunningServer(port: port, handler: handler)
         let isFirst = running.withLock { running in
             guard running == nil else { return false }

@@ -18,12 +18,12 @@ import TransportTUS
         workshop = try Workshop()
     }
 
-    private func startServer(_ options: String) async throws -> ResumableUploadServer {
-        try await ResumableUploadServer.start(in: workshop.folder.appending(path: "server"), options: options)
+    private func startServer(_ kind: RealServer.Kind = .resumableUpload, options: String = "{}") async throws -> RealServer {
+        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
     }
 
     private func upload(
-        _ path: FilePath, to server: ResumableUploadServer, settings: [String: String] = [:], _ options: AttemptOptions
+        _ path: FilePath, to server: RealServer, settings: [String: String] = [:], _ options: AttemptOptions
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: .tus(server.endpoint, settings: settings),
@@ -32,13 +32,13 @@ import TransportTUS
         return try await transport.perform(attempt, reporting: AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }))
     }
 
-    private func check(_ receipt: TransferReceipt, _ path: FilePath, on server: ResumableUploadServer) throws {
-        #expect(try server.content(of: try #require(receipt.remoteURL)) == (try workshop.content(path)))
+    private func check(_ receipt: TransferReceipt, _ path: FilePath, on server: RealServer) throws {
+        #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == (try workshop.content(path)))
     }
 
     @Test(arguments: [("[\"md5\", \"sha256\"]", "sha256:"), ("[\"sha1\"]", "sha1:"), ("[\"md5\"]", "md5:")])
     func checksumsAreCompared(algorithms: String, prefix: String) async throws {
-        let server = try await startServer("{\"checksum_algorithms\": \(algorithms)}")
+        let server = try await startServer(options: "{\"checksum_algorithms\": \(algorithms)}")
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix(prefix) == true)
@@ -48,7 +48,7 @@ import TransportTUS
     }
 
     @Test func aChecksumComesBehindTheContent() async throws {
-        let server = try await startServer("{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
+        let server = try await startServer(options: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": true}")
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
@@ -58,7 +58,7 @@ import TransportTUS
     }
 
     @Test func aFileIsReadBack() async throws {
-        let server = try await startServer("{\"checksum_algorithms\": [], \"enable_downloads\": true}")
+        let server = try await startServer(options: "{\"checksum_algorithms\": [], \"enable_downloads\": true}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions(verification: .checksum))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
@@ -67,7 +67,7 @@ import TransportTUS
     }
 
     @Test func whatCanNotBeVerifiedIsNotSent() async throws {
-        let server = try await startServer("{\"checksum_algorithms\": []}")
+        let server = try await startServer(options: "{\"checksum_algorithms\": []}")
         let path = try workshop.file("large", size: 5 << 20)
         let error = await #expect(throws: TransferError.self) {
             try await upload(path, to: server, AttemptOptions(verification: .checksum))
@@ -78,8 +78,27 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    @Test(arguments: [2, 4, 7]) func partsArePutTogether(count: Int) async throws {
-        let server = try await startServer("{}")
+    @Test(arguments: [RealServer.Kind.tuspyserver, .aiohttpTUS])
+    func whatOtherServersCanNotVerifyIsNotSent(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let path = try workshop.file("large", size: 5 << 20)
+        let error = await #expect(throws: TransferError.self) {
+            try await upload(path, to: server, AttemptOptions(verification: .checksum))
+        }
+        #expect(error?.failureClass == .unsupported)
+        #expect(
+            error?.message
+                == "The server http://127.0.0.1:\(server.port) neither says that it compares checksums nor gives uploads back, so what arrives there can't be verified."
+        )
+        #expect(error?.cause == "GET was answered with 405")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "DELETE"])
+        #expect(try server.storedFiles.isEmpty)
+        await transport.shutdown()
+    }
+
+    @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [2, 4, 7])
+    func partsArePutTogether(kind: RealServer.Kind, count: Int) async throws {
+        let server = try await startServer(kind)
         let path = try workshop.file("large", size: 7 << 20 + 5)
         let receipt = try await upload(
             path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: count))
@@ -89,12 +108,23 @@ import TransportTUS
         #expect(requests.count { $0.concat == "partial" } == count)
         #expect(requests.count { $0.concat?.hasPrefix("final;/") == true } == 1)
         #expect(requests.count { $0.method == "PATCH" } == count)
+        // tuspyserver has removed them already, and answers 404.
         #expect(requests.count { $0.method == "DELETE" } == count)
+        #expect(try server.storedFiles.count { !$0.contains("/") && !$0.hasSuffix(".db") } == 1)
+        await transport.shutdown()
+    }
+
+    @Test func withoutConcatenationAFileIsSentAsOne() async throws {
+        let server = try await startServer(.aiohttpTUS, options: "{\"client_max_size\": 100000000}")
+        let path = try workshop.file("large", size: 7 << 20 + 5)
+        try check(
+            try await upload(path, to: server, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)), path, on: server)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         await transport.shutdown()
     }
 
     @Test func aServerOfSmallChunksIsGivenSmallOnes() async throws {
-        let server = try await startServer("{\"max_chunk_size\": 1000000}")
+        let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
         let path = try workshop.file("large", size: 5 << 20)
         let receipt = try await upload(path, to: server, AttemptOptions())
         try check(receipt, path, on: server)
@@ -102,7 +132,7 @@ import TransportTUS
     }
 
     @Test func anUploadWithAnExpiryArrives() async throws {
-        let server = try await startServer("{\"upload_expiry\": 3600}")
+        let server = try await startServer(options: "{\"upload_expiry\": 3600}")
         let path = try workshop.file("large", size: 3 << 20)
         try check(try await upload(path, to: server, AttemptOptions(chunkSize: 1 << 20)), path, on: server)
         await transport.shutdown()

@@ -12,67 +12,8 @@ import TransferKit
         workshop = try Workshop()
     }
 
-    private func startServer(port: Int = 0) async throws -> ResumableUploadServer {
-        try await ResumableUploadServer.start(in: workshop.folder.appending(path: "server"), port: port)
-    }
-
-    private func checkContent(of session: TransferSession, on server: ResumableUploadServer) async throws {
-        for item in try await session.queue.items(of: session.id) {
-            let url = try #require(item.remoteURL)
-            #expect(try server.content(of: url) == (try workshop.content(item.source)), "\(item.source)")
-        }
-    }
-
-    /// A PATCH begins where the answer before it said that the upload stands.
-    private func checkOffsets(_ requests: [ResumableUploadServer.Request]) {
-        var known: [String: String] = [:]
-        for request in requests {
-            let upload = (request.location ?? request.path ?? "").split(separator: "/").last.map(String.init) ?? ""
-            switch request.method {
-            case "POST": known[upload] = request.answeredOffset ?? "0"
-            case "HEAD": known[upload] = request.answeredOffset
-            case "PATCH":
-                #expect(request.offset == known[upload], "a PATCH of \(upload)")
-                // Without an answer, or after a refusal, the next PATCH needs a HEAD before it.
-                known[upload] = request.status == 204 ? request.answeredOffset : nil
-            default: break
-            }
-        }
-    }
-
-    @Test func filesOfManySizesArrive() async throws {
-        let server = try await startServer()
-        let queue = try await workshop.openQueue(server.endpoint)
-        let sizes = [0, 1, 65_535, 65_536, 1 << 20, 5 << 20 + 3]
-        let session = try await queue.enqueue(
-            try .upload(
-                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
-        try await queue.start()
-        #expect(try await session.value.statistics.filesDone == sizes.count)
-        try await checkContent(of: session, on: server)
-        let requests = try server.requests
-        // One request a file, up to the size that goes along with the creation.
-        #expect(requests.map(\.method) == ["OPTIONS", "POST", "POST", "POST", "POST", "POST", "POST", "PATCH"])
-        let metadata = try #require(requests.dropFirst().first?.metadata)
-        #expect(metadata.contains("filename \(Data("file-0".utf8).base64EncodedString())"))
-        #expect(metadata.contains("transferid \(Data("\(session.id)-0-1".utf8).base64EncodedString())"))
-        await queue.shutdown()
-    }
-
-    @Test func cutsAreMended() async throws {
-        let server = try await startServer()
-        let relay = try CuttingRelay(to: server.port)
-        defer { relay.stop() }
-        let queue = try await workshop.openQueue("http://127.0.0.1:\(relay.port)/files")
-        for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
-        let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 8 << 20), workshop.file("small", size: 9)], to: "real"))
-        try await queue.start()
-        #expect(try await session.value.state == .completed)
-        #expect(relay.hasCutAll)
-        try await checkContent(of: session, on: server)
-        checkOffsets(try server.requests)
-        await queue.shutdown()
+    private func startServer(port: Int = 0) async throws -> RealServer {
+        try await RealServer.start(in: workshop.folder.appending(path: "server"), port: port)
     }
 
     @Test func aServerThatDiesIsWaitedFor() async throws {
@@ -90,7 +31,7 @@ import TransferKit
         }
         server = try await startServer(port: server.port)
         #expect(try await session.value.state == .completed)
-        try await checkContent(of: session, on: server)
+        try await workshop.checkContent(of: session, on: server)
         checkOffsets(try server.requests)
         await queue.shutdown()
     }
@@ -112,7 +53,7 @@ import TransferKit
         #expect(try await session.status.statistics.filesDone >= 5)
         try await queue.start()
         #expect(try await session.value.state == .completed)
-        try await checkContent(of: session, on: server)
+        try await workshop.checkContent(of: session, on: server)
         checkOffsets(try server.requests)
         await queue.shutdown()
     }
@@ -142,7 +83,7 @@ import TransferKit
             try await queue.start()
         }
         #expect(try await session.value.state == .completed)
-        try await checkContent(of: session, on: server)
+        try await workshop.checkContent(of: session, on: server)
         await queue.shutdown()
     }
 

@@ -9,7 +9,12 @@ import Testing
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.status == 204)
             #expect(answer.headers["tus-version"] == "1.0.0")
-            #expect(answer.headers["tus-extension"] == "creation,creation-with-upload,termination")
+            #expect(
+                answer.headers["tus-extension"]
+                    == "creation,creation-with-upload,creation-defer-length,termination,checksum,checksum-trailer,concatenation,concatenation-unfinished"
+            )
+            #expect(answer.headers["tus-checksum-algorithm"] == "sha1,sha256,md5")
+            #expect(answer.headers["tus-resumable"] == "1.0.0")
             #expect(answer.headers["tus-max-size"] == "5000")
         }
     }

@@ -108,6 +108,13 @@ final class RawConnection {
         return Answer(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
     }
 
+    /// Reads an answer whose body does not arrive in full.
+    func bytesUntilEnd() throws -> (head: [String], bodySize: Int) {
+        let head = try readHead()
+        while (try? fill()) != nil {}
+        return (head, unread.count)
+    }
+
     /// Whether the server has closed the connection, once it has nothing more to say.
     func isAtEnd() -> Bool {
         guard unread.isEmpty else { return false }

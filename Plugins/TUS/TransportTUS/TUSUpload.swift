@@ -88,12 +88,15 @@ struct TUSUpload {
     }
 
     private func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
-        let chunks = ChunkPlan(
+        ContentSender(
+            server: server, file: file, record: record, slot: slot, range: range, chunks: chunks(check), check: check, threads: threads,
+            reporter: reporter, url: url)
+    }
+
+    private func chunks(_ check: ContentCheck) -> ChunkPlan {
+        ChunkPlan(
             wanted: options.chunkSize ?? server.settings.chunkSize ?? check.chunkSize,
             multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
-        return ContentSender(
-            server: server, file: file, record: record, slot: slot, range: range, chunks: chunks, check: check, threads: threads,
-            reporter: reporter, url: url)
     }
 
     /// Makes the upload at the server, with all of the content along if the file is small and the server takes that.
@@ -103,11 +106,13 @@ struct TUSUpload {
         // Written before the request: whoever finds it after a crash knows that there may be an upload which bears this transfer's ID.
         try await record.save()
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)", "Upload-Metadata": metadata.headerValue]
+        var wasTooLarge = false
         // What a server does with a checksum in a creation is not for it to say.
         if check == .none, sendsContentAlong(features) {
             let answer = try await server.requestCreation(headers: headers, with: file, reporter: reporter)
             // Something on the way may not want content in a creation; the file itself may be welcome.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
+            wasTooLarge = answer.status == 413
             if answer.status != 413, answer.status != 415 {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
@@ -115,14 +120,18 @@ struct TUSUpload {
         }
         let answer = try await server.requestCreation(headers: headers, reporter: reporter)
         let url = try await server.created(answer)
+        // The file itself is welcome, so it was the request that was too large.
+        if wasTooLarge { _ = chunks(check).shrink(below: size) }
         try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return (url, 0)
     }
 
     private func sendsContentAlong(_ features: ServerFeatures) -> Bool {
-        let limit = min(server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max)
+        let habits = server.memory.habits(of: server.address)
+        let limit = min(
+            server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max, habits.chunkLimit ?? .max)
         return size > 0 && size <= limit && options.creation == .automatic && features.offers(.creationWithUpload)
-            && !server.memory.habits(of: server.address).refusesContentInCreation
+            && !habits.refusesContentInCreation
     }
 
     /// How much of the content that was sent along the server took.

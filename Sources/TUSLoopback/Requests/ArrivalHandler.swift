@@ -30,7 +30,7 @@ final class ArrivalHandler: ChannelInboundHandler, RemovableChannelHandler {
         switch unwrapInboundIn(data) {
         case .head(let head): order.arrived(head.targetPath, bringsContent: head.tusMethod == "PATCH", on: context.channel)
         case .body(let piece): received += Int64(piece.readableBytes)
-        case .end: break
+        case .end(let trailers): order.ended(with: trailers, on: context.channel)
         }
         context.fireChannelRead(data)
     }

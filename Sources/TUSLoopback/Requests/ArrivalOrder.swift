@@ -1,3 +1,4 @@
+import HTTPTypes
 import NIOCore
 import TransferCore
 
@@ -9,6 +10,8 @@ final class ArrivalOrder: Sendable {
     private struct Arrival {
         let path: String
         let bringsContent: Bool
+        /// What came behind the body (RFC 9110, section 6.5), which HTTP libraries above NIO drop.
+        var trailers: HTTPFields?
     }
 
     private struct Line {
@@ -50,6 +53,20 @@ final class ArrivalOrder: Sendable {
     /// Notes the head of a request. On its connection's event loop.
     func arrived(_ path: String, bringsContent: Bool, on channel: any Channel) {
         state.withLock { $0.lines[ObjectIdentifier(channel)]?.arrivals.append(Arrival(path: path, bringsContent: bringsContent)) }
+    }
+
+    /// Notes the end of the request whose head arrived last. On its connection's event loop.
+    func ended(with trailers: HTTPFields?, on channel: any Channel) {
+        state.withLock { state in
+            guard var line = state.lines[ObjectIdentifier(channel)], !line.arrivals.isEmpty else { return }
+            line.arrivals[line.arrivals.count - 1].trailers = trailers
+            state.lines[ObjectIdentifier(channel)] = line
+        }
+    }
+
+    /// What came behind the body of the request that is being treated, once that was read to its end.
+    func trailers(on channel: any Channel) -> HTTPFields? {
+        state.withLock { $0.lines[ObjectIdentifier(channel)]?.arrivals.first?.trailers }
     }
 
     /// Notes that the connection's request has its turn, or needs none.

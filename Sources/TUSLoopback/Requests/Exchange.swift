@@ -1,6 +1,7 @@
 import HTTPTypes
 import HummingbirdCore
 import NIOCore
+import NIOPosix
 
 /// The connection ended in the middle of a request, or has to be closed after it.
 struct ConnectionEnded: Error {}
@@ -37,6 +38,11 @@ final class Exchange {
 
     /// The value of a header, whatever its name's case; several are joined by commas.
     subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
+
+    /// The value of what came behind the body, once that was read to its end.
+    func trailer(_ name: String, in order: ArrivalOrder) -> String? {
+        HTTPField.Name(name).flatMap { order.trailers(on: connection.channel)?[$0] }
+    }
 
     /// Whether the client still waits to be told to send the body, so that refusing the request costs nothing.
     var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
@@ -82,7 +88,34 @@ final class Exchange {
     @concurrent
     func send(_ response: Response, closing: Bool) async throws {
         guard let writer = writer.take() else { return }
-        let body = method == "HEAD" ? ResponseBody() : ResponseBody(byteBuffer: ByteBuffer(string: response.body))
+        let body =
+            if method == "HEAD" { ResponseBody() } else if let content = response.content { self.body(of: content) } else {
+                ResponseBody(byteBuffer: ByteBuffer(string: response.body))
+            }
         try await writer.write(response: response.head(closing: closing), body: body)
+    }
+
+    private func body(of content: Content) -> ResponseBody {
+        ResponseBody(contentLength: content.range.count) { [channel = connection.channel] writer in
+            let end = content.cut.map { content.range.lowerBound + $0 } ?? content.range.upperBound
+            var position = content.range.lowerBound
+            while position < end {
+                let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024))
+                let piece = try await NIOThreadPool.singleton.runIfActive { [position] in
+                    try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
+                }
+                guard piece.readableBytes > 0 else { throw ConnectionEnded() }
+                try await writer.write(piece)
+                content.sent(piece.readableBytes)
+                position += Int64(piece.readableBytes)
+                if let rate = content.rate { try await Task.sleep(for: .seconds(Double(piece.readableBytes) / Double(max(rate, 1)))) }
+            }
+            guard content.cut == nil else {
+                // Closing all at once would drop what the system has not taken yet.
+                try? await channel.close(mode: .output)
+                throw ConnectionEnded()
+            }
+            try await writer.finish(nil)
+        }
     }
 }

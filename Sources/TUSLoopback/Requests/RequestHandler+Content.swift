@@ -11,24 +11,70 @@ extension RequestHandler {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
-        if let offset {
-            let refusal = refusal(of: exchange, at: offset, of: upload)
-            response = if let refusal { refusal } else { try await take(exchange, into: upload, entry) }
-        } else {
-            response = Response(400, body: "Upload-Offset has to be a number of bytes.\n")
+        do {
+            guard let offset else { throw Refusal(400, because: "Upload-Offset has to be a number of bytes.") }
+            if let refusal = refusal(of: exchange, at: offset, of: upload) {
+                response = refusal
+            } else {
+                let checksum = try checksum(of: exchange)
+                let length = try length(exchange, of: upload)
+                if let refusal = refusal(of: exchange, at: offset, length: length ?? limit(of: upload.record)) {
+                    response = refusal
+                } else {
+                    if let length, upload.record.length == nil { try await setLength(length, of: upload) }
+                    response = try await take(exchange, checksum, into: upload, entry)
+                }
+            }
+        } catch let refusal as Refusal {
+            response = refusal.response
         }
+        if upload.isComplete { await assembleFinals(with: upload) }
         if let response { recorder.answered(response.status, to: entry) }
         return response
     }
 
     private func refusal(of exchange: Exchange, at offset: Int64, of upload: Upload) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
+        if upload.record.parts != nil { return Response(403, body: "The upload is put together of others.\n") }
         guard offset == upload.offset else {
             let description = "The upload is at \(upload.offset) bytes, not at \(offset).\n"
             return Response(409, [("Upload-Offset", String(upload.offset))], body: description)
         }
         if upload.isComplete, !exchange.isBodyAtEnd { return Response(403, body: "The upload is complete.\n") }
-        return refusal(of: exchange, at: offset, length: upload.record.length)
+        return nil
+    }
+
+    /// The length that a request tells (tus 1.0.0, "Creation Defer Length"); nil if it does not.
+    private func length(_ exchange: Exchange, of upload: Upload) throws(Refusal) -> Int64? {
+        guard let text = exchange["Upload-Length"] else { return nil }
+        guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length has to be a number of bytes.") }
+        if let known = upload.record.length, known != length {
+            throw Refusal(400, because: "The upload's length is \(known), and can't be changed.")
+        }
+        guard length >= upload.offset else { throw Refusal(400, because: "The upload has more than \(length) bytes already.") }
+        try checkSize(length)
+        return length
+    }
+
+    @concurrent
+    private func setLength(_ length: Int64, of upload: Upload) async throws {
+        try await NIOThreadPool.singleton.runIfActive { try upload.change { $0.length = length } }
+        recorder.moved(upload)
+    }
+
+    /// Where the checksum of a body is to be found (tus 1.0.0, "Checksum"); nil if there is none.
+    func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumPlace? {
+        guard options.offers(.checksum) else { return nil }
+        if let header = exchange["Upload-Checksum"] {
+            guard let checksum = Checksum(header) else { throw noChecksum }
+            return .header(checksum)
+        }
+        let announced = exchange["Trailer"]?.lowercased().split(separator: ",").contains { $0.trimming(" ") == "upload-checksum" }
+        return announced == true && options.offers(.checksumTrailer) ? .trailer : nil
+    }
+
+    private var noChecksum: Refusal {
+        Refusal(400, because: "Upload-Checksum has to be one of \(ChecksumAlgorithm.advertised) and a base64 value.")
     }
 
     /// What is wrong with a body before it is read; nil if nothing is.
@@ -48,25 +94,44 @@ extension RequestHandler {
 
     /// Appends a body to an upload that the request holds, piece by piece as it comes.
     ///
-    /// - Returns: nil if a fault cut the connection; what came until then is stored.
-    /// - Throws: If the connection ended; what came until then is stored.
+    /// - Returns: nil if a fault cut the connection; what came until then is stored, unless it has a checksum.
+    /// - Throws: If the connection ended; what came until then is stored, unless it has a checksum.
     @concurrent
-    func take(_ exchange: Exchange, into upload: Upload, _ entry: StatisticsRecorder.Entry) async throws -> Response? {
+    func take(
+        _ exchange: Exchange, _ checksum: ChecksumPlace?, into upload: Upload, _ entry: StatisticsRecorder.Entry
+    ) async throws -> Response? {
+        let start = upload.offset
         var outcome: Outcome
         do {
-            let file = try await NIOThreadPool.singleton.runIfActive { try FileDescriptor.open(upload.file, .writeOnly) }
-            outcome = await append(exchange, to: file, of: upload, entry)
+            let file = try await NIOThreadPool.singleton.runIfActive {
+                if checksum != nil { try upload.change { $0.unverifiedFrom = start } }
+                return try FileDescriptor.open(upload.file, .writeOnly)
+            }
+            var hashes = checksum.map { ContentHashes(for: $0) }
+            outcome = await append(exchange, &hashes, to: file, of: upload, entry)
+            if let checksum, let hashes, case .complete = outcome { outcome = compare(hashes, checksum, exchange) }
+            let isWrong = if checksum != nil, case .complete = outcome { false } else { checksum != nil }
+            let expiry = newExpiry
             try await NIOThreadPool.singleton.runIfActive {
                 try file.close()
-                if upload.isComplete { try upload.writeRecord() }
+                if isWrong { try upload.truncate(to: start) }
+                let expires = upload.isComplete ? nil : expiry
+                try upload.change {
+                    $0.unverifiedFrom = nil
+                    $0.expires = expires
+                }
             }
+            if isWrong { recorder.takenAway(of: entry) }
+            recorder.moved(upload)
         } catch {
             outcome = .unwritable(error)
         }
         switch outcome {
-        case .complete: return Response(204, [("Upload-Offset", String(upload.offset))])
+        case .complete: return Response(204, [("Upload-Offset", String(upload.offset))] + expiry(of: upload))
         case .cut: return nil
         case .tooLong: return tooLong
+        case .noChecksum: return noChecksum.response
+        case .mismatch: return Response(460, body: "The content has another checksum.\n")
         case .unwritable(let error): return Response(500, body: "The upload can't be written: \(error).\n")
         case .ended(let error):
             guard exchange.connection.isInterrupted else { throw error }
@@ -74,17 +139,30 @@ extension RequestHandler {
         }
     }
 
+    private func compare(_ hashes: ContentHashes, _ place: ChecksumPlace, _ exchange: Exchange) -> Outcome {
+        let checksum: Checksum?
+        switch place {
+        case .header(let announced): checksum = announced
+        case .trailer: checksum = exchange.trailer("Upload-Checksum", in: order).flatMap { Checksum($0) }
+        }
+        guard let checksum else { return .noChecksum }
+        return hashes.matches(checksum) ? .complete : .mismatch
+    }
+
     private enum Outcome {
         case complete
         case cut
         case tooLong
+        case noChecksum
+        case mismatch
         case unwritable(any Error)
         case ended(any Error)
     }
 
     @concurrent
     private func append(
-        _ exchange: Exchange, to file: FileDescriptor, of upload: Upload, _ entry: StatisticsRecorder.Entry
+        _ exchange: Exchange, _ hashes: inout ContentHashes?, to file: FileDescriptor, of upload: Upload,
+        _ entry: StatisticsRecorder.Entry
     ) async -> Outcome {
         let cut = faults.nextCut
         var received: Int64 = 0
@@ -98,15 +176,18 @@ extension RequestHandler {
             } catch {
                 return .ended(error)
             }
-            let space = Int(clamping: upload.record.length - upload.offset)
+            let space = Int(clamping: self.limit(of: upload.record) - upload.offset)
             let stored = piece.getSlice(at: piece.readerIndex, length: min(space, piece.readableBytes)) ?? piece
             do {
                 // Only then the next piece is asked for, so that a fast sender has to wait for the disk.
-                let total = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
-                recorder.stored(stored.readableBytes, of: entry, total: total)
+                _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
+                upload.postpone(to: newExpiry)
+                recorder.stored(stored.readableBytes, of: entry)
+                recorder.moved(upload)
             } catch {
                 return .unwritable(error)
             }
+            hashes?.update(stored)
             received += Int64(stored.readableBytes)
             if stored.readableBytes < piece.readableBytes {
                 recorder.discarded(Int64(piece.readableBytes - stored.readableBytes))

@@ -1,40 +1,111 @@
+import Foundation
 import NIOPosix
+
+/// A request that is answered with a refusal.
+struct Refusal: Error {
+    let response: Response
+
+    init(_ status: Int, _ headers: [(String, String)] = [], because description: String) {
+        response = Response(status, headers, body: description + "\n")
+    }
+}
 
 extension RequestHandler {
     /// POST: makes an upload, and takes the bytes that come along (tus 1.0.0, "Creation" and "Creation With Upload").
     @concurrent
     func create(_ exchange: Exchange) async throws -> Response? {
-        guard let text = exchange["Upload-Length"], let length = Int64(digits: text) else {
-            return Response(400, body: "Upload-Length has to be a number of bytes.\n")
-        }
-        if let maximum = options.maximumSize, length > maximum {
-            return Response(413, [("Tus-Max-Size", String(maximum))], body: "The upload is larger than \(maximum) bytes.\n")
-        }
-        let header = exchange["Upload-Metadata"]
-        guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
-            return Response(400, body: "Upload-Metadata has to be pairs of a key and a base64 value, separated by commas.\n")
-        }
-        if !exchange.isBodyAtEnd, let refusal = refusal(of: exchange, at: 0, length: length) { return refusal }
+        let takesContent = !exchange.isBodyAtEnd && options.offers(.creationWithUpload)
         let upload: Upload
+        let checksum: ChecksumPlace?
         do {
-            upload = try await NIOThreadPool.singleton.runIfActive { [store] in
-                try store.create(length: length, metadata: metadata, header: header)
-            }
+            let record = try newRecord(for: exchange)
+            if takesContent, let refusal = refusal(of: exchange, at: 0, length: limit(of: record)) { return refusal }
+            checksum = takesContent ? try self.checksum(of: exchange) : nil
+            upload = try await NIOThreadPool.singleton.runIfActive { [store] in try store.create(record) }
+        } catch let refusal as Refusal {
+            return refusal.response
         } catch {
             return Response(500, body: "The upload can't be made: \(error).\n")
         }
         let location = (options.usesRelativeLocation ? "" : exchange.connection.origin) + Self.root + upload.id
         let entry = recorder.begin("POST", offset: 0, for: upload)
-        if exchange.isBodyAtEnd {
+        if upload.record.parts != nil { await assemble(upload) }
+        guard takesContent else {
             recorder.answered(201, to: entry)
-            return Response(201, [("Location", location), ("Upload-Offset", "0")])
+            let offset = options.offers(.creationWithUpload) && upload.record.parts == nil ? [("Upload-Offset", "0")] : []
+            return Response(201, [("Location", location)] + offset + expiry(of: upload))
         }
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
-        guard var response = try await take(exchange, into: upload, entry) else { return nil }
-        if response.status == 204 { response.status = 201 }
-        response.headers.append((name: "Location", value: location))
+        guard var response = try await take(exchange, checksum, into: upload, entry) else { return nil }
+        if response.status == 204 {
+            response.status = 201
+            if upload.isComplete { await assembleFinals(with: upload) }
+        } else if response.status == 460 {
+            // Nobody learns of its URL from such an answer.
+            try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
+        }
+        if response.status != 460 { response.headers.append((name: "Location", value: location)) }
         recorder.answered(response.status, to: entry)
         return response
+    }
+
+    private func newRecord(for exchange: Exchange) throws(Refusal) -> UploadRecord {
+        let concat = options.offers(.concatenation) ? exchange["Upload-Concat"] : nil
+        let isFinal = concat?.hasPrefix("final;") == true
+        guard concat == nil || concat == "partial" || isFinal else {
+            throw Refusal(400, because: "Upload-Concat has to be partial, or final; and the URLs of the parts.")
+        }
+        let length = isFinal ? try finalLength(exchange) : try length(exchange)
+        let header = exchange["Upload-Metadata"]
+        guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
+            throw Refusal(400, because: "Upload-Metadata has to be pairs of a key and a base64 value, separated by commas.")
+        }
+        let parts = isFinal ? try parts(of: concat ?? "", for: exchange) : nil
+        let expires = length == 0 ? nil : newExpiry
+        return UploadRecord(
+            id: "", length: length, metadata: metadata, uploadMetadata: header, uploadConcat: concat, parts: parts, expires: expires,
+            complete: length == 0)
+    }
+
+    /// The announced length; nil if it is to be told later (tus 1.0.0, "Creation Defer Length").
+    private func length(_ exchange: Exchange) throws(Refusal) -> Int64? {
+        if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
+            guard deferred == "1", exchange["Upload-Length"] == nil else {
+                throw Refusal(400, because: "Upload-Defer-Length has to be 1, without Upload-Length beside it.")
+            }
+            return nil
+        }
+        guard let text = exchange["Upload-Length"], let length = Int64(digits: text) else {
+            throw Refusal(400, because: "Upload-Length has to be a number of bytes.")
+        }
+        try checkSize(length)
+        return length
+    }
+
+    private func finalLength(_ exchange: Exchange) throws(Refusal) -> Int64? {
+        guard exchange["Upload-Length"] == nil, exchange["Upload-Defer-Length"] == nil, exchange.isBodyAtEnd else {
+            throw Refusal(400, because: "An upload that is put together has no length and no content of its own.")
+        }
+        return nil
+    }
+
+    func checkSize(_ length: Int64) throws(Refusal) {
+        guard let maximum = options.maximumSize, length > maximum else { return }
+        throw Refusal(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
+    }
+
+    /// How long the upload may become.
+    func limit(of record: UploadRecord) -> Int64 { record.length ?? options.maximumSize ?? .max }
+
+    /// When an upload that changes now is to be removed, in seconds since 1970.
+    var newExpiry: Int? {
+        options.lifetime.map {
+            Int((now().timeIntervalSince1970 + Double($0.components.seconds)).rounded(.up)) + ($0.components.attoseconds > 0 ? 1 : 0)
+        }
+    }
+
+    func expiry(of upload: Upload) -> [(String, String)] {
+        upload.record.expires.map { [("Upload-Expires", Date($0).httpDate)] } ?? []
     }
 }

@@ -6,7 +6,6 @@ import TransferCore
 /// Answers requests.
 final class RequestHandler: Sendable {
     static let version = "1.0.0"
-    static let extensions = "creation,creation-with-upload,termination"
     /// The path of the creation URL, and the beginning of every upload's.
     static let root = "/files/"
 
@@ -14,16 +13,20 @@ final class RequestHandler: Sendable {
     let options: LoopbackOptions
     let faults: FaultScript
     let recorder: StatisticsRecorder
+    let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
     /// A refused body up to this size is read so that the connection can go on; for a longer one it ends.
     private static let drainedSize: Int64 = 1024 * 1024
 
-    init(store: UploadStore, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder) {
+    init(
+        store: UploadStore, options: LoopbackOptions, faults: FaultScript, recorder: StatisticsRecorder, now: @escaping @Sendable () -> Date
+    ) {
         self.store = store
         self.options = options
         self.faults = faults
         self.recorder = recorder
+        self.now = now
     }
 
     /// Treats one request.
@@ -68,6 +71,8 @@ final class RequestHandler: Sendable {
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
+        // What "expired" means is the server's to say, by a clock that the client can see.
+        response.headers.append((name: "Date", value: now().httpDate))
         return response
     }
 
@@ -77,7 +82,8 @@ final class RequestHandler: Sendable {
             return Response(404, body: "Nothing is here; uploads are made at \(Self.root).\n")
         }
         if exchange.method == "OPTIONS" { return describe() }
-        guard exchange["Tus-Resumable"] == Self.version else {
+        // Whoever downloads need not know of tus.
+        guard exchange.method == "GET" || exchange["Tus-Resumable"] == Self.version else {
             return Response(412, [("Tus-Version", Self.version)], body: "Tus-Resumable has to be \(Self.version).\n")
         }
         let id = String(exchange.path.dropFirst(Self.root.count))
@@ -89,17 +95,39 @@ final class RequestHandler: Sendable {
         case .unknown: return Response(404, noStore, body: "There is no such upload.\n")
         case .terminated: return Response(410, noStore, body: "The upload was terminated.\n")
         case .found(let upload):
+            if isExpired(upload) { return await expire(upload) }
             return try await treat(exchange, about: upload)
         }
+    }
+
+    func isExpired(_ upload: Upload) -> Bool {
+        upload.record.expires.map { Double($0) <= now().timeIntervalSince1970 } ?? false
+    }
+
+    private func expire(_ upload: Upload) async -> Response {
+        await upload.acquire(for: nil)
+        defer { upload.release() }
+        if case .found = store.lookUp(upload.id) {
+            // What is left of it in the folder is nobody's.
+            try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
+        }
+        return Response(410, noStore, body: "The upload has expired.\n")
+    }
+
+    private var methods: [String] {
+        ["HEAD", "PATCH"] + (options.offers(.termination) ? ["DELETE"] : []) + (options.servesDownloads ? ["GET"] : [])
     }
 
     /// Treats a request about an upload while no other touches it.
     @concurrent
     private func treat(_ exchange: Exchange, about upload: Upload) async throws -> Response? {
         let bringsContent = exchange.method == "PATCH"
-        guard bringsContent || ["HEAD", "DELETE"].contains(exchange.method) else {
-            return Response(405, [("Allow", "OPTIONS, HEAD, PATCH, DELETE")])
+        guard methods.contains(exchange.method) else {
+            return Response(405, [("Allow", (["OPTIONS"] + methods).joined(separator: ", "))])
         }
+        if upload.record.parts != nil, !upload.isComplete { await assemble(upload) }
+        // Complete uploads never change, and incomplete ones are not given back: nobody has to give way.
+        if exchange.method == "GET" { return await download(upload, exchange) }
         let connection = exchange.connection
         await order.settle(exchange.path, bringsContent: bringsContent, on: connection.channel)
         await upload.acquire(for: bringsContent ? connection : nil) { order.beginHandling(on: connection.channel) }
@@ -115,7 +143,8 @@ final class RequestHandler: Sendable {
     let noStore = [("Cache-Control", "no-store")]
 
     private func describe() -> Response {
-        var headers = [("Tus-Version", Self.version), ("Tus-Extension", Self.extensions)]
+        var headers = [("Tus-Version", Self.version), ("Tus-Extension", options.advertised)]
+        if options.offers(.checksum) { headers.append(("Tus-Checksum-Algorithm", ChecksumAlgorithm.advertised)) }
         if let maximum = options.maximumSize { headers.append(("Tus-Max-Size", String(maximum))) }
         return Response(204, headers)
     }
@@ -131,8 +160,17 @@ final class RequestHandler: Sendable {
     private func tell(_ upload: Upload) -> Response {
         let offset = upload.offset
         recorder.answered(200, to: recorder.begin("HEAD", offset: offset, for: upload))
-        var headers = noStore + [("Upload-Offset", String(offset)), ("Upload-Length", String(upload.record.length))]
-        if let metadata = upload.record.uploadMetadata { headers.append(("Upload-Metadata", metadata)) }
+        let record = upload.record
+        var headers = noStore + expiry(of: upload)
+        // Of what is still to be put together, nothing is said (tus 1.0.0, "Upload-Concat").
+        if record.parts == nil || upload.isComplete { headers.append(("Upload-Offset", String(offset))) }
+        if let length = record.length {
+            headers.append(("Upload-Length", String(length)))
+        } else if record.parts == nil {
+            headers.append(("Upload-Defer-Length", "1"))
+        }
+        if let metadata = record.uploadMetadata { headers.append(("Upload-Metadata", metadata)) }
+        if let concat = record.uploadConcat { headers.append(("Upload-Concat", concat)) }
         return Response(200, headers)
     }
 

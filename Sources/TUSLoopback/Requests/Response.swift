@@ -5,6 +5,8 @@ struct Response: Sendable {
     var status: Int
     var headers: [(name: String, value: String)]
     var body: String
+    /// The body in place of ``body``, if it is that of a file.
+    var content: Content?
 
     init(_ status: Int, _ headers: [(String, String)] = [], body: String = "") {
         self.status = status
@@ -20,7 +22,7 @@ struct Response: Sendable {
             fields.append(HTTPField(name: name, value: header.value))
         }
         // Also for HEAD, where NIO would otherwise announce a chunked body; it leaves it out where the status allows no body.
-        fields[.contentLength] = String(body.utf8.count)
+        fields[.contentLength] = content.map { String($0.range.count) } ?? String(body.utf8.count)
         if closing { fields[.connection] = "close" }
         return HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)
     }

@@ -4,14 +4,24 @@ import Foundation
 struct UploadRecord: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
-    /// The announced size in bytes.
-    var length: Int64
+    /// The announced size in bytes; nil as long as the client did not tell it, or the parts were not put together.
+    var length: Int64?
     /// The metadata, decoded. A value that is not UTF-8 is shown with replacement characters.
     var metadata: [String: String]
     /// The metadata as it was sent, or nil if there was none.
     var uploadMetadata: String?
+    /// `Upload-Concat` as it was sent, or nil if there was none.
+    var uploadConcat: String?
+    /// The IDs of the uploads that this one is put together of, if it is.
+    var parts: [String]?
+    /// When the upload is removed if it is still incomplete, in seconds since 1970.
+    var expires: Int?
+    /// Where bytes begin whose checksum was not compared yet. They are not the upload's before that.
+    var unverifiedFrom: Int64?
     /// Whether all bytes are stored. For scripts: the server itself looks at the size of the file.
-    var complete: Bool
+    var complete = false
+
+    var isPartial: Bool { uploadConcat == "partial" }
 }
 
 /// The header `Upload-Metadata` (tus 1.0.0, "Creation").

@@ -45,13 +45,18 @@ final class UploadStore: Sendable {
         }
     }
 
-    /// Makes an upload. Blocks.
-    func create(length: Int64, metadata: [String: String], header: String?) throws -> Upload {
-        let id = UUID().uuidString.replacing("-", with: "").lowercased()
-        let record = UploadRecord(id: id, length: length, metadata: metadata, uploadMetadata: header, complete: length == 0)
+    /// Makes an upload with a new ID in place of the record's. Blocks.
+    func create(_ record: UploadRecord) throws -> Upload {
+        var record = record
+        record.id = UUID().uuidString.replacing("-", with: "").lowercased()
         let upload = try Upload(creating: record, in: folder)
-        state.withLock { $0.uploads[id] = upload }
+        state.withLock { $0.uploads[upload.id] = upload }
         return upload
+    }
+
+    /// The uploads that are still to be put together of others, this one among them.
+    func incompleteFinals(with part: Upload) -> [Upload] {
+        all.filter { $0.record.parts?.contains(part.id) == true && !$0.isComplete }
     }
 
     /// Deletes an upload. For its holder only. Blocks.

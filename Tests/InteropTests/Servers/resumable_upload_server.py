@@ -1,33 +1,26 @@
-"""Runs the tus server of the package resumable-upload, and writes down what it was asked.
+"""Runs the tus server of the package resumable-upload. Prints its port when it listens.
 
 Usage: resumable_upload_server.py FOLDER PORT [OPTIONS]
 
 OPTIONS is a JSON object of further arguments for the server.
-
-Prints its port when it listens. Appends a JSON object to FOLDER/requests.jsonl when the head of a request arrived, and another one, of the same
-number, before its answer goes out.
 """
 
 import http.server
-import itertools
 import json
 import pathlib
 import sys
-import threading
 
 from resumable_upload import SQLiteStorage, TusServer
 from resumable_upload.server import TusHTTPRequestHandler
 
+from request_log import RequestLog
+from test_process import end_with_tests
+
+end_with_tests()
+
 folder = pathlib.Path(sys.argv[1])
 (folder / "uploads").mkdir(parents=True, exist_ok=True)
-log = open(folder / "requests.jsonl", "a", buffering=1)
-log_lock = threading.Lock()
-numbers = itertools.count(sum(1 for _ in open(folder / "requests.jsonl")))
-
-
-def write(entry):
-    with log_lock:
-        log.write(json.dumps(entry) + "\n")
+log = RequestLog(folder)
 
 
 class Handler(TusHTTPRequestHandler):
@@ -40,10 +33,7 @@ class Handler(TusHTTPRequestHandler):
         self.answer = {}
         if not super().parse_request():
             return False
-        self.number = next(numbers)
-        write({
-            "number": self.number, "method": self.command, "path": self.path, "offset": self.headers.get("Upload-Offset"),
-            "metadata": self.headers.get("Upload-Metadata"), "concat": self.headers.get("Upload-Concat")})
+        self.number = log.begin(self.command, self.path, self.headers)
         return True
 
     def send_response(self, code, message=None):
@@ -57,9 +47,7 @@ class Handler(TusHTTPRequestHandler):
 
     def end_headers(self):
         if self.number is not None:
-            write({
-                "number": self.number, "status": self.answer.get("status"), "answeredOffset": self.answer.get("upload-offset"),
-                "location": self.answer.get("location")})
+            log.answered(self.number, self.answer.get("status"), self.answer.get("upload-offset"), self.answer.get("location"))
         super().end_headers()
 
     def log_message(self, *arguments):

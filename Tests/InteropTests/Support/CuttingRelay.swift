@@ -1,8 +1,9 @@
+import Dispatch
 import Glibc
 import TransferCore
 import TransportSupport
 
-/// Passes bytes between a client and a server, and breaks connections when it is told to.
+/// Passes bytes between a client and a server, late if it is told so, and breaks connections when it is told to.
 final class CuttingRelay: Sendable {
     private struct State {
         /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
@@ -10,17 +11,21 @@ final class CuttingRelay: Sendable {
         /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
         var connections: Set<CInt> = []
         var isListenerOpen = true
+        var accepted = 0
     }
 
     struct CannotListen: Error {}
 
     let port: UInt16
     private let target: UInt16
+    /// How long each byte is on its way, in either direction.
+    private let delay: DispatchTimeInterval?
     private let listener: CInt
     private let state = Locked(State())
 
-    init(to target: Int) throws {
+    init(to target: Int, delay: DispatchTimeInterval? = nil) throws {
         self.target = UInt16(target)
+        self.delay = delay
         let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in.loopback(0)
         var size = socklen_t(MemoryLayout<sockaddr_in>.size)
@@ -40,6 +45,9 @@ final class CuttingRelay: Sendable {
     func cut(afterBytes bytes: Int) {
         state.withLock { $0.cuts.append(bytes) }
     }
+
+    /// How many connections were made.
+    var connectionCount: Int { state.withLock { $0.accepted } }
 
     /// Whether all cuts have happened.
     var hasCutAll: Bool { state.withLock { $0.cuts.isEmpty } }
@@ -67,7 +75,10 @@ final class CuttingRelay: Sendable {
                 close(server)
                 continue
             }
-            state.withLock { $0.connections.formUnion([client, server]) }
+            state.withLock {
+                $0.connections.formUnion([client, server])
+                $0.accepted += 1
+            }
             let ends = Locked(2)
             for (source, sink, isUpstream) in [(client, server, true), (server, client, false)] {
                 try? startThread { [self] in
@@ -92,6 +103,8 @@ final class CuttingRelay: Sendable {
     private func pass(from source: CInt, to sink: CInt, isUpstream: Bool) {
         var passed = 0
         var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        let way = Way(to: sink, delay: delay)
+        defer { way.finish() }
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(source, $0.baseAddress, $0.count, 0) }
             guard count > 0 else { return }
@@ -103,17 +116,52 @@ final class CuttingRelay: Sendable {
                     return max(0, cut - passed)
                 }
             }
-            var sent = 0
-            while sent < allowed {
-                let result = unsafe buffer.withUnsafeBytes {
-                    unsafe send(sink, $0.baseAddress?.advanced(by: sent), allowed - sent, CInt(MSG_NOSIGNAL))
-                }
-                guard result > 0 else { return }
-                sent += result
-            }
+            guard way.send(buffer.prefix(allowed)) else { return }
             passed += allowed
             if allowed < count { return }
         }
+    }
+}
+
+/// One direction of a connection behind the relay.
+private final class Way {
+    private let sink: CInt
+    private let delay: DispatchTimeInterval?
+    private let isBroken = Locked(false)
+    private let pieces = Locked<[ArraySlice<UInt8>]>([])
+    private let queue = DispatchQueue(label: "relay")
+    private let group = DispatchGroup()
+
+    init(to sink: CInt, delay: DispatchTimeInterval?) {
+        self.sink = sink
+        self.delay = delay
+    }
+
+    /// - Returns: Whether the other end still takes something.
+    func send(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let delay else { return Self.write(bytes, to: sink) }
+        pieces.withLock { $0.append(bytes) }
+        group.enter()
+        queue.asyncAfter(deadline: .now() + delay) { [sink, pieces, isBroken, group] in
+            defer { group.leave() }
+            // Whichever timer fires first, the first piece goes first.
+            let piece = pieces.withLock { $0.removeFirst() }
+            if !Self.write(piece, to: sink) { isBroken.withLock { $0 = true } }
+        }
+        return !isBroken.withLock { $0 }
+    }
+
+    /// Returns once everything is sent.
+    func finish() { group.wait() }
+
+    private static func write(_ bytes: ArraySlice<UInt8>, to sink: CInt) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            let result = unsafe rest.withUnsafeBytes { unsafe Glibc.send(sink, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+            guard result > 0 else { return false }
+            rest = rest.dropFirst(result)
+        }
+        return true
     }
 }
 

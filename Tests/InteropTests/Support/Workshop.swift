@@ -1,6 +1,8 @@
 import Foundation
 import Logging
 import SystemPackage
+import TUSLoopback
+import Testing
 import TransferCore
 import TransferKit
 import TransportTUS
@@ -36,13 +38,77 @@ final class Workshop: Sendable {
     }
 
     /// Opens the queue of this workshop with the account "real" at an endpoint. Attempts are repeated at once.
-    func openQueue(_ endpoint: String) async throws -> TransferQueue {
+    func openQueue(_ endpoint: String, settings: [String: String] = [:]) async throws -> TransferQueue {
+        try await openQueue(Account("real", endpoints: [.tus(endpoint, settings: settings)]))
+    }
+
+    /// Opens the queue of this workshop with an account. Attempts are repeated at once.
+    func openQueue(_ account: Account, clock: EngineClock = .system) async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         configuration.randomFraction = { 0 }
+        configuration.clock = clock
         let queue = try await TransferQueue(
             storage: .folder(FilePath(folder.appending(path: "store").path)), transports: [TUSTransport()], configuration: configuration)
-        try await queue.save(Account("real", endpoints: [.tus(endpoint)]))
+        try await queue.save(account)
         return queue
+    }
+
+    /// Checks that the server has what the session's files are.
+    func checkContent(of session: TransferSession, on server: RealServer) async throws {
+        for item in try await session.queue.items(of: session.id) {
+            let stored = try server.content(
+                of: try #require(item.remoteURL), named: String(decoding: item.destination.lastComponent, as: UTF8.self))
+            #expect(try stored == content(item.source), "\(item.source)")
+        }
+    }
+
+    /// Checks that the server has what the session's files are.
+    func checkContent(of session: TransferSession, on server: TUSLoopbackServer) async throws {
+        for item in try await session.queue.items(of: session.id) where !item.isFolder {
+            let id = try #require(item.remoteURL?.split(separator: "/").last)
+            let stored = try content(FilePath(folder.appending(path: "server").appending(path: "\(id).bin").path))
+            #expect(try stored == content(item.source), "\(item.source)")
+            #expect(server.statistics.uploads.contains { $0.id == id && $0.isComplete })
+        }
+    }
+
+    /// A server of this project in the folder of this workshop.
+    func loopbackServer(_ options: LoopbackOptions = LoopbackOptions()) -> TUSLoopbackServer {
+        TUSLoopbackServer(folder: FilePath(folder.appending(path: "server").path), options: options)
+    }
+}
+
+/// Checks that each PATCH begins where the answer before it said that the upload stands.
+func checkOffsets(_ requests: [RealServer.Request]) {
+    var known: [String: String] = [:]
+    for request in requests {
+        let upload = (request.location ?? request.path ?? "").split(separator: "/").last.map(String.init) ?? ""
+        switch request.method {
+        case "POST": known[upload] = request.answeredOffset ?? "0"
+        case "HEAD": known[upload] = request.answeredOffset
+        case "PATCH":
+            #expect(request.offset == known[upload], "a PATCH of \(upload)")
+            // Without an answer, or after a refusal, the next PATCH needs a HEAD before it.
+            known[upload] = request.status == 204 ? request.answeredOffset : nil
+        default: break
+        }
+    }
+}
+
+extension TransferSession {
+    /// Returns once so many of its bytes were sent since it was enqueued.
+    func waitUntilSent(_ bytes: Int64) async {
+        for await statistics in progress where statistics.bytesSent >= bytes { return }
+    }
+}
+
+extension QueueEvents {
+    /// The first event that something is made of.
+    func first<Value>(_ pick: (QueueEvent.Kind) -> Value?) async -> Value? {
+        for await event in self {
+            if let value = pick(event.kind) { return value }
+        }
+        return nil
     }
 }

@@ -1,0 +1,71 @@
+import Crypto
+import Foundation
+
+import struct NIOCore.ByteBuffer
+
+/// The algorithms that content can be compared with (tus 1.0.0, "Checksum").
+enum ChecksumAlgorithm: String, CaseIterable, Sendable {
+    case sha1, sha256, md5
+
+    /// The value of `Tus-Checksum-Algorithm`.
+    static let advertised = allCases.map(\.rawValue).joined(separator: ",")
+}
+
+/// The value of `Upload-Checksum`: an algorithm and a checksum in base64.
+struct Checksum: Hashable, Sendable {
+    let algorithm: ChecksumAlgorithm
+    let value: Data
+
+    /// - Returns: nil if it is not that, or the algorithm is not known.
+    init?(_ header: String) {
+        let words = header.split(separator: " ").map(String.init)
+        guard words.count == 2, let algorithm = ChecksumAlgorithm(rawValue: words[0]), let value = Data(base64Encoded: words[1]) else {
+            return nil
+        }
+        self.algorithm = algorithm
+        self.value = value
+    }
+}
+
+/// Where the checksum of a body is to be found.
+enum ChecksumPlace: Hashable, Sendable {
+    /// It came with the headers.
+    case header(Checksum)
+    /// It comes behind the body.
+    case trailer
+}
+
+/// Computes the checksum of a body while it is taken.
+struct ContentHashes {
+    private var hashes: [ChecksumAlgorithm: any HashFunction]
+
+    /// Of a checksum that comes behind the body, not even the algorithm is known before.
+    init(for place: ChecksumPlace) {
+        let algorithms: [ChecksumAlgorithm] =
+            switch place {
+            case .header(let checksum): [checksum.algorithm]
+            case .trailer: ChecksumAlgorithm.allCases
+            }
+        hashes = Dictionary(uniqueKeysWithValues: algorithms.map { ($0, Self.hash($0)) })
+    }
+
+    private static func hash(_ algorithm: ChecksumAlgorithm) -> any HashFunction {
+        switch algorithm {
+        case .sha1: Insecure.SHA1()
+        case .sha256: SHA256()
+        case .md5: Insecure.MD5()
+        }
+    }
+
+    mutating func update(_ bytes: ByteBuffer) {
+        for algorithm in hashes.keys {
+            unsafe bytes.withUnsafeReadableBytes { unsafe hashes[algorithm]?.update(bufferPointer: $0) }
+        }
+    }
+
+    func matches(_ checksum: Checksum) -> Bool {
+        hashes[checksum.algorithm].map { value(of: $0) == checksum.value } ?? false
+    }
+
+    private func value(of hash: some HashFunction) -> Data { Data(hash.finalize()) }
+}

@@ -1,0 +1,25 @@
+import Foundation
+
+extension Date {
+    /// For example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+    var httpDate: String {
+        var calendar = Calendar(identifier: .gregorian)
+        calendar.timeZone = .gmt
+        let parts = calendar.dateComponents([.year, .month, .day, .hour, .minute, .second, .weekday], from: self)
+        guard let year = parts.year, let month = parts.month, let day = parts.day, let hour = parts.hour, let minute = parts.minute,
+            let second = parts.second, let weekday = parts.weekday
+        else { return "" }
+        let days = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"]
+        let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+        func digits(_ number: Int, _ count: Int = 2) -> String {
+            String(repeating: "0", count: max(0, count - String(number).count)) + String(number)
+        }
+        return
+            "\(days[weekday - 1]), \(digits(day)) \(months[month - 1]) \(digits(year, 4)) \(digits(hour)):\(digits(minute)):\(digits(second)) GMT"
+    }
+
+    /// The date of a number of seconds since 1970.
+    init(_ seconds: Int) {
+        self.init(timeIntervalSince1970: TimeInterval(seconds))
+    }
+}

@@ -1,0 +1,93 @@
+import Foundation
+import NIOPosix
+import SystemPackage
+
+extension RequestHandler {
+    /// GET: gives a complete upload back, or one range of it (RFC 9110, section 14).
+    @concurrent
+    func download(_ upload: Upload, _ exchange: Exchange) async -> Response {
+        guard upload.isComplete else { return Response(404, noStore, body: "The upload is not complete.\n") }
+        let file: OpenFile
+        do {
+            file = try await NIOThreadPool.singleton.runIfActive { try OpenFile(upload.file) }
+        } catch {
+            return Response(500, body: "The upload can't be read: \(error).\n")
+        }
+        let size = upload.offset
+        // The content of a complete upload never changes, and no ID is used twice.
+        let tag = "\"\(upload.id)\""
+        let isSame = exchange["If-Range"].map { $0 == tag } ?? true
+        let wanted = isSame ? exchange["Range"].flatMap { ByteRange($0) } : nil
+        var headers = [("ETag", tag), ("Accept-Ranges", "bytes"), ("Content-Type", "application/octet-stream")]
+        let range: Range<Int64>
+        if let wanted {
+            guard let part = wanted.resolved(for: size) else {
+                recorder.answered(416, to: recorder.begin("GET", offset: nil, for: upload))
+                return Response(416, headers + [("Content-Range", "bytes */\(size)")], body: "The range is beyond the upload.\n")
+            }
+            headers.append(("Content-Range", "bytes \(part.lowerBound)-\(part.upperBound - 1)/\(size)"))
+            range = part
+        } else {
+            range = 0..<size
+        }
+        let status = wanted == nil ? 200 : 206
+        let entry = recorder.begin("GET", offset: range.lowerBound, for: upload)
+        recorder.answered(status, to: entry)
+        var response = Response(status, headers)
+        let cut = faults.takeDownloadCut(of: Int64(range.count))
+        response.content = Content(file: file, range: range, cut: cut, rate: options.bytesPerSecond) { [recorder] in
+            recorder.sent($0, of: entry)
+        }
+        return response
+    }
+}
+
+/// A file that is closed when nobody needs it any more.
+final class OpenFile: Sendable {
+    let descriptor: FileDescriptor
+
+    /// Blocks.
+    init(_ path: FilePath) throws {
+        descriptor = try FileDescriptor.open(path, .readOnly)
+    }
+
+    deinit { try? descriptor.close() }
+}
+
+/// The bytes of a file as the body of an answer.
+struct Content: Sendable {
+    let file: OpenFile
+    let range: Range<Int64>
+    /// After how many bytes the connection is cut.
+    let cut: Int64?
+    let rate: Int64?
+    let sent: @Sendable (Int) -> Void
+}
+
+/// The one range of a header `Range`. Several, which a server need not serve, are none.
+enum ByteRange: Hashable, Sendable {
+    case from(Int64)
+    case between(Int64, Int64)
+    case last(Int64)
+
+    init?(_ header: String) {
+        guard header.lowercased().hasPrefix("bytes=") else { return nil }
+        let ends = header.dropFirst("bytes=".count).split(separator: "-", omittingEmptySubsequences: false).map { $0.trimming(" ") }
+        guard ends.count == 2 else { return nil }
+        switch (Int64(digits: ends[0]), Int64(digits: ends[1])) {
+        case (let first?, let last?) where first <= last: self = .between(first, last)
+        case (let first?, nil) where ends[1].isEmpty: self = .from(first)
+        case (nil, let count?) where ends[0].isEmpty: self = .last(count)
+        default: return nil
+        }
+    }
+
+    /// - Returns: nil if nothing of it is there.
+    func resolved(for size: Int64) -> Range<Int64>? {
+        switch self {
+        case .from(let first): first < size ? first..<size : nil
+        case .between(let first, let last): first < size ? first..<min(size, last == .max ? last : last + 1) : nil
+        case .last(let count): count > 0 && size > 0 ? max(0, size - count)..<size : nil
+        }
+    }
+}

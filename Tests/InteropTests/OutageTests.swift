@@ -1,0 +1,95 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTUS
+
+/// Servers that die in the middle, and come back.
+@Suite struct OutageTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(_ name: String = "server", port: Int = 0) async throws -> RealServer {
+        try await RealServer.start(.resumableUpload, in: workshop.folder.appending(path: name), port: port)
+    }
+
+    @Test func aPatchThatItsServerDiesInIsGoneOnWith() async throws {
+        var server = try await startServer()
+        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
+        let events = queue.events
+        let session = try await queue.enqueue(
+            try .upload(
+                [workshop.file("large", size: 8 << 20)], to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000), rateLimit: 3 << 20)))
+        try await queue.start()
+        await session.waitUntilSent(3_500_000)
+        server.kill()
+        _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        let before = try server.requests.count
+        server = try await startServer(port: server.port)
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        checkOffsets(requests)
+        #expect(requests.count { $0.method == "POST" } == 1, "it goes on, and does not begin anew")
+        let first = try #require(requests.dropFirst(before).first)
+        #expect(first.method == "HEAD")
+        // Three chunks were confirmed before; a fourth may be stored without an answer.
+        #expect(first.answeredOffset == "3000000" || first.answeredOffset == "4000000")
+        await queue.shutdown()
+    }
+
+    @Test func theNextEndpointTakesOverAndTheFirstIsReturnedTo() async throws {
+        var first = try await startServer("first")
+        let second = try await startServer("second")
+        // A breaker leaves a dead server alone for 30 s, and more with each probe that fails.
+        let passed = Locked(Duration.zero)
+        var clock = EngineClock.system
+        clock.now = { EngineClock.system.now() + passed.withLock { $0 } }
+        let account = Account("real", endpoints: [.tus(first.endpoint), .tus(second.endpoint)], fallbackAfter: .zero)
+        let queue = try await workshop.openQueue(account, clock: clock)
+        let events = queue.events
+        let retry = RetryPolicy(maximumAttempts: 100_000)
+        let size = 300_000
+        func batch(_ name: String) throws -> SessionRequest {
+            try .upload(
+                (0..<50).map { try workshop.file("\(name)-\($0)", size: size + $0) }, to: "real", options: SessionOptions(retry: retry))
+        }
+        let session = try await queue.enqueue(try batch("file"))
+        try await queue.start()
+        var done: Set<Int64> = []
+        for await event in events {
+            if case .itemCompleted(_, let position, _) = event.kind { done.insert(position) }
+            if done.count == 10 { break }
+        }
+        first.kill()
+        #expect(try await session.value.statistics.filesDone == 50)
+        let items = try await queue.items(of: session.id)
+        let atFirst = Set(items.filter { $0.remoteURL?.hasPrefix(first.endpoint) == true }.map(\.position))
+        #expect(done.isSubset(of: atFirst), "what was complete stays where it is")
+        #expect(atFirst.count < 50)
+        for item in items {
+            let server = atFirst.contains(item.position) ? first : second
+            let url = try #require(item.remoteURL)
+            #expect(try server.content(of: url, named: "") == (try workshop.content(item.source)))
+        }
+        // Each file is created once, but for those that were in flight.
+        let atBoth = try first.requests.count { $0.method == "POST" } + second.requests.count { $0.method == "POST" }
+        #expect(atBoth <= 50 + 6)
+        #expect(try second.requests.count { $0.method == "POST" } == 50 - atFirst.count)
+
+        first = try await startServer("first", port: first.port)
+        passed.withLock { $0 = .seconds(3_600) }
+        let before = try (first.requests.count, second.requests.count)
+        let later = try await queue.enqueue(try batch("later"))
+        #expect(try await later.value.statistics.filesDone == 50)
+        try await workshop.checkContent(of: later, on: first)
+        #expect(try second.requests.count == before.1, "the first endpoint is preferred again")
+        #expect(try first.requests.dropFirst(before.0).count { $0.method == "POST" } == 50)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,130 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// The queue and the tus transport against servers that are not ours.
+@Suite struct RealServerTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func startServer(_ kind: RealServer.Kind, _ options: String = "{}") async throws -> RealServer {
+        try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+    }
+
+    /// Lets aiohttp take more than 1 MiB at once.
+    private func large(_ kind: RealServer.Kind) -> String { kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}" }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func filesOfManySizesArrive(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind, large(kind))
+        let queue = try await workshop.openQueue(server.endpoint)
+        let sizes = [1, 5_000, 65_536, 1 << 20, 20 << 20]
+        let session = try await queue.enqueue(
+            try .upload(
+                sizes.map { try workshop.file("file-\($0)", size: $0) }, to: "real", options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == sizes.count)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        // One request a file, up to the size that goes along with the creation.
+        let small = kind.takesContentInCreation ? ["POST"] : ["POST", "PATCH"]
+        #expect(requests.map(\.method) == ["OPTIONS"] + small + small + small + small + ["POST", "PATCH"])
+        let metadata = try #require(requests.dropFirst().first?.metadata)
+        #expect(metadata.contains("filename \(Data("file-1".utf8).base64EncodedString())"))
+        #expect(metadata.contains("transferid \(Data("\(session.id)-0-1".utf8).base64EncodedString())"))
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func anEmptyFileIsAnUpload(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let session = try await queue.enqueue(try .upload([workshop.file("empty", size: 0)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST"])
+        if kind == .aiohttpTUS {
+            // It completes uploads in PATCH only, and keeps a byte of its own for this one; no client can change that.
+            #expect(try server.storedFiles.map { $0.hasPrefix(".resources/") } == [true])
+        } else {
+            try await workshop.checkContent(of: session, on: server)
+        }
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func cutsAreMended(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind, large(kind))
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
+        for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 20 << 20), workshop.file("small", size: 9)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        try await workshop.checkContent(of: session, on: server)
+        checkOffsets(try server.requests)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases)
+    func whatACancelledSessionLeftIsRemoved(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
+        // Slow enough that it can't be complete before it is cancelled.
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: SessionOptions(rateLimit: 2_000_000)))
+        try await queue.start()
+        await session.waitUntilSent(2_500_000)
+        #expect(try server.storedFiles.count == 1)
+        try await session.cancel()
+        await queue.waitUntilIdle()
+        let deletion = try #require(try server.requests.last)
+        #expect(deletion.method == "DELETE")
+        #expect(deletion.status == 204)
+        #expect(try server.storedFiles.isEmpty)
+        await queue.shutdown()
+    }
+
+    @Test func aLimitOfTheServersFrameworkIsFound() async throws {
+        // aiohttp takes requests of up to 1 MiB, and says so only by refusing larger ones.
+        let server = try await startServer(.aiohttpTUS)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let session = try await queue.enqueue(
+            try .upload(
+                ["first", "second"].map { try workshop.file($0, size: 20 << 20) }, to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100), filesInFlight: 1)))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        checkOffsets(requests)
+        let creations = requests.indices.filter { requests[$0].method == "POST" }
+        let second = requests[try #require(creations.last)...]
+        #expect(!second.contains { $0.method == "HEAD" }, "the size that works is remembered")
+        await queue.shutdown()
+    }
+
+    @Test func aNameThatTheServerHasAlreadyIsAnErrorOfTheFile() async throws {
+        let server = try await startServer(.aiohttpTUS)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let path = try workshop.file("file", size: 1_000)
+        let first = try await queue.enqueue(try .upload([path], to: "real"))
+        try await queue.start()
+        #expect(try await first.value.state == .completed)
+        let second = try await queue.enqueue(try .upload([path], to: "real"))
+        let error = await #expect(throws: TransferError.self) { try await second.value }
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.message == "The server http://127.0.0.1:\(server.port) refused the upload.")
+        #expect(error?.cause == "POST was answered with 409: 409: Conflict")
+        #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "it is not tried again")
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import TUSLoopback
+import Testing
+
+@Suite struct ConcatenationTests {
+    private func createPart(_ connection: RawConnection, length: Int) throws -> String {
+        let answer = try connection.request("POST", "/files/", ["Upload-Length": "\(length)", "Upload-Concat": "partial"])
+        #expect(answer.status == 201)
+        return try #require(URL(string: answer.headers["location"] ?? "")).path
+    }
+
+    private func createFinal(_ connection: RawConnection, _ parts: [String], _ more: [String: String] = [:]) throws -> RawConnection.Answer
+    {
+        let headers = ["Upload-Concat": "final;" + parts.joined(separator: " "), "Upload-Metadata": "filename YQ=="]
+        return try connection.request("POST", "/files/", headers.merging(more) { $1 })
+    }
+
+    private func path(_ answer: RawConnection.Answer) throws -> String {
+        try #require(URL(string: answer.headers["location"] ?? "")).path
+    }
+
+    @Test(arguments: [false, true]) func `parts are put together in the order in which they are named`(areAbsolute: Bool) async throws {
+        try await withServer { server, url in
+            let connection = try RawConnection(to: url)
+            let content = bytes(300_000)
+            let parts = try [100_000, 0, 200_000].map { try createPart(connection, length: $0) }
+            #expect(try connection.patch(parts[2], at: 0, content.dropFirst(100_000)).status == 204)
+            #expect(try connection.patch(parts[0], at: 0, content.prefix(100_000)).status == 204)
+            #expect(try connection.request("HEAD", parts[0]).headers["upload-concat"] == "partial")
+            let named = areAbsolute ? parts.map { "http://known.elsewhere.example\($0)" } : parts
+            let answer = try createFinal(connection, named)
+            #expect(answer.status == 201)
+            #expect(try server.contents(named: "a") == [content])
+            let head = try connection.request("HEAD", path(answer))
+            #expect(head.headers["upload-offset"] == "300000")
+            #expect(head.headers["upload-length"] == "300000")
+            #expect(head.headers["upload-concat"] == "final;" + named.joined(separator: " "))
+            #expect(try connection.patch(path(answer), at: 300_000, Data()).status == 403)
+            // It does not need them any more.
+            for part in parts { #expect(try connection.request("DELETE", part).status == 204) }
+            #expect(try server.contents(named: "a") == [content])
+        }
+    }
+
+    @Test func `parts may be put together before they are complete`() async throws {
+        try await withServer { server, url in
+            let connection = try RawConnection(to: url)
+            let content = bytes(10)
+            let parts = try [4, 6].map { try createPart(connection, length: $0) }
+            let final = try path(try createFinal(connection, parts))
+            let head = try connection.request("HEAD", final)
+            #expect(head.status == 200)
+            #expect(head.headers["upload-offset"] == nil)
+            #expect(head.headers["upload-length"] == nil)
+            #expect(try connection.patch(parts[1], at: 0, content.dropFirst(4)).status == 204)
+            #expect(try connection.request("HEAD", final).headers["upload-offset"] == nil)
+            #expect(try connection.patch(parts[0], at: 0, content.prefix(4)).status == 204)
+            // Without being asked for.
+            #expect(try server.contents(named: "a") == [content])
+            #expect(try connection.offset(final) == 10)
+        }
+    }
+
+    @Test func `what can't be put together is refused`() async throws {
+        var options = LoopbackOptions(maximumSize: 5)
+        options.extensions.remove(.concatenationUnfinished)
+        try await withServer(options) { _, url in
+            let connection = try RawConnection(to: url)
+            let complete = try createPart(connection, length: 3)
+            #expect(try connection.patch(complete, at: 0, bytes(3)).status == 204)
+            let gone = try createPart(connection, length: 3)
+            #expect(try connection.request("DELETE", gone).status == 204)
+            #expect(try createFinal(connection, [complete, createPart(connection, length: 1)]).status == 400)
+            #expect(try createFinal(connection, [complete, connection.createUpload(length: 0)]).status == 400)
+            #expect(try createFinal(connection, []).status == 400)
+            #expect(try createFinal(connection, ["/elsewhere/x"]).status == 400)
+            #expect(try createFinal(connection, [complete, "/files/unknown"]).status == 404)
+            #expect(try createFinal(connection, [complete, gone]).status == 410)
+            #expect(try createFinal(connection, [complete], ["Upload-Length": "3"]).status == 400)
+            #expect(try createFinal(connection, [complete, complete]).status == 413)
+            #expect(try connection.request("POST", "/files/", ["Upload-Length": "3", "Upload-Concat": "whole"]).status == 400)
+            #expect(try createFinal(connection, [complete]).status == 201)
+        }
+    }
+
+    @Test func `a server without concatenation does not know what that is`() async throws {
+        var options = LoopbackOptions()
+        options.extensions.remove(.concatenation)
+        try await withServer(options) { _, url in
+            let connection = try RawConnection(to: url)
+            #expect(try connection.request("OPTIONS", "/files/", version: nil).headers["tus-extension"]?.contains("concat") == false)
+            let part = try createPart(connection, length: 0)
+            #expect(try connection.request("HEAD", part).headers["upload-concat"] == nil)
+            #expect(try createFinal(connection, [part]).status == 400)
+        }
+    }
+
+    @Test func `parts that are complete when a server starts again are put together`() async throws {
+        try await withFolder { folder in
+            let first = TUSLoopbackServer(folder: folder)
+            let url = try await first.start()
+            let final = try await onThread {
+                let connection = try RawConnection(to: url)
+                let part = try createPart(connection, length: 3)
+                let final = try path(try createFinal(connection, [part, part]))
+                try connection.startPatch(part, at: 0, announcing: 3, bytes(2))
+                #expect(try RawConnection(to: url).offset(part) == 2)
+                return (final, part)
+            }
+            await first.stop()
+            let second = TUSLoopbackServer(folder: folder)
+            let newURL = try await second.start()
+            try await onThread {
+                let connection = try RawConnection(to: newURL)
+                #expect(try connection.patch(final.1, at: 2, bytes(3).dropFirst(2)).status == 204)
+                #expect(try second.contents(named: "a") == [bytes(3) + bytes(3)])
+                #expect(try connection.offset(final.0) == 6)
+            }
+            await second.stop()
+        }
+    }
+}

@@ -1,0 +1,126 @@
+import Foundation
+import TUSLoopback
+import Testing
+
+@Suite struct DownloadTests {
+    private func upload(_ content: String, to url: URL) throws -> String {
+        let path = try RawConnection(to: url).createUpload(length: content.utf8.count, metadata: "filename YQ==")
+        if !content.isEmpty { #expect(try RawConnection(to: url).patch(path, at: 0, Data(content.utf8)).status == 204) }
+        return path
+    }
+
+    @Test func `a complete upload is given back, to whoever asks`() async throws {
+        try await withServer { server, url in
+            let path = try upload("hello world", to: url)
+            let answer = try RawConnection(to: url).request("GET", path, version: nil)
+            #expect(answer.status == 200)
+            #expect(answer.body == "hello world")
+            #expect(answer.headers["content-length"] == "11")
+            #expect(answer.headers["accept-ranges"] == "bytes")
+            #expect(answer.headers["etag"]?.hasPrefix("\"") == true)
+            #expect(server.statistics.bytesSent == 11)
+            let request = try #require(server.statistics.uploads.first?.requests.last)
+            #expect((request.method, request.offset, request.sent, request.status) == ("GET", 0, 11, 200))
+            // tus's own question is answered as before.
+            let head = try RawConnection(to: url).request("HEAD", path)
+            #expect(head.headers["upload-offset"] == "11")
+            #expect(head.headers["content-length"] == "0")
+            #expect(try RawConnection(to: url).request("HEAD", path, version: nil).status == 412)
+        }
+    }
+
+    private static let ranges: [(String, Int, String?, String?)] = [
+        ("bytes=0-4", 206, "hello", "bytes 0-4/11"), ("bytes=6-", 206, "world", "bytes 6-10/11"), ("bytes=-3", 206, "rld", "bytes 8-10/11"),
+        ("bytes=6-99", 206, "world", "bytes 6-10/11"), ("bytes=-99", 206, "hello world", "bytes 0-10/11"),
+        ("bytes=10-9223372036854775807", 206, "d", "bytes 10-10/11"), ("bytes=11-", 416, nil, "bytes */11"),
+        ("bytes=-0", 416, nil, "bytes */11"), ("bytes=4-2", 200, "hello world", nil), ("bytes=0-1,4-5", 200, "hello world", nil),
+        ("lines=0-1", 200, "hello world", nil), ("bytes=-", 200, "hello world", nil), ("bytes=a-b", 200, "hello world", nil),
+    ]
+
+    @Test(arguments: ranges)
+    func `ranges are served as far as they make sense`(range: String, status: Int, body: String?, place: String?) async throws {
+        try await withServer { _, url in
+            let path = try upload("hello world", to: url)
+            let answer = try RawConnection(to: url).request("GET", path, ["Range": range])
+            #expect(answer.status == status)
+            if let body { #expect(answer.body == body) }
+            #expect(answer.headers["content-range"] == place)
+        }
+    }
+
+    @Test func `a range depends on the content being the same`() async throws {
+        try await withServer { _, url in
+            let path = try upload("hello world", to: url)
+            let connection = try RawConnection(to: url)
+            let tag = try #require(try connection.request("GET", path).headers["etag"])
+            #expect(try connection.request("GET", path, ["Range": "bytes=6-", "If-Range": tag]).body == "world")
+            for other in ["\"other\"", "W/\(tag)", "Sun, 06 Nov 1994 08:49:37 GMT"] {
+                let answer = try connection.request("GET", path, ["Range": "bytes=6-", "If-Range": other])
+                #expect(answer.status == 200)
+                #expect(answer.body == "hello world")
+            }
+        }
+    }
+
+    @Test func `an empty upload is given back`() async throws {
+        try await withServer { _, url in
+            let answer = try RawConnection(to: url).request("GET", try upload("", to: url))
+            #expect(answer.status == 200)
+            #expect(answer.headers["content-length"] == "0")
+        }
+    }
+
+    @Test func `an incomplete upload is not given back`() async throws {
+        try await withServer { _, url in
+            let connection = try RawConnection(to: url)
+            let path = try connection.createUpload(length: 3)
+            #expect(try connection.request("GET", path).status == 404)
+            #expect(try connection.request("GET", "/files/unknown").status == 404)
+            #expect(try connection.request("GET", "/files/").status == 405)
+        }
+    }
+
+    @Test func `asking for an incomplete upload does not end the request that brings it`() async throws {
+        try await withServer { _, url in
+            let patching = try RawConnection(to: url)
+            let path = try patching.createUpload(length: 3)
+            try patching.startPatch(path, at: 0, announcing: 3, bytes(1))
+            #expect(try RawConnection(to: url).request("GET", path).status == 404)
+            try patching.send(bytes(3).dropFirst())
+            #expect(try patching.answer().status == 204)
+        }
+    }
+
+    @Test func `a large upload is given back in full, over the same connection`() async throws {
+        try await withServer { server, url in
+            let content = String(repeating: "0123456789", count: 400_000)
+            let path = try upload(content, to: url)
+            let connection = try RawConnection(to: url)
+            for _ in 1...2 { #expect(try connection.request("GET", path).body == content) }
+            #expect(server.statistics.bytesSent == 8_000_000)
+        }
+    }
+
+    @Test(arguments: [0, 1, 300_000]) func `a download is cut where it was told`(count: Int) async throws {
+        try await withServer { server, url in
+            let content = String(repeating: "0123456789", count: 100_000)
+            let path = try upload(content, to: url)
+            server.inject(.cutDownload(afterBytes: Int64(count)))
+            let cut = try RawConnection(to: url)
+            try cut.sendHead("GET", path)
+            #expect(try cut.bytesUntilEnd().bodySize == count)
+            #expect(server.statistics.bytesSent == Int64(count))
+            let rest = try RawConnection(to: url).request("GET", path, ["Range": "bytes=\(count)-"])
+            #expect(rest.body.utf8.count == content.utf8.count - count)
+        }
+    }
+
+    @Test func `a server may give nothing back`() async throws {
+        try await withServer(LoopbackOptions(servesDownloads: false)) { _, url in
+            let path = try upload("hello", to: url)
+            let answer = try RawConnection(to: url).request("GET", path)
+            #expect(answer.status == 405)
+            #expect(answer.headers["allow"] == "OPTIONS, HEAD, PATCH, DELETE")
+        }
+    }
+}
