@@ -74,9 +74,10 @@ public actor TransferQueue {
         self.credentials = credentials
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
-        let settings = Scheduler.Settings(
+        var settings = Scheduler.Settings(
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
+        settings.sessionLimitOverride = configuration.sessionLimitOverride
         let news: [QueueEvent]
         let hasRowsToSweep: Bool
         do {

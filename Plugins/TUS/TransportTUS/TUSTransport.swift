@@ -14,6 +14,22 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// The C libraries that this process runs on, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
+    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the headers that it names.
+    ///
+    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`.
+    public static func validate(_ endpoint: Endpoint) throws(TransferError) {
+        guard Origin(try endpoint.validate()) != nil else {
+            throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
+        }
+        _ = try EndpointSettings(endpoint.settings)
+        for case let name? in endpoint.credentials.map(\.name) where ReservedHeaders.contains(name) {
+            throw TransferError(
+                .permanent, .invalidEndpoint, "The header \(name) is the tus transport's own; remove the credential for it.")
+        }
+    }
+
     private let resources: TransportResources
 
     /// Makes a transport. Threads and connections come with the first attempt.

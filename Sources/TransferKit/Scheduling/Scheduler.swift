@@ -12,6 +12,8 @@ package struct Scheduler: Sendable {
         package var ordering: QueueOrdering
         /// In force until another limit is set.
         package var sessionLimit: Int
+        /// In force whatever limit is set; nil for none.
+        package var sessionLimitOverride: Int?
         package var retention: Retention
         /// How long a stopped session leaves its slot to others, if there are none.
         package var restopDelay: Duration
@@ -116,7 +118,9 @@ package struct Scheduler: Sendable {
     package var orderRevision: UInt64 { flags.orderRevision }
 
     /// How many sessions may use a slot at once.
-    package var sessionLimit: Int { settings.ordering == .strict ? 1 : flags.sessionLimit ?? settings.sessionLimit }
+    package var sessionLimit: Int {
+        settings.ordering == .strict ? 1 : settings.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
+    }
 
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }
 
