@@ -2,6 +2,10 @@
 ///
 /// The queue writes an app's stream to a file in its spool and tells here how far that file may be read; a transport reads the file, and asks
 /// here what there is. Equal only to itself. Every method may be called from any thread, and none blocks.
+///
+/// The app's producer waits while it is so and so far ahead of what is confirmed. So a transport that gets a confirmation only at the end of a
+/// request ends its request when there is nothing left to read, rather than wait for more in it. What was confirmed may be given back to the
+/// disk, and reads as zeros then: a transport never reads before the position that it confirmed, or that its checkpoint vouches for.
 public final class SourceGrowth: Sendable {
     /// What there is of a source.
     public enum Extent: Hashable, Sendable {
@@ -18,6 +22,9 @@ public final class SourceGrowth: Sendable {
         var waiting: [(offset: Int64, call: @Sendable () -> Void)] = []
     }
 
+    /// How many bytes there will be, if the app said so; what comes is checked against it.
+    public let length: Int64?
+
     private let state: Locked<State>
     private let release: @Sendable (Int64) -> Void
 
@@ -25,9 +32,11 @@ public final class SourceGrowth: Sendable {
     ///
     /// - Parameters:
     ///   - extent: What there is now.
+    ///   - length: How many bytes there will be; nil if nobody knows.
     ///   - release: Called when the bytes before an offset are needed no more; must not block.
-    public init(_ extent: Extent = .growing(0), release: @escaping @Sendable (Int64) -> Void = { _ in }) {
+    public init(_ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in }) {
         state = Locked(State(extent: extent))
+        self.length = length
         self.release = release
     }
 
@@ -45,6 +54,20 @@ public final class SourceGrowth: Sendable {
             return isReadable
         }
         if isReadable { call() }
+    }
+
+    /// Returns when there is a byte at the offset, or the source is complete or failed.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
+        let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
+        whenReadable(at: offset) {
+            continuation.yield()
+            continuation.finish()
+        }
+        // The stream ends without an element when the task that waits is cancelled.
+        for await _ in answers { return }
+        throw CancellationError()
     }
 
     /// Tells that more can be read, or that no more will come. Called by the producer; what comes after an end is ignored.

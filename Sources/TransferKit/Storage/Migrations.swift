@@ -114,6 +114,7 @@ enum Migrations {
             account INTEGER NOT NULL REFERENCES account(key),
             name TEXT NOT NULL,
             direction TEXT NOT NULL,
+            folder BLOB,                        -- where a download goes
             context BLOB,
             options TEXT,                       -- SessionOptions as JSON; NULL for the defaults
             endpoint TEXT,
@@ -130,7 +131,7 @@ enum Migrations {
             ended_at INTEGER,
             milliseconds INTEGER NOT NULL DEFAULT 0 -- how long it ran
         ) STRICT;
-        INSERT INTO session2 SELECT key, account, name, direction, context, options, endpoint, transport, files, files_done, files_failed,
+        INSERT INTO session2 SELECT key, account, name, direction, NULL, context, options, endpoint, transport, files, files_done, files_failed,
             bytes_total, bytes_done, attempts, error, created_at, started_at, ended_at, 0 FROM session ORDER BY key;
         CREATE TABLE session_tag (
             tag TEXT NOT NULL,

@@ -66,7 +66,7 @@ import TransferKit
         #expect(records[3].status.error?.code == .rejected, comment)
         let checkpoint = try await store.checkpoint(session: 2, position: 0, endpoint: "memory://a/", generation: 4)
         #expect(checkpoint?.checkpoint == Checkpoint(data: Data("upload-1".utf8), confirmed: 60), comment)
-        #expect(checkpoint?.identity.inode == 6, comment)
+        #expect(checkpoint?.identity?.inode == 6, comment)
         try StoreInspection(path).expectNoContradictions(comment)
         await store.close()
     }
