@@ -112,7 +112,7 @@ import TransferKit
                 try Data(contentsOf: URL(fileURLWithPath: stage.server.folder.appending($0).string))
             }
             let name = item.destination.description.split(separator: "/").last.map(String.init) ?? ""
-            #expect(content.contains(Stage.content(name, size: Int(item.bytesTotal))), "\(item.destination); \(comment)")
+            #expect(content.contains(Stage.content(name, size: Int(item.bytesTotal ?? 0))), "\(item.destination); \(comment)")
         }
     }
 }

@@ -51,7 +51,7 @@ import TransportTesting
         #expect(items.destinations(.failed) == ["tree/middle"])
         #expect(items.first { $0.state == .failed }?.isFolder == true)
         #expect(totals == ManifestTotals(files: 2, failed: 1, bytes: 4))
-        #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesTotal] } == [3, 1, 4])
+        #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesKnown] } == [3, 1, 4])
         let folders = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM directory") }
         #expect(folders == 1, "the tree's own")
 
