@@ -81,7 +81,7 @@ import TransportSupport
     }
 
     /// In a process of its own, as the environment belongs to the process.
-    @Test func theEnvironmentsProxyForEverythingIsUsed() async {
+    @Test(.oneProcessAtATime) func theEnvironmentsProxyForEverythingIsUsed() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 Scripted\r\n\r\n")] }
             let closed = try ClosedPort()

@@ -116,7 +116,7 @@ import TransferCore
     }
 
     /// In a process of its own, as the environment belongs to the process.
-    @Test func theEnvironmentIsHonoured() async {
+    @Test(.oneProcessAtATime) func theEnvironmentIsHonoured() async {
         await #expect(processExitsWith: .success) {
             let proxy = try ScriptedServer { _, _ in [.answer(200)] }
             let server = try ScriptedServer { _, _ in [.answer(200)] }

@@ -10,7 +10,7 @@ import TransferCore
 /// What many transfers cost. In processes of their own, as threads, descriptors and memory are counted for a whole process.
 @Suite(.timeLimit(.minutes(2))) struct ResourceTests {
     /// The server answers none before it has all, so that they really are under way at once.
-    @Test func aThousandAtOnceNeedNoThreadEach() async {
+    @Test(.oneProcessAtATime) func aThousandAtOnceNeedNoThreadEach() async {
         await #expect(processExitsWith: .success) {
             var limit = rlimit()
             unsafe getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
@@ -35,7 +35,7 @@ import TransferCore
         }
     }
 
-    @Test func transfersLeaveNothingBehind() async {
+    @Test(.oneProcessAtATime) func transfersLeaveNothingBehind() async {
         await #expect(processExitsWith: .success) {
             let server = try OneThreadServer()
             let engine = CurlEngine()

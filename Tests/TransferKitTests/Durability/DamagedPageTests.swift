@@ -13,7 +13,7 @@ import TransferKit
 /// Bytes of the database are not what was written. Whatever they are, the queue opens or says that the store is damaged, and never crashes.
 ///
 /// All pages if `TRANSFERKIT_DURABILITY` is `all`, else some that another run takes other ones of.
-@Suite struct DamagedPageTests {
+@Suite(.oneProcessAtATime) struct DamagedPageTests {
     private static let count = 40
     private static let pageSize = 4_096
 

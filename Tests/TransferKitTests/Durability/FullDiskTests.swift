@@ -5,7 +5,7 @@ import TransferCore
 import TransferKit
 
 /// The disk fills up. What is done to it is done to a whole process, so each test is in one of its own.
-@Suite struct FullDiskTests {
+@Suite(.oneProcessAtATime) struct FullDiskTests {
     private let folder: TemporaryFolder
 
     init() throws {

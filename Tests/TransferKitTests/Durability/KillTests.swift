@@ -7,7 +7,7 @@ import TransferKit
 /// The process is killed at the steps of the store: before each statement and each commit, and after each commit.
 ///
 /// All of them if `TRANSFERKIT_DURABILITY` is `all`, one if it is a number, else some that another run takes other ones of.
-@Suite struct KillTests {
+@Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 20
 
     @Test(arguments: Scenario.allCases) func whatWasDoneIsFoundAfterAKill(_ scenario: Scenario) async throws {

@@ -11,7 +11,7 @@ import TransferKit
 #endif
 
 /// A store of the first version is brought up to the present one, whatever happens meanwhile.
-@Suite struct MigrationTests {
+@Suite(.oneProcessAtATime) struct MigrationTests {
     @Test func aStoreOfTheFirstVersionKeepsAll() async throws {
         let folder = try TemporaryFolder()
         let path = folder.path.appending("store")

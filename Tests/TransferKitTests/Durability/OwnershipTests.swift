@@ -12,7 +12,7 @@ import TransferKit
 #endif
 
 /// Who may use a storage folder, and which folders can be one.
-@Suite struct OwnershipTests {
+@Suite(.oneProcessAtATime) struct OwnershipTests {
     private let folder: TemporaryFolder
 
     init() throws {

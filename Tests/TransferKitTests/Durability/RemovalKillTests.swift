@@ -12,7 +12,7 @@ import TransferKit
 #endif
 
 /// A session with very many files is removed, or set aside, and the process is killed meanwhile: it is there as a whole, or not at all.
-@Suite struct RemovalKillTests {
+@Suite(.oneProcessAtATime) struct RemovalKillTests {
     private static let count = 3 * QueueStore.sweptRows
 
     @Test(arguments: ["delete", "quarantine"]) func aLargeSessionIsThereAsAWholeOrNotAtAll(_ way: String) async throws {

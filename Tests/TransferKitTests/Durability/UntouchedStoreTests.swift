@@ -11,7 +11,7 @@ import TransferKit
 #endif
 
 /// A store that can't be opened is what is left for a person to mend: it stays byte by byte as it was found.
-@Suite struct UntouchedStoreTests {
+@Suite(.oneProcessAtATime) struct UntouchedStoreTests {
     private static let pageSize = 4_096
     private let folder: TemporaryFolder
 

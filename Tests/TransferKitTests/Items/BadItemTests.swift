@@ -61,7 +61,7 @@ import TransportTesting
     }
 
     /// The superuser may read everything, so a child process gives that up first.
-    @Test func whatMayNotBeReadIsTold() async throws {
+    @Test(.oneProcessAtATime) func whatMayNotBeReadIsTold() async throws {
         await #expect(processExitsWith: .success) {
             if geteuid() == 0 { try #require(seteuid(65_534) == 0) }
             let fixture = try ItemFixture()

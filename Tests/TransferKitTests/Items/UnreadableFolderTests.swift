@@ -13,7 +13,7 @@ import TransportTesting
 #endif
 
 /// Folders that can be opened, and not read to their end.
-@Suite struct UnreadableFolderTests {
+@Suite(.oneProcessAtATime) struct UnreadableFolderTests {
     private let fixture: ItemFixture
     private var tree: FolderTree { fixture.tree }
 

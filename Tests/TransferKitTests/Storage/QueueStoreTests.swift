@@ -224,7 +224,7 @@ import TransferKit
         try await second.value.close()
     }
 
-    @Test func aDeadOwnersLockAndCommitsAreFound() async throws {
+    @Test(.oneProcessAtATime) func aDeadOwnersLockAndCommitsAreFound() async throws {
         let path = folder.path.appending("store").string
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in
             let store = try await QueueStore.open(.folder(FilePath(path)), clock: .system)
