@@ -134,10 +134,12 @@ final class DiscardOutbox: Sendable {
     /// Removes parts on this machine, all at once, so that what came of them shares a transaction: each download that completes leaves one.
     private func discardParts(_ items: [PendingDiscard]) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
-            for item in items where item.isPart && !Task.isCancelled { group.addTask {
-                var hung: Set<Endpoint> = []
-                return await self.discard(item, &hung)
-            } }
+            for item in items where item.isPart && !Task.isCancelled {
+                group.addTask {
+                    var hung: Set<Endpoint> = []
+                    return await self.discard(item, &hung)
+                }
+            }
             return await group.reduce(true) { $0 && $1 }
         }
     }

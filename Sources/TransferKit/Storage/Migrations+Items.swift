@@ -11,9 +11,6 @@ extension Migrations {
         ALTER TABLE file ADD COLUMN kind TEXT NOT NULL DEFAULT 'file';
         ALTER TABLE file ADD COLUMN directory INTEGER;
         ALTER TABLE file ADD COLUMN symbolic_links TEXT;    -- of a folder that could not be read
-        ALTER TABLE file ADD COLUMN upload_url TEXT;        -- a capability
-        ALTER TABLE file ADD COLUMN unsized INTEGER NOT NULL DEFAULT 0; -- 1: the size is not known yet, and stored as 0
-        CREATE INDEX file_unsized ON file(session) WHERE unsized = 1;
         CREATE INDEX file_blob ON file(source) WHERE kind = 'blob';
         CREATE INDEX file_failed ON file(session, position) WHERE state = 'failed';
         CREATE TABLE directory (
@@ -34,13 +31,10 @@ extension Migrations {
             destination BLOB NOT NULL,
             size INTEGER NOT NULL,
             symbolic_links TEXT NOT NULL,
-            upload_url TEXT,                    -- as in file, as the next
-            unsized INTEGER NOT NULL DEFAULT 0,
             first_position INTEGER,             -- where the rows of this folder begin, once its reading began
             first_directory INTEGER,
             PRIMARY KEY (session, sequence)
         ) STRICT, WITHOUT ROWID;
-        CREATE INDEX item_unsized ON item(session) WHERE unsized = 1;
         CREATE INDEX item_blob ON item(source) WHERE kind = 'blob';
         CREATE TABLE base_folder (
             only INTEGER PRIMARY KEY CHECK (only = 1),

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 2
+    static let version: Int32 = 3
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -23,6 +23,10 @@ enum Migrations {
             try db.execute(sql: totals)
             try db.execute(sql: removalSchema)
             try db.execute(sql: "PRAGMA user_version = 2")
+        }
+        migrator.registerMigration("3") { db in
+            try db.execute(sql: payloads)
+            try db.execute(sql: "PRAGMA user_version = 3")
         }
         try migrator.migrate(database)
     }
@@ -114,7 +118,6 @@ enum Migrations {
             account INTEGER NOT NULL REFERENCES account(key),
             name TEXT NOT NULL,
             direction TEXT NOT NULL,
-            folder BLOB,                        -- where a download goes
             context BLOB,
             options TEXT,                       -- SessionOptions as JSON; NULL for the defaults
             endpoint TEXT,
@@ -131,7 +134,7 @@ enum Migrations {
             ended_at INTEGER,
             milliseconds INTEGER NOT NULL DEFAULT 0 -- how long it ran
         ) STRICT;
-        INSERT INTO session2 SELECT key, account, name, direction, NULL, context, options, endpoint, transport, files, files_done, files_failed,
+        INSERT INTO session2 SELECT key, account, name, direction, context, options, endpoint, transport, files, files_done, files_failed,
             bytes_total, bytes_done, attempts, error, created_at, started_at, ended_at, 0 FROM session ORDER BY key;
         CREATE TABLE session_tag (
             tag TEXT NOT NULL,
