@@ -131,7 +131,7 @@ import TransportTesting
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file").string))
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
         #expect(error?.code == .fileExists && error?.message.contains(fixture.target.appending("file").string) == true)
-        #expect(error?.message.contains("other") == false && fixture.content("file") == Data("mine".utf8))
+        #expect(error?.message.contains(fixture.target.appending("other").string) == false && fixture.content("file") == Data("mine".utf8))
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }

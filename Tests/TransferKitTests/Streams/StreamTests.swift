@@ -5,6 +5,12 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 @Suite struct StreamTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -176,7 +182,7 @@ import TransportTesting
     // MARK: Giving back
 
     /// The transport of megabytes: what is given back is counted in those.
-    @Test(.timeLimit(.minutes(1))) func whatIsConfirmedIsGivenBackToTheDisk() async throws {
+    @Test func whatIsConfirmedIsGivenBackToTheDisk() async throws {
         let memory = MemoryTransport(chunkSize: 256 << 10)
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -200,9 +206,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// By the file system's own word: blocks of 512 bytes (inode(7)), which Foundation multiplies by another size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
-        let values = try URL(filePath: path.string).resourceValues(forKeys: [.fileAllocatedSizeKey])
-        return values.fileAllocatedSize ?? 0
+        var status = stat()
+        try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)
+        return Int(status.st_blocks) * 512
     }
 
     @Test func aProducerThatIsSlowIsNoStall() {
