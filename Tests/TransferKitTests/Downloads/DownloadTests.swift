@@ -172,6 +172,25 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func whatIsThereIsLeftIfThatIsAsked() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file.txt").string))
+        var sources: [FilePath] = []
+        for policy in [OverwritePolicy.skip, .rename, .rename] {
+            let session = try await queue.enqueue(fixture.request("file.txt", options: SessionOptions(overwrite: policy)))
+            try await queue.start()
+            #expect(try await session.value.statistics.bytesDone == 10_000)
+            sources.append(try await queue.items(of: session.id)[0].source)
+        }
+        let names = ["file.txt", "file (1).txt", "file (2).txt"]
+        #expect(sources == names.map { fixture.target.appending($0) })
+        #expect(fixture.memory.attempts.map(\.bytesMoved) == [0, 10_000, 10_000])
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == names.sorted() && fixture.content("file.txt") == Data("mine".utf8))
+        #expect(fixture.content(names[1]) == DownloadFixture.content(10_000))
+        await queue.shutdown()
+    }
+
     // MARK: Bad requests
 
     @Test(arguments: ["../up", "/etc/up", "a/../b", "."]) func localNamesThatLeaveAreRefused(_ name: String) async throws {
