@@ -45,14 +45,25 @@ public final class FileWriter: Sendable {
         try await open(destination, from: confirmed, on: threads, syncing: SyncSchedule(at: .now))
     }
 
+    /// As ``open(_:from:on:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
+    public static func openNow(
+        _ destination: DownloadDestination, from confirmed: Int64 = 0, on threads: WorkerThreads
+    ) throws(TransferError) -> FileWriter {
+        try openNow(destination, from: confirmed, on: threads, syncing: SyncSchedule(at: .now))
+    }
+
+    private static func openNow(
+        _ destination: DownloadDestination, from confirmed: Int64, on threads: WorkerThreads, syncing schedule: SyncSchedule
+    ) throws(TransferError) -> FileWriter {
+        let place = try DownloadPlace(destination, creates: true)
+        let (part, isInPlace) = try place.openPart(from: confirmed)
+        return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+    }
+
     package static func open(
         _ destination: DownloadDestination, from confirmed: Int64, on threads: WorkerThreads, syncing schedule: SyncSchedule
     ) async throws -> FileWriter {
-        try await threads.run {
-            let place = try DownloadPlace(destination, creates: true)
-            let (part, isInPlace) = try place.openPart(from: confirmed)
-            return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
-        }
+        try await threads.run { try openNow(destination, from: confirmed, on: threads, syncing: schedule) }
     }
 
     private init(
@@ -176,11 +187,17 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {
         guard destination.overwrite == .different || destination.overwrite == .newer else { return false }
-        return try await threads.run {
-            // A folder that does not exist holds no file, and is not made to find that out.
-            guard let place = try DownloadPlace.existing(destination) else { return false }
-            return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
-        }
+        return try await threads.run { try isUpToDateNow(destination, size: size, modificationTime: modificationTime) }
+    }
+
+    /// As ``isUpToDate(_:size:modificationTime:on:)``, on the caller's thread, which may be blocked.
+    public static func isUpToDateNow(
+        _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
+    ) throws(TransferError) -> Bool {
+        guard destination.overwrite == .different || destination.overwrite == .newer else { return false }
+        // A folder that does not exist holds no file, and is not made to find that out.
+        guard let place = try DownloadPlace.existing(destination) else { return false }
+        return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }
 }
 
