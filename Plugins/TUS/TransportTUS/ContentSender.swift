@@ -28,7 +28,9 @@ struct ContentSender {
     private var conflicts = 0
     /// The position up to which the server can have bytes of ours.
     private var reach: Int64 = 0
-    private var isResume = false
+    /// Whether the next request asks before it sends its content (RFC 9110, section 10.1.1), as a server that refuses it may close without
+    /// reading it, and what it answered is lost.
+    private var asksFirst = false
     /// Set while a request is to be sent once more that was refused for its credentials: how often those had been renewed when it was sent.
     private var rejectedSince: Int?
 
@@ -54,7 +56,7 @@ struct ContentSender {
     mutating func resume() async throws {
         // What an earlier attempt sent may still be on its way through the server when this one begins.
         reach = length
-        isResume = true
+        asksFirst = true
         let (offset, answer) = try await server.offset(of: url, length: length)
         let expires = answer.expires
         if offset < length, let time = await expiry(expires), time <= answer.serverTime {
@@ -87,6 +89,7 @@ struct ContentSender {
         let count = chunks.next(remaining: length - offset)
         let renewals = server.renewals
         let seal = try await seal(offset..<offset + count)
+        let asked = asksFirst
         let answer: TUSAnswer
         do {
             answer = try await patch(from: offset, count: count, seal)
@@ -96,7 +99,9 @@ struct ContentSender {
             noteCut(at: offset, taken: error.sent.taken, of: count)
             let failure = error.transferError(.patch, at: server.origin)
             if error.neverArrived { throw failure }
-            return try await settle(failure, from: offset, count: count)
+            let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
+            let mayBeRefused = !asked && isLost && error.sent.taken < count
+            return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             noteCut(at: offset, taken: record.sent(of: slot) - offset, of: count)
             throw error
@@ -121,13 +126,13 @@ struct ContentSender {
     }
 
     private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal) async throws -> TUSAnswer {
-        defer { isResume = false }
+        defer { asksFirst = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
         headers[TUSServer.checksumHeader] = seal.header
         return try await server.send(
             .patch, to: url, headers: headers,
-            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: isResume,
+            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
             trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { record.noteSent(offset + $0, of: slot) })
     }
@@ -138,10 +143,11 @@ struct ContentSender {
 
     /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.
     ///
+    /// - Parameter mayBeRefused: Whether the server closed on content that it was sent unasked.
     /// - Returns: Where to go on, if that makes sense at once.
     /// - Throws: The failure.
     private mutating func settle(
-        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil
+        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
     ) async throws -> Int64 {
         let now: Int64
         do {
@@ -151,6 +157,10 @@ struct ContentSender {
             throw failure
         }
         if now == length, status != 460 { return length }
+        if mayBeRefused, now == offset {
+            asksFirst = true
+            return now
+        }
         guard let status, try await canGoOn(after: status, failure, from: offset, count: count, at: now) else { throw failure }
         return now
     }
