@@ -54,9 +54,6 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload { return try await download(attempt, reporter) }
         let source = try attempt.source
-        guard source.growth == nil else {
-            throw TransferError(.unsupported, .unsupported, "The tus transport can't send a source whose bytes still arrive.")
-        }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
