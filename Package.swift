@@ -75,7 +75,10 @@ let package = Package(
             name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "HTTPDownload", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, system],
+            path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
+        .target(
+            name: "TransportTUS", dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
         // Programs.

@@ -27,6 +27,7 @@ public final class SourceGrowth: Sendable {
 
     private let state: Locked<State>
     private let release: @Sendable (Int64) -> Void
+    private let lift: @Sendable () -> Void
 
     /// Makes the growth of a source; called by the queue and by tests of transports.
     ///
@@ -34,10 +35,15 @@ public final class SourceGrowth: Sendable {
     ///   - extent: What there is now.
     ///   - length: How many bytes there will be; nil if nobody knows.
     ///   - release: Called when the bytes before an offset are needed no more; must not block.
-    public init(_ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in }) {
+    ///   - lift: Called when the producer is to wait for confirmations no more; must not block.
+    public init(
+        _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
+        lift: @escaping @Sendable () -> Void = {}
+    ) {
         state = Locked(State(extent: extent))
         self.length = length
         self.release = release
+        self.lift = lift
     }
 
     /// What there is now.
@@ -68,6 +74,15 @@ public final class SourceGrowth: Sendable {
         // The stream ends without an element when the task that waits is cancelled.
         for await _ in answers { return }
         throw CancellationError()
+    }
+
+    /// Returns when the source is complete or failed, and lets the producer come to its end without waiting for confirmations: for a transport
+    /// whose server must know the length before the first byte. All of the source is on the disk then.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func waitUntilComplete() async throws(CancellationError) {
+        lift()
+        try await waitUntilReadable(at: .max)
     }
 
     /// Tells that more can be read, or that no more will come. Called by the producer; what comes after an end is ignored.

@@ -101,6 +101,8 @@ extension TransferError.Code {
     public static let producerGone = Self(rawValue: "producerGone")
     /// A local path is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
+    /// What arrived has another checksum than what was sent.
+    public static let checksumMismatch = Self(rawValue: "checksumMismatch")
     /// The local file changed while or since it was sent.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
     /// An option or a direction that the transport does not have.

@@ -15,7 +15,7 @@ public actor TransferQueue {
     /// The least time between two looks at the disk.
     private static let diskLookInterval = Duration.seconds(1)
 
-    nonisolated let store: QueueStore
+    package nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()

@@ -50,15 +50,26 @@ public final class FileWriter: Sendable {
         try await open(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
+    /// As ``open(_:from:size:on:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
+    public static func openNow(
+        _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
+    ) throws(TransferError) -> FileWriter {
+        try openNow(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
+    }
+
+    private static func openNow(
+        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule
+    ) throws(TransferError) -> FileWriter {
+        let place = try DownloadPlace(destination, creates: true)
+        let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
+        return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+    }
+
     package static func open(
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64? = nil, on threads: WorkerThreads,
         syncing schedule: SyncSchedule
     ) async throws -> FileWriter {
-        try await threads.run {
-            let place = try DownloadPlace(destination, creates: true)
-            let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
-            return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
-        }
+        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule) }
     }
 
     private init(
@@ -154,7 +165,7 @@ public final class FileWriter: Sendable {
     ///   - modificationTime: When the file changed last at the server, in nanoseconds since 1970; nil if it does not say.
     /// - Returns: Whether the file is in place; false if the policy left what was there.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` where nothing may be replaced; ``FailureClass/protocolViolation`` if
-    ///   there are more or fewer bytes; as ``open(_:from:on:)`` otherwise.
+    ///   there are more or fewer bytes; as ``open(_:from:size:on:)`` otherwise.
     @discardableResult
     public func finish(size: Int64, modificationTime: Int64? = nil) async throws -> Bool {
         try await threads.run {
@@ -174,7 +185,7 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy leaves what is at the destination already, so that nothing has to be received: asked before ``open(_:from:on:)``.
+    /// Whether the policy leaves what is at the destination already, so that nothing has to be received: asked before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - size: The size at the server; nil if it does not say.
@@ -184,11 +195,17 @@ public final class FileWriter: Sendable {
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {
         guard destination.overwrite.comparesFiles else { return false }
-        return try await threads.run {
-            // A folder that does not exist holds no file, and is not made to find that out.
-            guard let place = try DownloadPlace.existing(destination) else { return false }
-            return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
-        }
+        return try await threads.run { try isUpToDateNow(destination, size: size, modificationTime: modificationTime) }
+    }
+
+    /// As ``isUpToDate(_:size:modificationTime:on:)``, on the caller's thread, which may be blocked.
+    public static func isUpToDateNow(
+        _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
+    ) throws(TransferError) -> Bool {
+        guard destination.overwrite.comparesFiles else { return false }
+        // A folder that does not exist holds no file, and is not made to find that out.
+        guard let place = try DownloadPlace.existing(destination) else { return false }
+        return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }
 }
 

@@ -29,6 +29,8 @@ package final class StreamSpool: Sendable {
         /// What was given back, or is about to be.
         var released: Int64 = 0
         var isHeldBack = false
+        /// Whether the producer may be as far ahead as the disk allows.
+        var isUnlimited = false
         var isEnded = false
     }
 
@@ -70,8 +72,11 @@ package final class StreamSpool: Sendable {
         self.name = name
         self.clock = clock
         let confirmed = Locked<(@Sendable (Int64) -> Void)?>(nil)
-        growth = SourceGrowth(extent, length: length) { offset in confirmed.withLock { $0 }?(offset) }
+        let lifted = Locked<(@Sendable () -> Void)?>(nil)
+        growth = SourceGrowth(
+            extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) }, lift: { lifted.withLock { $0 }?() })
         confirmed.withLock { $0 = { [weak self] in self?.confirm($0) } }
+        lifted.withLock { $0 = { [weak self] in self?.lift() } }
     }
 
     /// What can't be read any more, from the start.
@@ -179,13 +184,19 @@ package final class StreamSpool: Sendable {
         while true {
             let version = changes.version
             let room = state.withLock { state in
-                let room = state.confirmed + ahead - state.written
+                let room = state.isUnlimited ? .max : state.confirmed + ahead - state.written
                 state.isHeldBack = room <= 0
                 return room
             }
             if room > 0 { return room }
             try await changes.wait(after: version)
         }
+    }
+
+    /// Lets the producer wait for confirmations no more.
+    private func lift() {
+        state.withLock { $0.isUnlimited = true }
+        changes.send()
     }
 
     /// The disk may be full for a while: nothing of the stream is lost by waiting.

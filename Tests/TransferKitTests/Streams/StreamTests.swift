@@ -174,7 +174,7 @@ import TransportTesting
         try await gate.reached()
         let folder = fixture.folder.path.appending("store").appending("spool")
         let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
-        // It is given back behind the transfer's back; the time limit ends the wait if it never is.
+        // It is given back behind the transfer's back.
         while try Self.bytesOnDisk(file) > 2 << 20 {
             try Task.checkCancellation()
             await Task.yield()
