@@ -52,13 +52,16 @@ extension FileRunner {
                     .protocolViolation, .badAnswer,
                     "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) are said to have arrived.")
             }
+            let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
+            if prepared.stream != nil {
+                // Its bytes are kept until it is stored that nobody needs them.
+                try await context.tell(report)
+                context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))
+            }
             context.live.end(active, confirmed: size)
             context.live.finish(position: file.position, isCompleted: true)
             prepared.signs.answered()
-            if prepared.stream != nil {
-                context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))
-            }
-            let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
+            guard prepared.stream == nil else { return }
             if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
