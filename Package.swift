@@ -78,7 +78,8 @@ let package = Package(
             name: "HTTPDownload", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, system],
             path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
         .target(
-            name: "TransportTUS", dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "TransportTUS",
+            dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
         // Programs.
