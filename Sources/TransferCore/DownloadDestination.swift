@@ -51,4 +51,8 @@ public enum OverwritePolicy: String, Hashable, Sendable, Codable, CaseIterable {
     case different
     /// It is replaced if the source is newer; otherwise it is left, and counts as transferred.
     case newer
+    /// It is left, whatever it is, and counts as transferred.
+    case skip
+    /// It is left, and the new one gets a number: `reel (1).mov` for `reel.mov`.
+    case rename
 }

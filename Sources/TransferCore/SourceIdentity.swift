@@ -99,7 +99,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
         bootID = Self.currentBootID
     }
 
-    private static let currentBootID: String = {
+    package static let currentBootID: String = {
         // Linux: proc(5). Elsewhere nothing is as cheap; an empty ID compares inode and device always, which errs on the safe side.
         let contents = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return contents?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""

@@ -1,3 +1,5 @@
+public import SystemPackage
+
 /// What a transport says of a file that it moved completely.
 public struct TransferReceipt: Hashable, Sendable, Codable {
     /// How many bytes the file has at its destination.
@@ -9,14 +11,23 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The checksum that both ends agreed on, as `algorithm:hex`; nil if none was compared.
     public var checksum: String?
 
+    /// Where a download is now, if that is not where it was to go, as something was there; nil otherwise.
+    public var localPath: FilePath? {
+        get { localPathBytes.map { FilePath(bytes: $0) } }
+        set { localPathBytes = newValue?.bytes }
+    }
+
+    private var localPathBytes: [UInt8]?
+
     /// What went wrong without harm to the content, each a sentence.
     public var warnings: [String]
 
     /// Makes a receipt.
-    public init(bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, warnings: [String] = []) {
+    public init(bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, warnings: [String] = []) {
         self.bytes = bytes
         self.remoteURL = remoteURL
         self.checksum = checksum
         self.warnings = warnings
+        localPathBytes = localPath?.bytes
     }
 }

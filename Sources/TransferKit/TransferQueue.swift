@@ -91,6 +91,7 @@ public actor TransferQueue {
             news = hub.number(loaded.news, at: configuration.clock.date())
             if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
             hasRowsToSweep = try await store.hasRowsToSweep()
+            streams.add(try await store.leftStreams(), in: store.spool, clock: configuration.clock)
             for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
         } catch {
             await store.abandon()
@@ -288,7 +289,7 @@ public actor TransferQueue {
         await writer?.value
         await sweeper.shutdown()
         await discards.shutdown()
-        streams.endAll()
+        await streams.endAll()
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()

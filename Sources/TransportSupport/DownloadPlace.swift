@@ -21,15 +21,17 @@ final class DownloadPlace: Sendable {
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
+        /// How many names the file has.
+        var links: Int
         /// Device and inode.
         var identity: [UInt64]
     }
 
     let destination: DownloadDestination
-    private let folder: FileDescriptor
+    let folder: FileDescriptor
     /// In the folder, as the part is.
-    private let name: FilePath
-    private let part: FilePath
+    let name: FilePath
+    let part: FilePath
 
     init(_ destination: DownloadDestination, creates: Bool) throws(TransferError) {
         self.destination = destination
@@ -60,16 +62,18 @@ final class DownloadPlace: Sendable {
 
     /// Opens the part that a checkpoint vouches for, or makes a new one.
     ///
+    /// - Parameter size: That of the whole file; nil if nobody knows.
     /// - Returns: Also whether it has its final name already.
-    func openPart(from confirmed: Int64) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
+    func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
         let final = try status(of: name)
         if let found = try openExistingPart() {
             do throws(TransferError) {
                 let status = try status(of: found)
-                if let final, final.identity == status.identity { return (found, true) }
+                if try ownName(status) != nil { return (found, true) }
                 try requireMayReplace(final)
                 if confirmed > 0 {
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
+                    try requireSpace((size ?? 0) - confirmed)
                     return (found, false)
                 }
             } catch {
@@ -81,6 +85,7 @@ final class DownloadPlace: Sendable {
         try requireMayReplace(final)
         guard confirmed == 0 else { throw resumeLost() }
         try unlink(part)
+        try requireSpace(size ?? 0)
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
@@ -102,7 +107,20 @@ final class DownloadPlace: Sendable {
     private func requireMayReplace(_ final: Status?) throws(TransferError) {
         guard let final else { return }
         if destination.overwrite == .never { throw .fileExists(destination.path) }
+        if destination.overwrite == .skip || destination.overwrite == .rename { return }
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
+    }
+
+    /// Asked before the first byte, so that a disk is not filled by what can't be completed on it.
+    private func requireSpace(_ bytes: Int64) throws(TransferError) {
+        guard bytes > 0 else { return }
+        var found = statvfs()
+        guard unsafe fstatvfs(folder.rawValue, &found) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        let free = UInt64(found.f_bavail).multipliedReportingOverflow(by: UInt64(found.f_frsize))
+        guard !free.overflow, free.partialValue < UInt64(bytes) else { return }
+        throw TransferError(
+            .noSpace, .diskFull,
+            "\(destination.path) needs \(bytes) bytes more, but its disk has \(free.partialValue) free. Free some space.")
     }
 
     private func resumeLost() -> TransferError {
@@ -128,76 +146,7 @@ final class DownloadPlace: Sendable {
         guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
-    // MARK: The final name
-
-    /// Gives the complete part its name, and syncs the folder.
-    ///
-    /// - Returns: Whether it has it; false if the policy leaves what was there.
-    func put(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> Bool {
-        let own = try status(of: descriptor)
-        var isInPlace = try status(of: name)?.identity == own.identity
-        if !isInPlace {
-            if try isUpToDate(remote) {
-                try unlink(part)
-            } else {
-                try place(own)
-                isInPlace = true
-            }
-        }
-        guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(destination.path.removingLastComponent(), errno: errno) }
-        return isInPlace
-    }
-
-    private func place(_ own: Status) throws(TransferError) {
-        if destination.overwrite == .never {
-            let result = link(to: name)
-            if result == 0 { return }
-            if result == EEXIST, try status(of: name)?.identity != own.identity { throw .fileExists(destination.path) }
-            guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            return try renameOntoOwn()
-        }
-        let way = DownloadDestination.placingName(of: part)
-        try unlink(way)
-        let result = link(to: way)
-        guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-        do throws(TransferError) {
-            try rename(result == 0 ? way : part)
-        } catch {
-            try? unlink(way)
-            throw error
-        }
-    }
-
-    private func rename(_ old: FilePath) throws(TransferError) {
-        let result = unsafe old.withPlatformString { old in
-            unsafe name.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
-        }
-        guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
-    }
-
-    /// Where the file system knows no links: the name is taken first, by an empty file that can only be made if there is none (open(2), O_EXCL).
-    private func renameOntoOwn() throws(TransferError) {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
-        guard taken >= 0 else {
-            throw errno == EEXIST ? .fileExists(destination.path) : .destinationUnavailable(destination.path, errno: errno)
-        }
-        _ = close(taken)
-        try rename(part)
-    }
-
-    /// - Returns: 0, or the error's number.
-    private func link(to new: FilePath) -> CInt {
-        unsafe part.withPlatformString { part in
-            unsafe new.withPlatformString { unsafe linkat(folder.rawValue, part, folder.rawValue, $0, 0) == 0 ? 0 : errno }
-        }
-    }
-
-    private static func meansNoLinks(_ code: CInt) -> Bool {
-        [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code)
-    }
-
-    private func unlink(_ name: FilePath) throws(TransferError) {
+    func unlink(_ name: FilePath) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
         guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
@@ -206,7 +155,8 @@ final class DownloadPlace: Sendable {
 
     /// Whether the policy leaves what is there.
     func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
-        guard destination.overwrite == .different || destination.overwrite == .newer, let local = try status(of: name) else { return false }
+        guard destination.overwrite.comparesFiles, let local = try status(of: name) else { return false }
+        if destination.overwrite == .skip { return true }
         if local.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
         guard local.isRegular else { return false }
         if destination.overwrite == .newer {
@@ -238,7 +188,7 @@ final class DownloadPlace: Sendable {
     }
 
     /// Of what has a name in the folder, not of what a link leads to; nil if nothing has it.
-    private func status(of name: FilePath) throws(TransferError) -> Status? {
+    func status(of name: FilePath) throws(TransferError) -> Status? {
         var found = stat()
         let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
         if result == 0 { return Status(found) }
@@ -258,6 +208,12 @@ extension DownloadPlace.Status {
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG
         isFolder = found.st_mode & S_IFMT == S_IFDIR
+        links = Int(found.st_nlink)
         identity = [UInt64(bitPattern: Int64(found.st_dev)), UInt64(found.st_ino)]
     }
+}
+
+extension OverwritePolicy {
+    /// Whether it may leave what is there, and what comes counts as transferred.
+    var comparesFiles: Bool { self == .different || self == .newer || self == .skip }
 }

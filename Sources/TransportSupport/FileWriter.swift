@@ -27,6 +27,10 @@ public final class FileWriter: Sendable {
     /// ``finish(size:modificationTime:)`` with the size ``start`` is all that is left to do.
     public let isInPlace: Bool
 
+    /// Where the file is once it is complete: where it was to go, or, under ``OverwritePolicy/rename``, beside what is there.
+    public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
+
+    private let placed = Locked<FilePath?>(nil)
     let threads: WorkerThreads
     let place: DownloadPlace
     private let schedule: Locked<SyncSchedule>
@@ -35,35 +39,37 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - confirmed: What the attempt's checkpoint vouches for. Anything beyond is cut off, as nobody knows whether the disk has it.
+    ///   - size: How many bytes the whole file has; nil if the server does not say. If the disk has no room for the rest, nothing is made.
     ///   - threads: Does everything that may block.
     /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part is gone or shorter; with the code
     ///   ``TransferError/Code/fileExists`` if the policy forbids to replace what is there; ``FailureClass/noSpace`` or
     ///   ``FailureClass/permanent``, naming the path, if the disk or its permissions refuse.
     public static func open(
-        _ destination: DownloadDestination, from confirmed: Int64 = 0, on threads: WorkerThreads
+        _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {
-        try await open(destination, from: confirmed, on: threads, syncing: SyncSchedule(at: .now))
+        try await open(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
-    /// As ``open(_:from:on:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
+    /// As ``open(_:from:size:on:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
     public static func openNow(
-        _ destination: DownloadDestination, from confirmed: Int64 = 0, on threads: WorkerThreads
+        _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) throws(TransferError) -> FileWriter {
-        try openNow(destination, from: confirmed, on: threads, syncing: SyncSchedule(at: .now))
+        try openNow(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
     private static func openNow(
-        _ destination: DownloadDestination, from confirmed: Int64, on threads: WorkerThreads, syncing schedule: SyncSchedule
+        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule
     ) throws(TransferError) -> FileWriter {
         let place = try DownloadPlace(destination, creates: true)
-        let (part, isInPlace) = try place.openPart(from: confirmed)
+        let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
         return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
     }
 
     package static func open(
-        _ destination: DownloadDestination, from confirmed: Int64, on threads: WorkerThreads, syncing schedule: SyncSchedule
+        _ destination: DownloadDestination, from confirmed: Int64, size: Int64? = nil, on threads: WorkerThreads,
+        syncing schedule: SyncSchedule
     ) async throws -> FileWriter {
-        try await threads.run { try openNow(destination, from: confirmed, on: threads, syncing: schedule) }
+        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule) }
     }
 
     private init(
@@ -159,7 +165,7 @@ public final class FileWriter: Sendable {
     ///   - modificationTime: When the file changed last at the server, in nanoseconds since 1970; nil if it does not say.
     /// - Returns: Whether the file is in place; false if the policy left what was there.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` where nothing may be replaced; ``FailureClass/protocolViolation`` if
-    ///   there are more or fewer bytes; as ``open(_:from:on:)`` otherwise.
+    ///   there are more or fewer bytes; as ``open(_:from:size:on:)`` otherwise.
     @discardableResult
     public func finish(size: Int64, modificationTime: Int64? = nil) async throws -> Bool {
         try await threads.run {
@@ -173,11 +179,13 @@ public final class FileWriter: Sendable {
             guard fsync(self.descriptor.rawValue) == 0 else {
                 throw TransferError.destinationUnavailable(self.destination.partPath, errno: errno)
             }
-            return try self.place.put(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
+            let path = try self.place.put(self.descriptor, RemoteFileState(size: size, modificationTime: modificationTime))
+            self.placed.withLock { $0 = path }
+            return path != nil
         }
     }
 
-    /// Whether the policy leaves what is at the destination already, so that nothing has to be received: asked before ``open(_:from:on:)``.
+    /// Whether the policy leaves what is at the destination already, so that nothing has to be received: asked before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
     ///   - size: The size at the server; nil if it does not say.
@@ -186,7 +194,7 @@ public final class FileWriter: Sendable {
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {
-        guard destination.overwrite == .different || destination.overwrite == .newer else { return false }
+        guard destination.overwrite.comparesFiles else { return false }
         return try await threads.run { try isUpToDateNow(destination, size: size, modificationTime: modificationTime) }
     }
 
@@ -194,7 +202,7 @@ public final class FileWriter: Sendable {
     public static func isUpToDateNow(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
-        guard destination.overwrite == .different || destination.overwrite == .newer else { return false }
+        guard destination.overwrite.comparesFiles else { return false }
         // A folder that does not exist holds no file, and is not made to find that out.
         guard let place = try DownloadPlace.existing(destination) else { return false }
         return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))

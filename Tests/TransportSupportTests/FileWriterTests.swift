@@ -197,9 +197,59 @@ import TransportSupport
         #expect(folder.text("file") == "HELLO" && folder.names() == ["file"])
     }
 
-    @Test(arguments: [OverwritePolicy.never, .always]) func otherPoliciesCompareNothing(_ policy: OverwritePolicy) async throws {
+    @Test(arguments: [OverwritePolicy.never, .always, .rename]) func otherPoliciesCompareNothing(_ policy: OverwritePolicy) async throws {
         try folder.write("hello", "file")
         #expect(try await !isUpToDate(folder.destination("file", policy), size: 5, at: nil))
+    }
+
+    @Test func whatIsThereIsSkippedWhateverItIs() async throws {
+        let destination = folder.destination("file", .skip)
+        #expect(try await !isUpToDate(destination, size: 5, at: nil), "there is nothing yet")
+        let writer = try await open(destination)
+        try await writer.write(Data("hello".utf8), at: 0)
+        try folder.write("mine", "file/inside")
+        #expect(try await isUpToDate(destination, size: nil, at: nil))
+        #expect(try await !writer.finish(size: 5))
+        #expect(folder.text("file/inside") == "mine" && folder.names() == ["file"])
+    }
+
+    @Test func whatIsThereIsLeftAndTheNewOneGetsANumber() async throws {
+        for (number, name) in (["reel.tar.gz", "reel.tar (1).gz", "reel.tar (2).gz"] as [FilePath]).enumerated() {
+            let part = FilePath("\(number).part")
+            let destination = DownloadDestination(root: folder.root, name: "reel.tar.gz", partName: part, overwrite: .rename)
+            let writer = try await open(destination)
+            try await writer.write(Data("hello \(number)".utf8), at: 0)
+            #expect(try await writer.finish(size: 7))
+            #expect(writer.finalPath == folder.root.pushing(name) && folder.text(name) == "hello \(number)")
+            // As after a kill before anybody knew of its end.
+            let again = try await open(destination, from: 3)
+            #expect(try await again.finish(size: 7))
+            #expect(again.isInPlace && again.finalPath == writer.finalPath)
+        }
+        #expect(folder.names().filter { !$0.hasSuffix(".part") }.count == 3)
+    }
+
+    @Test(arguments: [(".hidden", ".hidden (1)"), ("plain", "plain (1)"), (String(repeating: "x", count: 255), nil)])
+    func numbersAreBeforeTheExtension(_ name: String, _ expected: String?) async throws {
+        try folder.write("mine", FilePath(name))
+        let destination = DownloadDestination(root: folder.root, name: FilePath(name), partName: "part", overwrite: .rename)
+        let writer = try await open(destination)
+        try await writer.finish(size: 0)
+        let final = try #require(writer.finalPath.lastComponent?.string)
+        #expect(final == expected ?? String(repeating: "x", count: 251) + " (1)")
+        #expect(folder.text(FilePath(final)) == "" && folder.text(FilePath(name)) == "mine")
+    }
+
+    @Test func aDiskWithoutRoomIsNotBegunToBeFilled() async throws {
+        let destination = folder.destination("file")
+        let size: Int64 = 1 << 62
+        let error = await #expect(throws: TransferError.self) { try await FileWriter.open(destination, size: size, on: threads) }
+        #expect(error?.failureClass == .noSpace && error?.message.contains(destination.path.string) == true && folder.names() == [])
+        let writer = try await FileWriter.open(destination, size: 5, on: threads)
+        try await writer.write(Data("hello".utf8), at: 0)
+        let late = await #expect(throws: TransferError.self) { try await FileWriter.open(destination, from: 5, size: size, on: threads) }
+        #expect(late?.failureClass == .noSpace && folder.text(".file.part") == "hello")
+        _ = try await FileWriter.open(destination, from: 5, size: 5, on: threads)
     }
 
     private func isUpToDate(_ destination: DownloadDestination, size: Int64?, at seconds: Int64?) async throws -> Bool {

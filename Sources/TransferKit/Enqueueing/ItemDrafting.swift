@@ -60,7 +60,7 @@ struct ItemDrafting {
                     throw TransferError(.permanent, .unsupported, "The stream for \(item.shownName) can't have \(length) bytes.")
                 }
                 return ItemDraft(
-                    kind: .stream, source: Data(UUID().uuidString.utf8), destination: Data(item.destination?.bytes ?? []),
+                    kind: .stream, source: Spool.nameOfStream(), destination: Data(item.destination?.bytes ?? []),
                     size: producer.length ?? 0, uploadPlace: item.uploadPlace, isUnsized: producer.length == nil)
             case .path(let path): return try draft(of: item, at: path)
             case .data(let data):

@@ -11,8 +11,9 @@ extension TransferItem {
     /// storage folder, so that a connection can break and go on; what the other end confirmed is given back to the disk where the file system
     /// can do that. While it is `ahead` bytes ahead, the sequence is not asked for more: also while the session is paused.
     ///
-    /// A sequence that throws fails the item with the class `sourceLost`. So does the end of this process, as nobody else has the rest of the
-    /// bytes; and a server that lost what was given back. An item of this kind can be enqueued once.
+    /// A sequence that throws fails the item with the class `sourceLost`. So does a server that lost what was given back, and the end of this
+    /// process, unless all was in the storage folder by then, or ``TransferQueue/continueStream(_:bufferSize:ahead:)`` brings the rest. An item of
+    /// this kind can be enqueued once.
     ///
     /// - Parameters:
     ///   - chunks: Chunks of any size, in order: `Data`, arrays of bytes, or the like.
@@ -39,11 +40,7 @@ extension TransferItem {
         as destination: RemotePath, length: Int64? = nil, bufferSize: Int = 1 << 20, ahead: Int64 = defaultAhead
     ) -> (item: TransferItem, writer: StreamWriter) {
         let channel = ByteChannel(capacity: bufferSize)
-        let producer = StreamProducer(length: length, ahead: ahead, refusal: channel.refuse) { write in
-            while let chunks = try await channel.read() {
-                for chunk in chunks { try await write(chunk) }
-            }
-        }
+        let producer = StreamProducer(reading: channel, length: length, ahead: ahead)
         return (TransferItem(.stream(producer), as: destination), StreamWriter(channel))
     }
 }

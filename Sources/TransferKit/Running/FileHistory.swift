@@ -42,7 +42,7 @@ package struct FileHistory: Equatable, Sendable {
         guard position > best else { return }
         confirmed[endpoint] = position
         outages[endpoint] = nil
-        guard RetryPolicy.isProgress(confirmed: position - best, of: size ?? .max) else { return }
+        guard RetryPolicy.isProgress(confirmed: position - best, of: size) else { return }
         failures = 0
         violations = 0
         hasRestarted = false

@@ -38,8 +38,9 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
-    /// Whether the progress of an attempt is enough to begin a new row of failures: 1 MiB or 1 % of the file.
-    package static func isProgress(confirmed: Int64, of size: Int64) -> Bool {
-        confirmed > 0 && (confirmed >= 1 << 20 || confirmed >= (size + 99) / 100)
+    /// Whether the progress of an attempt is enough to begin a new row of failures: 1 MiB or 1 % of the file, if its size is known.
+    package static func isProgress(confirmed: Int64, of size: Int64?) -> Bool {
+        guard confirmed > 0, confirmed < 1 << 20 else { return confirmed > 0 }
+        return size.map { confirmed >= $0 / 100 + min(1, $0 % 100) } ?? false
     }
 }

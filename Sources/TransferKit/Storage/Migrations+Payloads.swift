@@ -6,6 +6,7 @@ extension Migrations {
         ALTER TABLE file ADD COLUMN unsized INTEGER NOT NULL DEFAULT 0; -- 1: the size is not known yet, and stored as 0
         ALTER TABLE item ADD COLUMN upload_url TEXT;
         ALTER TABLE item ADD COLUMN unsized INTEGER NOT NULL DEFAULT 0;
+        CREATE INDEX file_stream ON file(source) WHERE kind = 'stream';
         CREATE INDEX file_unsized ON file(session) WHERE unsized = 1;
         CREATE INDEX item_unsized ON item(session) WHERE unsized = 1;
         """

@@ -121,7 +121,7 @@ extension QueueStore {
         // What is in no known state is sent, see ``pendingFiles(of:after:limit:)``.
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
         return ItemStatus(
-            position: try row.decode(forColumn: "position"), source: FilePath(bytes: location.source),
+            position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),
             destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
             bytesTotal: try Self.size(row),
             bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,

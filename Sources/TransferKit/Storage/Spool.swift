@@ -20,7 +20,7 @@ package struct Spool: Sendable {
         self.init(folder: storage.appending("spool"))
     }
 
-    private init(folder: FilePath) {
+    init(folder: FilePath) {
         self.folder = folder
     }
 
@@ -47,14 +47,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Makes an empty file, and the folder if need be. Blocks.
-    static func make(_ path: FilePath) throws -> FileDescriptor {
-        try Spool(folder: path.removingLastComponent()).makeFolder()
-        return try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
-    }
-
-    private func makeFolder() throws {
+    func makeFolder() throws {
         guard unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 else {
             return try Self.sync(folder.removingLastComponent())
         }
@@ -70,7 +63,7 @@ package struct Spool: Sendable {
         }
     }
 
-    private static func sync(_ folder: FilePath) throws {
+    static func sync(_ folder: FilePath) throws {
         let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
         try descriptor.closeAfter {
             guard fsync(descriptor.rawValue) == 0 else { throw Errno(rawValue: errno) }
@@ -91,7 +84,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Removes the files that no unfinished item refers to, and those of streams, which ended with the process that made them. Blocks.
+    /// Removes the files that no unfinished item refers to. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in
@@ -101,6 +94,8 @@ package struct Spool: Sendable {
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
                         OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
+                        OR EXISTS (SELECT 1 FROM file JOIN schedule ON schedule.session = file.session
+                            WHERE \(Self.isLeftStream) AND source = ?1)
                     """)
             while let name = try stream.next() {
                 if try Bool.fetchOne(statement, arguments: [Data(name)]) != true { delete([Data(name)]) }

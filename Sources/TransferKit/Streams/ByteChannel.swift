@@ -6,6 +6,11 @@ final class ByteChannel: Sendable {
     private struct State: Sendable {
         var chunks: [Data] = []
         var buffered = 0
+        /// How many bytes were written to the channel, and how many of them are in the storage folder.
+        var accepted: Int64 = 0
+        var stored: Int64 = 0
+        /// Whether all is stored, and that it is all.
+        var isSealed = false
         /// Set when no more will be written.
         var end: Result<Void, any Error>?
         /// Set when no more will be read.
@@ -32,6 +37,7 @@ final class ByteChannel: Sendable {
                 guard state.buffered < capacity else { return false }
                 state.chunks.append(chunk)
                 state.buffered += chunk.count
+                state.accepted += Int64(chunk.count)
                 return true
             }
             if isTaken { return changes.send() }
@@ -45,13 +51,36 @@ final class ByteChannel: Sendable {
         changes.send()
     }
 
-    /// No more will be read: who writes gets this error.
-    func refuse(_ error: any Error) {
+    /// Takes what the reader tells of the chunks.
+    func note(_ news: StreamNews) {
         state.withLock { state in
-            if state.refusal == nil { state.refusal = error }
-            state.chunks = []
+            switch news {
+            case .stored(let count): state.stored += Int64(count)
+            case .sealed: state.isSealed = true
+            case .refused(let error):
+                // After the last byte was stored nobody writes who could be told.
+                if state.refusal == nil, !state.isSealed { state.refusal = error }
+                state.chunks = []
+            }
         }
         changes.send()
+    }
+
+    /// Returns when all that was written before is stored, and, if that was all, so is its end.
+    func flush() async throws {
+        let target = state.withLock { $0.accepted }
+        while true {
+            let version = changes.version
+            let isStored = try state.withLock { state in
+                if state.isSealed { return true }
+                if let refusal = state.refusal { throw refusal }
+                guard let end = state.end else { return state.stored >= target }
+                try end.get()
+                return false
+            }
+            if isStored { return }
+            try await changes.wait(after: version)
+        }
     }
 
     /// All that is buffered, as soon as there is anything; nil at the end.

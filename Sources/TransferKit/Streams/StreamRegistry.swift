@@ -2,16 +2,38 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// The streams of a queue's sessions, by their names in the spool. They belong to this process: no other one has the rest of their bytes.
+/// The streams of a queue's sessions, by their names in the spool: those of this process, and what earlier ones left.
 package final class StreamRegistry: Sendable {
     private struct Entry: Sendable {
         let session: SessionID
         let spool: StreamSpool
+        /// Of what an earlier process left.
+        var destination: RemotePath?
     }
 
     private let entries = Locked<[Data: Entry]>([:])
 
     package init() {}
+
+    /// Takes what earlier processes left.
+    func add(_ left: [LeftStream], in spool: Spool, clock: EngineClock) {
+        for stream in left {
+            let path = spool.folder.pushing(FilePath(bytes: stream.name))
+            let entry = Entry(session: stream.session, spool: StreamSpool(stream, at: path, clock: clock), destination: stream.destination)
+            entries.withLock { $0[stream.name] = entry }
+        }
+    }
+
+    /// The streams that another producer has to continue.
+    func unfinished() -> [UnfinishedStream] {
+        entries.withLock { entries in
+            entries.compactMap { name, entry in
+                entry.spool.missingFrom.flatMap { offset in
+                    entry.destination.map { UnfinishedStream(session: entry.session, destination: $0, offset: offset, name: name) }
+                }
+            }
+        }
+    }
 
     func find(_ name: Data) -> StreamSpool? {
         entries.withLock { $0[name]?.spool }
@@ -40,7 +62,7 @@ package final class StreamRegistry: Sendable {
     /// The items were not stored after all: their streams may be handed over again.
     func withdraw(_ drafts: [ItemDraft]) {
         for draft in drafts where draft.kind == .stream {
-            entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.producer.unclaim()
+            entries.withLock { $0.removeValue(forKey: draft.source) }?.spool.giveUpProducer()
         }
     }
 
@@ -76,12 +98,13 @@ package final class StreamRegistry: Sendable {
         }
     }
 
-    /// The queue ends.
-    func endAll() {
+    /// The queue ends. What there is of the streams stays for the next one; their files are closed when this returns.
+    func endAll() async {
         let spools = entries.withLock { entries in
             defer { entries = [:] }
             return entries.values.map(\.spool)
         }
-        for spool in spools { spool.end(TransferError(.sourceLost, .producerGone, "The queue that sends this stream was shut down.")) }
+        let error = TransferError(.sourceLost, .producerGone, "The queue that sends this stream was shut down.")
+        for closing in spools.map({ $0.end(error, keepsFile: true) }) { await closing?.value }
     }
 }

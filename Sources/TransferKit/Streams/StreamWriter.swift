@@ -26,6 +26,16 @@ public final class StreamWriter: Sendable {
         try await channel.write(data)
     }
 
+    /// Returns when all that was written before is in the queue's storage folder, so that the end of this process does not lose it; after
+    /// ``finish()``, when the end is there too, and the item needs no producer any more.
+    ///
+    /// As a write, it waits until the session runs, and while too much is not confirmed.
+    ///
+    /// - Throws: As ``write(_:)``, and what ``fail(_:)`` was called with.
+    public func flush() async throws {
+        try await channel.flush()
+    }
+
     /// All is written. What comes after it is refused.
     public func finish() {
         channel.end(.success(()))

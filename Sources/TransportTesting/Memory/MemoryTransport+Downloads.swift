@@ -20,7 +20,7 @@ extension MemoryTransport {
         if fault == .forget { state.withLock { $0.store.touch(path) } }
         let file = try find(attempt)
         let size = Int64(file.content.count)
-        let receipt = TransferReceipt(bytes: size, remoteURL: attempt.endpoint.address + path)
+        var receipt = TransferReceipt(bytes: size, remoteURL: attempt.endpoint.address + path)
         let isUpToDate = try await FileWriter.isUpToDate(
             destination, size: file.tellsSize ? size : nil, modificationTime: file.modificationTime, on: threads)
         if file.tellsSize || isUpToDate { reporter.report(total: size) }
@@ -28,7 +28,8 @@ extension MemoryTransport {
             reporter.report(sent: size, confirmed: size)
             return receipt
         }
-        let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, on: threads)
+        let writer = try await FileWriter.open(
+            destination, from: attempt.checkpoint?.confirmed ?? 0, size: file.tellsSize ? size : nil, on: threads)
         var position = writer.start
         var confirmed = position
         var chunks = 0
@@ -65,6 +66,7 @@ extension MemoryTransport {
         }
         try Task.checkCancellation()
         try await writer.finish(size: size, modificationTime: file.modificationTime)
+        if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt
     }
 

@@ -47,6 +47,15 @@ private func gettingStarted(_ camera: any Camera) async throws {
     // END
 
     // ARTICLE
+    let unfinished = try queue.unfinishedStreams.map { ($0, try queue.continueStream($0)) }
+    try await queue.start()
+    for (stream, writer) in unfinished {
+        try await writer.write(try await recording(stream.destination, from: stream.offset))
+        writer.finish()
+    }
+    // END
+
+    // ARTICLE
     try await queue.start()
     do {
         let end = try await reel.value
@@ -85,6 +94,11 @@ private func gettingStarted(_ camera: any Camera) async throws {
     await queue.shutdown()
     // END
     _ = (rushes, live)
+}
+
+/// What the app keeps of a stream itself.
+private func recording(_ name: RemotePath, from offset: Int64) async throws -> Data {
+    Data()
 }
 
 /// What the article's stream comes from.

@@ -131,7 +131,7 @@ import TransportTesting
         try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file").string))
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
         #expect(error?.code == .fileExists && error?.message.contains(fixture.target.appending("file").string) == true)
-        #expect(error?.message.contains("other") == false && fixture.content("file") == Data("mine".utf8))
+        #expect(error?.message.contains(fixture.target.appending("other").string) == false && fixture.content("file") == Data("mine".utf8))
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }
@@ -169,6 +169,25 @@ import TransportTesting
         #expect(try await session.value.statistics.bytesDone == 10 && fixture.content("file") == DownloadFixture.content(10, seed: 9))
         await queue.waitUntilIdle()
         #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    @Test func whatIsThereIsLeftIfThatIsAsked() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("file.txt").string))
+        var sources: [FilePath] = []
+        for policy in [OverwritePolicy.skip, .rename, .rename] {
+            let session = try await queue.enqueue(fixture.request("file.txt", options: SessionOptions(overwrite: policy)))
+            try await queue.start()
+            #expect(try await session.value.statistics.bytesDone == 10_000)
+            sources.append(try await queue.items(of: session.id)[0].source)
+        }
+        let names = ["file.txt", "file (1).txt", "file (2).txt"]
+        #expect(sources == names.map { fixture.target.appending($0) })
+        #expect(fixture.memory.attempts.map(\.bytesMoved) == [0, 10_000, 10_000])
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == names.sorted() && fixture.content("file.txt") == Data("mine".utf8))
+        #expect(fixture.content(names[1]) == DownloadFixture.content(10_000))
         await queue.shutdown()
     }
 

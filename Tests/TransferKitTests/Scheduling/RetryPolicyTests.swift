@@ -20,10 +20,13 @@ import TransferKit
         #expect(policy.delay(afterFailures: 9, retryAfter: .seconds(30), fraction: 0.5) == .seconds(128))
     }
 
-    @Test(arguments: [
-        (Int64(0), Int64(0), false), (0, 100, false), (1, 100, true), (1, 101, false), (1 << 20, 1 << 40, true), (1 << 19, 1 << 40, false),
-    ])
-    func progress(_ confirmed: Int64, _ size: Int64, _ expected: Bool) {
+    private static let progresses: [(Int64, Int64?, Bool)] = [
+        (0, 0, false), (0, 100, false), (1, 100, true), (1, 101, false), (1 << 20, 1 << 40, true), (1 << 19, 1 << 40, false),
+        (1_048_575, .max, false), (1_048_576, nil, true), (1_048_575, nil, false), (0, nil, false),
+    ]
+
+    @Test(arguments: progresses)
+    func progress(_ confirmed: Int64, _ size: Int64?, _ expected: Bool) {
         #expect(RetryPolicy.isProgress(confirmed: confirmed, of: size) == expected)
     }
 }

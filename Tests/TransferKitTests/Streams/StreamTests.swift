@@ -5,6 +5,12 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 @Suite struct StreamTests {
     private let fixture: QueueFixture
     private let name: RemotePath
@@ -141,25 +147,6 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func afterARestartItFailsWithAClearSentence() async throws {
-        var queue = try await fixture.openWithAccounts()
-        let gate = fixture.memory.gate("stream", atByte: 2_000)
-        let session = try await queue.enqueue(
-            .upload(items: [.stream(CountedChunks(content(50_000), size: 1_000), as: name)], to: "a"))
-        try await queue.start()
-        try await gate.reached()
-        await queue.shutdown()
-        gate.open()
-        queue = try await fixture.open()
-        #expect(spooled == [])
-        try await queue.start()
-        let handle = try await queue.handle(session.id)
-        let error = await #expect(throws: TransferError.self) { try await handle.value }
-        #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
-        #expect(error?.message.contains("a process that has ended") == true)
-        await queue.shutdown()
-    }
-
     @Test func aStreamIsSentOnce() async throws {
         let queue = try await fixture.openWithAccounts()
         let item = TransferItem.stream(CountedChunks(content(10), size: 7), as: name)
@@ -176,7 +163,7 @@ import TransportTesting
     // MARK: Giving back
 
     /// The transport of megabytes: what is given back is counted in those.
-    @Test(.timeLimit(.minutes(1))) func whatIsConfirmedIsGivenBackToTheDisk() async throws {
+    @Test func whatIsConfirmedIsGivenBackToTheDisk() async throws {
         let memory = MemoryTransport(chunkSize: 256 << 10)
         let fixture = try QueueFixture(memory: memory)
         let queue = try await fixture.openWithAccounts()
@@ -187,8 +174,11 @@ import TransportTesting
         try await gate.reached()
         let folder = fixture.folder.path.appending("store").appending("spool")
         let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
-        // It is given back behind the transfer's back; the time limit ends the wait if it never is.
-        while try Self.bytesOnDisk(file) > 2 << 20 { await Task.yield() }
+        // It is given back behind the transfer's back.
+        while try Self.bytesOnDisk(file) > 2 << 20 {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
         #expect(try SourceIdentity(ofFileAt: file).size >= 4 << 20)
         // What was given back can't be sent again.
         memory.faults.append(.forget)
@@ -200,9 +190,11 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// By the file system's own word: blocks of 512 bytes (inode(7)), which Foundation multiplies by another size on Linux.
     private static func bytesOnDisk(_ path: FilePath) throws -> Int {
-        let values = try URL(filePath: path.string).resourceValues(forKeys: [.fileAllocatedSizeKey])
-        return values.fileAllocatedSize ?? 0
+        var status = stat()
+        try #require(unsafe path.withPlatformString { unsafe stat($0, &status) } == 0)
+        return Int(status.st_blocks) * 512
     }
 
     @Test func aProducerThatIsSlowIsNoStall() {

@@ -47,6 +47,45 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func aFlushWaitsUntilAllIsOnDisk() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("stream", atByte: 2_000)
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await writer.flush()
+        try await writer.write(Data(repeating: 7, count: 5_000))
+        let early = Task { try await writer.flush() }
+        early.cancel()
+        await #expect(throws: CancellationError.self, "nothing is stored before the session runs") { try await early.value }
+        try await queue.start()
+        try await writer.flush()
+        let folder = fixture.folder.path.appending("store").appending("spool")
+        let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
+        #expect(try SourceIdentity(ofFileAt: file).size == 5_000)
+        try await gate.reached()
+        writer.finish()
+        try await writer.flush()
+        gate.open()
+        _ = try await session.value
+        try await writer.flush()
+        await queue.shutdown()
+    }
+
+    @Test func aFlushTellsOfWhatWentWrong() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await writer.write([1, 2, 3])
+        let waiting = Task { try await writer.flush() }
+        try await queue.cancel(session.id)
+        await #expect(throws: TransferError.self) { try await waiting.value }
+        let (_, failed) = TransferItem.stream(as: name)
+        try await failed.write([1])
+        failed.fail(Trouble())
+        await #expect(throws: Trouble.self) { try await failed.flush() }
+        await queue.shutdown()
+    }
+
     struct Trouble: Error, CustomStringConvertible {
         let description = "The tape is torn."
     }

@@ -1,0 +1,64 @@
+import Foundation
+import GRDB
+import SystemPackage
+import TransferCore
+
+/// A stream of a process that has ended.
+struct LeftStream: Sendable {
+    var session: SessionID
+    var name: Data
+    var destination: RemotePath
+    /// How many bytes it was to have; nil if nobody knew.
+    var length: Int64?
+    /// What a checkpoint vouches for. Some of it may have been given back to the disk.
+    var confirmed: Int64
+    /// The size of its file in the ``Spool``; nil if there is none.
+    var size: Int64?
+    /// Whether the file has all of it.
+    var isWhole: Bool
+
+    /// From where on it has to be produced; of a whole one, its length.
+    var offset: Int64 {
+        // Of what was not synced, a loss of power keeps what it likes.
+        let isOfThisBoot = Spool.wasMadeInThisBoot(name)
+        return isWhole || isOfThisBoot ? max(size ?? 0, confirmed) : confirmed
+    }
+}
+
+extension QueueStore {
+    /// The streams of sessions that have yet to end, with what there is of them.
+    func leftStreams() async throws -> [LeftStream] {
+        let streams = try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT schedule.id, file.source, file.destination, file.size, file.unsized,
+                        (SELECT max(confirmed) FROM checkpoint
+                            WHERE checkpoint.session = file.session AND checkpoint.position = file.position
+                            AND checkpoint.generation = file.generation)
+                    FROM file JOIN schedule ON schedule.session = file.session
+                    WHERE \(Spool.isLeftStream)
+                    UNION ALL SELECT schedule.id, item.source, item.destination, item.size, item.unsized, NULL
+                    FROM item JOIN schedule ON schedule.session = item.session
+                    WHERE item.kind = 'stream' AND schedule.state <> 'cancelled'
+                    """
+            ).compactMap { row -> LeftStream? in
+                guard let id = SessionID(data: try row.decode(atIndex: 0)),
+                    let destination = try? RemotePath(bytes: try row.decode(Data.self, atIndex: 2))
+                else { return nil }
+                return LeftStream(
+                    session: id, name: try row.decode(atIndex: 1), destination: destination,
+                    length: try row.decode(Bool.self, atIndex: 4) ? nil : try row.decode(atIndex: 3),
+                    confirmed: try row.decode(Int64?.self, atIndex: 5) ?? 0, size: nil, isWhole: false)
+            }
+        }
+        guard !streams.isEmpty else { return [] }
+        return await DiskThread.run { [spool] in
+            streams.map { stream in
+                var stream = stream
+                (stream.size, stream.isWhole) = spool.sizeOfStream(stream.name)
+                return stream
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// How a complete part gets its final name: at once and as a whole, and never one that it may not have.
+extension DownloadPlace {
+    /// Gives the complete part its name, and syncs the folder.
+    ///
+    /// - Returns: Where it is; nil if the policy leaves what was there.
+    func put(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> FilePath? {
+        let own = try status(of: descriptor)
+        var final = try ownName(own)
+        if final == nil {
+            if try isUpToDate(remote) {
+                try unlink(part)
+            } else if destination.overwrite == .rename {
+                final = try placeUnderFreeName()
+            } else {
+                final = try place(own) ? name : nil
+                if final == nil { try unlink(part) }
+            }
+        }
+        guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(destination.path.removingLastComponent(), errno: errno) }
+        return final.map { destination.path.removingLastComponent().pushing($0) }
+    }
+
+    /// The name that a complete part has already, besides that of a part.
+    func ownName(_ own: Status) throws(TransferError) -> FilePath? {
+        guard destination.overwrite == .rename else { return try status(of: name)?.identity == own.identity ? name : nil }
+        for number in 0..<(own.links > 1 ? Self.mostNumbers : 0) {
+            let candidate = Self.numbered(name, number)
+            guard let found = try status(of: candidate) else { return nil }
+            if found.identity == own.identity { return candidate }
+        }
+        return nil
+    }
+
+    private static let mostNumbers = 10_000
+
+    /// What the file is called if so many other names are taken.
+    private static func numbered(_ name: FilePath, _ number: Int) -> FilePath {
+        guard number > 0 else { return name }
+        let bytes = name.bytes
+        // The dot of a hidden file begins no extension.
+        let dot = bytes.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? bytes.endIndex
+        let suffix = Array(" (\(number))".utf8) + bytes[dot...]
+        // A name has at most 255 bytes (NAME_MAX, limits.h).
+        return FilePath(bytes: bytes[..<dot].prefix(max(1, 255 - suffix.count)) + suffix)
+    }
+
+    private func placeUnderFreeName() throws(TransferError) -> FilePath {
+        for number in 0..<Self.mostNumbers {
+            let candidate = Self.numbered(name, number)
+            let result = link(to: candidate)
+            if result == 0 { return candidate }
+            if result == EEXIST { continue }
+            guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+            if try renameOntoOwn(candidate) { return candidate }
+        }
+        throw .fileExists(destination.path)
+    }
+
+    /// - Returns: Whether it is in place; false if what is there is to be left.
+    private func place(_ own: Status) throws(TransferError) -> Bool {
+        if destination.overwrite == .never || destination.overwrite == .skip {
+            let result = link(to: name)
+            if result == 0 || result == EEXIST, try status(of: name)?.identity == own.identity { return true }
+            guard result == EEXIST || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+            if result != EEXIST, try renameOntoOwn(name) { return true }
+            if destination.overwrite == .never { throw .fileExists(destination.path) }
+            return false
+        }
+        let way = DownloadDestination.placingName(of: part)
+        try unlink(way)
+        let result = link(to: way)
+        guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+        do throws(TransferError) {
+            try rename(result == 0 ? way : part, to: name)
+        } catch {
+            try? unlink(way)
+            throw error
+        }
+        return true
+    }
+
+    private func rename(_ old: FilePath, to new: FilePath) throws(TransferError) {
+        let result = unsafe old.withPlatformString { old in
+            unsafe new.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
+        }
+        guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
+    }
+
+    /// Where the file system knows no links: the name is taken first, by an empty file that can only be made if there is none (open(2), O_EXCL).
+    ///
+    /// - Returns: Whether there was none.
+    private func renameOntoOwn(_ name: FilePath) throws(TransferError) -> Bool {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        guard taken >= 0 else {
+            if errno == EEXIST { return false }
+            throw .destinationUnavailable(destination.path, errno: errno)
+        }
+        _ = close(taken)
+        try rename(part, to: name)
+        return true
+    }
+
+    /// - Returns: 0, or the error's number.
+    private func link(to new: FilePath) -> CInt {
+        unsafe part.withPlatformString { part in
+            unsafe new.withPlatformString { unsafe linkat(folder.rawValue, part, folder.rawValue, $0, 0) == 0 ? 0 : errno }
+        }
+    }
+
+    private static func meansNoLinks(_ code: CInt) -> Bool {
+        [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code)
+    }
+}

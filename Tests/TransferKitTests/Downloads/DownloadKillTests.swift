@@ -1,0 +1,167 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The process is killed while it downloads: at the steps of the store, around each byte count and checkpoint that a transport tells, and
+/// between the file's last rename and the store's commit.
+@Suite(.oneProcessAtATime) struct DownloadKillTests {
+    private static let samples = 25
+
+    @Test(arguments: [OverwritePolicy.never, .always]) func noByteIsLostOrDoubled(_ policy: OverwritePolicy) async throws {
+        let undisturbed = try TemporaryFolder()
+        let moments = Locked(0)
+        try await DownloadStage(undisturbed.path, policy) { moments.withLock { $0 += 1 } }.play()
+        let count = moments.withLock { $0 }
+        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isWhole ? 1 : max(1, count / Self.samples)
+        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+            let folder = try TemporaryFolder()
+            await #expect(processExitsWith: .signal(SIGKILL)) {
+                [root = folder.path.string as String, policy = policy.rawValue as String, moment = moment as Int] in
+                let moments = Locked(0)
+                let stage = try DownloadStage(FilePath(root), try #require(OverwritePolicy(rawValue: policy))) {
+                    let now = moments.withLock { moments in
+                        moments += 1
+                        return moments
+                    }
+                    if now == moment { kill(getpid(), SIGKILL) }
+                }
+                try await stage.play()
+                kill(getpid(), SIGKILL)
+            }
+            try await Self.check(folder.path, policy, "killed at moment \(moment)")
+        }
+    }
+
+    /// What a checkpoint vouches for is on the disk, and the download goes on from there to its end.
+    private static func check(_ root: FilePath, _ policy: OverwritePolicy, _ comment: Comment) async throws {
+        let stage = try DownloadStage(root, policy)
+        let queue = try await stage.open()
+        var confirmed: [Int64: Int64] = [:]
+        for session in try await queue.sessions() {
+            for item in try await queue.items(of: session.id) where item.state != .completed {
+                confirmed[item.position] = item.bytesDone
+                guard item.bytesDone > 0 else { continue }
+                let part = try #require(try stage.parts(of: item.source).first, comment)
+                let content = try Data(contentsOf: URL(filePath: part.string))
+                #expect(content.prefix(Int(item.bytesDone)) == stage.content.prefix(Int(item.bytesDone)), comment)
+            }
+        }
+        if try await queue.sessions().isEmpty { try await stage.enqueue(on: queue) }
+        try await queue.start()
+        await queue.waitUntilIdle()
+        let session = try #require(try await queue.sessions().first)
+        #expect(session.state == .completed && session.statistics.bytesDone == Int64(2 * stage.content.count), comment)
+        for attempt in stage.memory.attempts where attempt.startOffset < Int64(stage.content.count) {
+            let position = DownloadStage.names.firstIndex(of: attempt.path.description).map(Int64.init)
+            #expect(attempt.startOffset == position.flatMap { confirmed[$0] } ?? 0, comment)
+        }
+        await queue.shutdown()
+        for name in DownloadStage.names {
+            #expect(try Data(contentsOf: URL(filePath: stage.target.appending(name).string)) == stage.content, comment)
+        }
+        let names = try FileManager.default.subpathsOfDirectory(atPath: stage.target.string).sorted()
+        #expect(names == ["file", "way", "way/other"], comment)
+    }
+}
+
+/// A queue that downloads two files, in a folder that a later process may find again.
+private struct DownloadStage {
+    static let names = ["file", "way/other"]
+
+    let memory = MemoryTransport(chunkSize: 1_000)
+    let content = DownloadFixture.content(4_500)
+    let target: FilePath
+    private let root: FilePath
+    private let policy: OverwritePolicy
+    private let moment: @Sendable () -> Void
+
+    /// - Parameter moment: Called whenever the process might be killed.
+    init(_ root: FilePath, _ policy: OverwritePolicy, moment: @escaping @Sendable () -> Void = {}) throws {
+        self.root = root
+        self.policy = policy
+        self.moment = moment
+        target = root.appending("target")
+        try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
+        // The same versions of the files in each process.
+        for name in Self.names { memory.provide(content, as: name, modificationTime: 1_000_000_000) }
+    }
+
+    func open() async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.storeObserver = { [moment] step in
+            if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
+            moment()
+        }
+        let queue = try await TransferQueue(
+            storage: .folder(root.appending("store")), transports: [WatchedTransport(memory: memory, moment: moment)],
+            configuration: configuration)
+        if await queue.account("a") == nil { try await queue.save(Account("a", endpoints: [memory.endpoint()])) }
+        return queue
+    }
+
+    @discardableResult
+    func enqueue(on queue: TransferQueue) async throws -> TransferSession {
+        let items = try Self.names.map { TransferItem.remote(try RemotePath($0), as: FilePath($0)) }
+        return try await queue.enqueue(
+            .download(items: items, from: "a", to: target, options: SessionOptions(filesInFlight: 1, overwrite: policy)))
+    }
+
+    func play() async throws {
+        let queue = try await open()
+        let session = try await enqueue(on: queue)
+        try await queue.start()
+        _ = try await session.value
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    /// The unfinished files beside a final name.
+    func parts(of path: FilePath) throws -> [FilePath] {
+        let folder = path.removingLastComponent()
+        return try FileManager.default.contentsOfDirectory(atPath: folder.string)
+            .filter { $0.hasPrefix(".\(path.lastComponent?.string ?? "").") && $0.hasSuffix(".part") }.map { folder.appending($0) }
+    }
+}
+
+/// Tells of each moment around what a transport does.
+private struct WatchedTransport: Transport {
+    let id = TransportID(rawValue: "memory")
+    let memory: MemoryTransport
+    let moment: @Sendable () -> Void
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        moment()
+        let watched = AttemptReporter(
+            progress: { sent, confirmed in
+                moment()
+                reporter.report(sent: sent, confirmed: confirmed)
+            },
+            checkpoint: { checkpoint in
+                moment()
+                try await reporter.save(checkpoint)
+                moment()
+            },
+            allowance: { reporter.allowance(upTo: $0) },
+            total: { total in
+                moment()
+                reporter.report(total: total)
+            })
+        let receipt = try await memory.perform(attempt, reporting: watched)
+        moment()
+        return receipt
+    }
+
+    func shutdown() async {}
+}

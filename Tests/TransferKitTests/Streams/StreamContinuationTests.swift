@@ -1,0 +1,158 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// What was produced of a stream outlives the queue that it was produced for.
+@Suite struct StreamContinuationTests {
+    private let fixture: QueueFixture
+    private let name: RemotePath
+    private let content = DownloadFixture.content(50_000)
+
+    init() throws {
+        fixture = try QueueFixture()
+        name = try RemotePath("way/stream")
+    }
+
+    private var spool: FilePath { fixture.folder.path.appending("store").appending("spool") }
+    private var spooled: [String] { (try? FileManager.default.contentsOfDirectory(atPath: spool.string)) ?? [] }
+
+    /// Lets a queue write the first bytes, of which the other end confirms 2,000, and shuts it down.
+    private func leave(_ count: Int, isFinished: Bool = false, length: Int64? = nil) async throws -> SessionID {
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("way/stream", atByte: 2_000)
+        let (item, writer) = TransferItem.stream(as: name, length: length)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        try await writer.write(content.prefix(count))
+        if isFinished { writer.finish() }
+        try await writer.flush()
+        try await gate.reached()
+        #expect(queue.unfinishedStreams == [], "it has a writer")
+        await queue.shutdown()
+        let late = await #expect(throws: TransferError.self) { try await writer.write([1]) }
+        #expect(late != nil)
+        gate.open()
+        return session.id
+    }
+
+    @Test func aWholeStreamNeedsNobody() async throws {
+        let id = try await leave(50_000, isFinished: true)
+        let queue = try await fixture.open()
+        #expect(queue.unfinishedStreams == [])
+        try await queue.start()
+        let end = try await queue.handle(id).value
+        #expect(end.statistics.bytesDone == 50_000 && end.statistics.bytesTotal == 50_000)
+        #expect(fixture.memory.contents(of: "way/stream") == content)
+        #expect(fixture.memory.attempts.map(\.startOffset) == [0, 2_000])
+        await queue.shutdown()
+        try await fixture.open().shutdown()
+        #expect(spooled == [])
+    }
+
+    @Test(arguments: [nil, 50_000] as [Int64?]) func anotherProducerContinuesIt(_ length: Int64?) async throws {
+        let id = try await leave(30_000, length: length)
+        let queue = try await fixture.open()
+        let stream = try #require(queue.unfinishedStreams.first)
+        #expect(queue.unfinishedStreams.count == 1)
+        #expect(stream.session == id && stream.destination == name && stream.offset == 30_000)
+        let writer = try queue.continueStream(stream)
+        let again = #expect(throws: QueueError.self) { try queue.continueStream(stream) }
+        #expect(again?.code == .invalidRequest && queue.unfinishedStreams == [])
+        try await queue.start()
+        try await writer.write(content.dropFirst(Int(stream.offset)))
+        writer.finish()
+        #expect(try await queue.handle(id).value.statistics.bytesDone == 50_000)
+        #expect(fixture.memory.contents(of: "way/stream") == content)
+        #expect(fixture.memory.attempts.map(\.startOffset) == [0, 2_000])
+        await queue.shutdown()
+    }
+
+    @Test func theLengthIsHeldOverARestart() async throws {
+        let id = try await leave(30_000, length: 50_000)
+        let queue = try await fixture.open()
+        let writer = try queue.continueStream(try #require(queue.unfinishedStreams.first))
+        try await queue.start()
+        try await writer.write([1])
+        writer.finish()
+        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        #expect(error?.code == .producerGone && error?.message.contains("30001 bytes instead of the 50000") == true)
+        await queue.shutdown()
+    }
+
+    @Test func withoutAnotherProducerItFails() async throws {
+        let id = try await leave(30_000)
+        let queue = try await fixture.open()
+        let stream = try #require(queue.unfinishedStreams.first)
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
+        #expect(error?.message.contains("the process that produced it has ended") == true)
+        #expect(queue.unfinishedStreams == [])
+        #expect(throws: QueueError.self) { try queue.continueStream(stream) }
+        await queue.shutdown()
+        try await fixture.open().shutdown()
+        #expect(spooled == [])
+    }
+
+    @Test func whatWasGivenBackCannotGoElsewhere() async throws {
+        let id = try await leave(50_000, isFinished: true)
+        fixture.memory.faults.append(.forget)
+        let queue = try await fixture.open()
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await queue.handle(id).value }
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("can't begin anew") == true)
+        await queue.shutdown()
+    }
+
+    @Test func afterARebootOnlyWhatIsConfirmedCounts() async throws {
+        let id = try await leave(30_000)
+        let old = try #require(spooled.first)
+        let new = "\(old.prefix(36))-another-boot"
+        try FileManager.default.moveItem(atPath: spool.appending(old).string, toPath: spool.appending(new).string)
+        let database = try DatabaseQueue(path: spool.removingLastComponent().appending("queue.sqlite").string)
+        try await database.write { try $0.execute(sql: "UPDATE file SET source = ?", arguments: [Data(new.utf8)]) }
+        try database.close()
+        let queue = try await fixture.open()
+        let stream = try #require(queue.unfinishedStreams.first)
+        #expect(stream.offset == 2_000)
+        let writer = try queue.continueStream(stream)
+        try await queue.start()
+        try await writer.write(content.dropFirst(2_000))
+        writer.finish()
+        #expect(try await queue.handle(id).value.statistics.bytesDone == 50_000)
+        #expect(fixture.memory.contents(of: "way/stream") == content)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [false, true]) func whatIsCancelledOrRemovedIsNotKept(_ isRemoved: Bool) async throws {
+        let id = try await leave(30_000)
+        var queue = try await fixture.open()
+        if isRemoved { try await queue.remove(.id(id)) } else { try await queue.cancel(.id(id)) }
+        #expect(queue.unfinishedStreams == [])
+        await queue.shutdown()
+        queue = try await fixture.open()
+        #expect(queue.unfinishedStreams == [] && spooled == [])
+        await queue.shutdown()
+    }
+
+    @Test func oneThatNeverBeganIsProducedFromItsStart() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let (item, _) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        await queue.shutdown()
+        queue = try await fixture.open()
+        let stream = try #require(queue.unfinishedStreams.first)
+        #expect(stream.offset == 0)
+        let writer = try queue.continueStream(stream)
+        try await queue.start()
+        try await writer.write(content)
+        writer.finish()
+        _ = try await queue.handle(session.id).value
+        #expect(fixture.memory.contents(of: "way/stream") == content)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,205 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The process is killed while an app streams: at the steps of the store, around each byte count and checkpoint that a transport tells, and
+/// after each answer that the writer gets.
+@Suite(.oneProcessAtATime) struct StreamKillTests {
+    private static let samples = 25
+
+    @Test func whatWasFlushedIsFoundAfterAKill() async throws {
+        let undisturbed = try TemporaryFolder()
+        let moments = Locked(0)
+        try await StreamStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()
+        let count = moments.withLock { $0 }
+        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isWhole ? 1 : max(1, count / Self.samples)
+        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+            let folder = try TemporaryFolder()
+            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, moment = moment as Int] in
+                let moments = Locked(0)
+                let stage = try StreamStage(FilePath(root)) {
+                    let now = moments.withLock { moments in
+                        moments += 1
+                        return moments
+                    }
+                    if now == moment { kill(getpid(), SIGKILL) }
+                }
+                try await stage.play()
+                kill(getpid(), SIGKILL)
+            }
+            try await Self.check(folder.path, "killed at moment \(moment)")
+        }
+    }
+
+    private static func check(_ root: FilePath, _ comment: Comment) async throws {
+        let stage = try StreamStage(root)
+        let queue = try await stage.open()
+        let flushed = stage.flushed
+        let session = try await queue.sessions().first
+        if let stream = queue.unfinishedStreams.first {
+            #expect(flushed <= stream.offset && stream.offset <= StreamStage.size, comment)
+            #expect(!stage.isSealed, "a stream whose end was flushed needs nobody; \(comment)")
+            let writer = try queue.continueStream(stream)
+            try await queue.start()
+            try await stage.write(from: Int(stream.offset), to: writer)
+        } else if let session {
+            #expect(session.state == .completed || flushed == StreamStage.size, comment)
+            try await queue.start()
+        } else {
+            #expect(flushed == 0, comment)
+            try await queue.start()
+            try await stage.stream(on: queue)
+        }
+        await queue.waitUntilIdle()
+        let end = try #require(try await queue.sessions().first, comment)
+        #expect(end.state == .completed && end.statistics.bytesDone == Int64(StreamStage.size), comment)
+        await queue.shutdown()
+        #expect(try stage.arrived() == stage.content, comment)
+        try await stage.open().shutdown()
+        #expect(stage.spooled == [], comment)
+    }
+}
+
+/// A queue with one stream and a server in a folder, that a later process may find again.
+private struct StreamStage {
+    static let size = 9_000
+    private static let chunk = 1_500
+
+    let content = DownloadFixture.content(size)
+    private let root: FilePath
+    private let moment: @Sendable () -> Void
+    private var server: FilePath { root.appending("server") }
+    private var journal: FilePath { root.appending("journal") }
+
+    init(_ root: FilePath, moment: @escaping @Sendable () -> Void = {}) throws {
+        self.root = root
+        self.moment = moment
+        try FileManager.default.createDirectory(atPath: root.appending("server").string, withIntermediateDirectories: true)
+    }
+
+    func open() async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.storeObserver = { [moment] step in
+            if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
+            moment()
+        }
+        let queue = try await TransferQueue(
+            storage: .folder(root.appending("store")), transports: [AppendingTransport(folder: server, moment: moment)],
+            configuration: configuration)
+        if await queue.account("a") == nil {
+            try await queue.save(Account("a", endpoints: [Endpoint(transport: "appending", address: "folder://a/")]))
+        }
+        return queue
+    }
+
+    func play() async throws {
+        let queue = try await open()
+        try await queue.start()
+        try await stream(on: queue)
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    func stream(on queue: TransferQueue) async throws {
+        // Little enough that the head is confirmed while the tail is written.
+        let (item, writer) = TransferItem.stream(as: try RemotePath("stream"), ahead: 4_000)
+        try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await write(from: 0, to: writer)
+    }
+
+    /// Writes what the content has from an offset on, and keeps a journal of what was flushed.
+    func write(from offset: Int, to writer: StreamWriter) async throws {
+        let journal = try FileDescriptor.open(
+            journal, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
+        for start in stride(from: offset, to: Self.size, by: Self.chunk) {
+            let end = min(start + Self.chunk, Self.size)
+            try await writer.write(content[start..<end])
+            moment()
+            try await writer.flush()
+            // What was handed to the kernel outlives the process.
+            _ = try journal.writeAll(Array("\(end)\n".utf8))
+            moment()
+        }
+        writer.finish()
+        moment()
+        try await writer.flush()
+        _ = try journal.writeAll(Array("end\n".utf8))
+        moment()
+        try journal.close()
+    }
+
+    private var lines: [Substring] {
+        let text = try? String(contentsOfFile: journal.string, encoding: .utf8)
+        return text?.split(separator: "\n") ?? []
+    }
+
+    var flushed: Int { lines.compactMap { Int($0) }.last ?? 0 }
+    var isSealed: Bool { lines.contains("end") }
+
+    var spooled: [String] {
+        (try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? []
+    }
+
+    func arrived() throws -> Data? {
+        let names = try FileManager.default.contentsOfDirectory(atPath: server.string).filter { $0.hasSuffix(".done") }
+        return names.count == 1 ? try Data(contentsOf: URL(filePath: server.appending(names[0]).string)) : nil
+    }
+}
+
+/// Appends what a source has to a file that outlives the client, as it does at a real server.
+private struct AppendingTransport: Transport {
+    let id: TransportID = "appending"
+    let folder: FilePath
+    let moment: @Sendable () -> Void
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let source = try attempt.source
+        guard let growth = source.growth else { throw TransferError(.unsupported, .unsupported, "Only streams are sent.") }
+        let upload = folder.appending("upload-\(attempt.remotePath)")
+        if let done = try? SourceIdentity(ofFileAt: FilePath(upload.string + ".done")) { return TransferReceipt(bytes: done.size) }
+        let file = try FileDescriptor.open(upload, .writeOnly, options: [.create, .append], permissions: [.ownerReadWrite])
+        defer { try? file.close() }
+        var position = try SourceIdentity(of: file, path: upload).size
+        guard position >= attempt.checkpoint?.confirmed ?? 0 else {
+            throw TransferError(.resumeLost, .uploadGone, "What was sent is gone.")
+        }
+        let content = try FileDescriptor.open(source.path, .readOnly)
+        defer { try? content.close() }
+        while true {
+            moment()
+            try await reporter.save(Checkpoint(data: Data("upload".utf8), confirmed: position))
+            moment()
+            reporter.report(sent: position, confirmed: position)
+            moment()
+            growth.confirmed(before: position)
+            try await growth.waitUntilReadable(at: position)
+            let end: Int64
+            switch growth.extent {
+            case .failed(let error): throw error
+            case .complete(position):
+                try FileManager.default.moveItem(atPath: upload.string, toPath: upload.string + ".done")
+                moment()
+                return TransferReceipt(bytes: position)
+            case .complete(let size), .growing(let size): end = size
+            }
+            guard end > position else { continue }
+            let chunk = try unsafe [UInt8](unsafeUninitializedCapacity: min(1_000, Int(end - position))) { buffer, count in
+                count = try unsafe content.read(fromAbsoluteOffset: position, into: UnsafeMutableRawBufferPointer(buffer))
+            }
+            position += Int64(try file.writeAll(chunk))
+        }
+    }
+
+    func shutdown() async {}
+}
