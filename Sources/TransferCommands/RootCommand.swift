@@ -12,7 +12,9 @@ struct RootCommand: AsyncParsableCommand {
             """,
         version: version,
         subcommands: [
-            AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, RemoveCommand.self,
-            DoctorCommand.self,
+            AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self,
+            NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
+            ReleaseCommand.self, StopCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
+            QueueCommand.self, DoctorCommand.self,
         ])
 }

@@ -3,7 +3,8 @@ import TransferKit
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.")
+        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.",
+        discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions
 
@@ -13,7 +14,7 @@ struct AccountUnblockCommand: AsyncParsableCommand {
     func run() async throws {
         let status = try await common.withQueue { queue in
             try await queue.unblockAccount(name)
-            return await queue.account(name)
+            return try await queue.account(name)
         }
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }

@@ -23,4 +23,20 @@ enum EventDescription {
         default: nil
         }
     }
+
+    /// A line for any event: its name, and what it is about.
+    static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
+        let subject: String =
+            switch kind {
+            case .added(let ids, let index): "\(name ?? Figures.count(ids.count, "session")) at \(index)"
+            case .moved(_, let from, let to): "\(name ?? "") from \(from) to \(to)"
+            case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"
+            case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
+            case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
+            case .accountUnblocked(let account): "account \"\(account)\""
+            case .quarantined(let text): text
+            default: name ?? ""
+            }
+        return subject.isEmpty ? kind.name : "\(kind.name)  \(subject)"
+    }
 }

@@ -4,9 +4,18 @@ import TransferKit
 
 /// Runs a queue in the foreground, once.
 struct ForegroundRun {
+    /// When a run ends by itself.
+    enum End {
+        /// When nothing runs and nothing can start without a person.
+        case whenIdle
+        /// When nothing runs and nothing can start right now.
+        case whenNothingCanStart
+        case never
+    }
+
     let queue: TransferQueue
     let style: ProgressStyle
-    let waits: Bool
+    let end: End
 
     /// Returns when the queue is idle or a signal came, with the queue shut down.
     func run(until signals: AsyncStream<Void>) async throws -> ExitStatus {
@@ -27,7 +36,11 @@ struct ForegroundRun {
             if await Self.result(of: interruption) { return .interrupted }
             throw error
         }
-        await queue.waitUntilIdle(scheduled: waits)
+        switch end {
+        case .whenIdle: await queue.waitUntilIdle()
+        case .whenNothingCanStart: await queue.waitUntilIdle(scheduled: false)
+        case .never: for await _ in queue.events {}
+        }
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         await queue.shutdown()
@@ -37,11 +50,11 @@ struct ForegroundRun {
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
-                waiting: remaining.waiting, blocked: blocked))
+                waiting: remaining.waiting, paused: remaining.paused, blocked: blocked))
         if wasInterrupted { return .interrupted }
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > failedBefore)
-        return hasFailures || remaining.waiting > 0 ? .incomplete : .done
+        return hasFailures || remaining.waiting > 0 || remaining.paused > 0 ? .incomplete : .done
     }
 
     private static func show(_ events: QueueEvents, on display: any ProgressDisplay) async {

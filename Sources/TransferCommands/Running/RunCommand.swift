@@ -7,14 +7,16 @@ struct RunCommand: AsyncParsableCommand {
         discussion: """
             Waits for what is due later, such as the next attempt after a failure. Ctrl-C ends it cleanly: what was confirmed is kept, and \
             the next run goes on from there.
+
+            Example: transferq run --jobs 2 --progress plain
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: .hidden)
+    @Option(help: ArgumentHelp("How many sessions may run at once, for this run only.", valueName: "number"))
     var jobs: Int?
 
-    @Flag(help: .hidden)
+    @Flag(help: "Go on when nothing is left, until Ctrl-C.")
     var forever = false
 
     @Flag(help: "Don't wait for what is due later.")
@@ -25,7 +27,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on.") }
-        try LaterOptions.refuse([("--jobs above 1", (jobs ?? 1) > 1), ("--forever", forever)])
+        if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")
         }
@@ -36,8 +38,9 @@ struct RunCommand: AsyncParsableCommand {
         let signals = TerminationSignals()
         defer { signals.cancel() }
         let received = signals.received
-        let status = try await common.withQueue { queue in
-            try await ForegroundRun(queue: queue, style: style, waits: !noWait).run(until: received)
+        let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
+        let status = try await common.withOwnedQueue(sessionLimit: jobs) { queue in
+            try await ForegroundRun(queue: queue, style: style, end: end).run(until: received)
         }
         if status != .done { throw status }
     }

@@ -1,0 +1,9 @@
+import ArgumentParser
+
+struct QueueCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "queue", abstract: "The queue as a whole: its figures and its limits.",
+        subcommands: [
+            QueueStatusCommand.self, QueueSetCommand.self, QueueStartCommand.self, QueueStopCommand.self, QueueDrainCommand.self,
+        ])
+}
