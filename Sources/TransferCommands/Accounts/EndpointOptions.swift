@@ -33,7 +33,7 @@ struct EndpointOptions: ParsableArguments {
         if tokenEnv != nil, tokenFile != nil { throw ValidationError("Give either --token-env or --token-file.") }
         if passwordEnv != nil, passwordFile != nil { throw ValidationError("Give either --password-env or --password-file.") }
         var names: Set<String> = []
-        for field in try fields(header, "--header") + fields(headerEnv, "--header-env") + fields(headerFile, "--header-file") {
+        for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
                 throw ValidationError("The header \(field.name) is given twice.")
             }
@@ -45,10 +45,7 @@ struct EndpointOptions: ParsableArguments {
     /// Puts what was given into an endpoint, in place of what it had of the same kind.
     func apply(to endpoint: inout Endpoint) throws {
         let (credentials, settings) = (try credentials(), try settings())
-        let headers = Set(
-            try (fields(header, "--header") + fields(headerEnv, "--header-env") + fields(headerFile, "--header-file")).map {
-                $0.name.lowercased()
-            })
+        let headers = Set(try headerFields.map { $0.name.lowercased() })
         let kinds = Set(credentials.map(\.kind)).subtracting([.header])
         endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
         endpoint.credentials += credentials
@@ -96,6 +93,12 @@ struct EndpointOptions: ParsableArguments {
             settings[Self.headerKey + field.name] = field.value
         }
         return settings
+    }
+
+    private var headerFields: [HeaderField] {
+        get throws {
+            try fields(header, "--header") + fields(headerEnv, "--header-env") + fields(headerFile, "--header-file")
+        }
     }
 
     private func fields(_ texts: [String], _ option: String) throws -> [HeaderField] {
