@@ -9,7 +9,8 @@ struct OneProcessAtATime: SuiteTrait, TestTrait, TestScoping {
 
     let isRecursive = true
 
-    func provideScope(for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void) async throws {
+    func provideScope(for test: Test, testCase: Test.Case?, performing function: @concurrent @Sendable () async throws -> Void) async throws
+    {
         await Self.gate.enter()
         do {
             try await function()

@@ -139,25 +139,6 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aCreationThatIsTooLargeIsNotTriedAgain() async throws {
-        let size = 600_000
-        let upload = try TestUpload(size: size, offers: "creation,creation-with-upload") { request, _ in
-            switch request.method {
-            case _ where request.contentLength > 400_000: [.answer(413)]
-            case "POST": [.created]
-            case "HEAD": [.offset(0)]
-            default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
-            }
-        }
-        _ = try await upload.run()
-        #expect(upload.methods == ["OPTIONS", "POST", "POST", "PATCH", "PATCH"])
-        #expect(sizes(upload) == [300_000, 300_000])
-        _ = try await upload.run()
-        #expect(upload.methods.suffix(3) == ["POST", "PATCH", "PATCH"])
-        #expect(upload.requests.last { $0.method == "POST" }?.contentLength == 0)
-        await upload.end()
-    }
-
     @Test func aServerThatTakesNothingIsLeft() async throws {
         let upload = try TestUpload(size: 2_000_000, Self.storing(limit: 0))
         let error = await upload.failure()

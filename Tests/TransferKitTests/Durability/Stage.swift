@@ -23,6 +23,8 @@ final class Stage: Sendable {
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
+        // The disks of these tests are small, and full in the middle of a run.
+        configuration.diskFloor = 0
         configuration.storeObserver = observer
         queue = try await TransferQueue(
             storage: .folder(root.appending("store")), transports: [server], configuration: configuration)

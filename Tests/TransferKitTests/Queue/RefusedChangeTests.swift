@@ -148,7 +148,7 @@ import TransportTesting
 
     @Test func totalsThatCannotBeKeptHoldNothingUp() async throws {
         let queue = try await fixture.openWithAccounts()
-        for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", change) }
+        for change in ["INSERT", "UPDATE"] { try await refuse("\(change) ON total", "refusal\(change)") }
         try await queue.enqueue(try fixture.upload("1"))
         try await queue.start()
         await queue.waitUntilIdle()
