@@ -110,7 +110,7 @@ import TransferKit
     }
 
     @Test func aChecksumThatTheServerCannotCompare() async throws {
-        try await LoopbackStudio.with { studio in
+        try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
             let program = studio.program
             try program.folder.file("a", size: 1)
             try program.folder.file("b", size: 1)
