@@ -108,17 +108,7 @@ import TransferKit
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            // Only the process that runs a session can pause it.
-            let queue = try await TransferQueue(
-                storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
-            let session = try await queue.handle(try #require(SessionID(id)))
-            let events = queue.events
-            try await queue.start()
-            for await event in events {
-                if case .didStartRunning = event.kind { break }
-            }
-            #expect(try await session.queue.pause(session.id) == .paused)
-            await queue.shutdown()
+            try await program.pauseInTheMiddle(id)
 
             let run = try await program.run("run")
             #expect(run.status == 1)
@@ -143,6 +133,19 @@ extension TransferQ {
         run.send(SIGINT)
         let status = await run.result().status
         try #require(status == 130)
+    }
+
+    /// Pauses a session once it runs, in this process: only the one that runs a session can pause it.
+    func pauseInTheMiddle(_ id: String) async throws {
+        let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        let session = try await queue.handle(try #require(SessionID(id)))
+        let events = queue.events
+        try await queue.start()
+        for await event in events {
+            if case .didStartRunning(session.id) = event.kind { break }
+        }
+        #expect(try await queue.pause(session.id) == .paused)
+        await queue.shutdown()
     }
 }
 

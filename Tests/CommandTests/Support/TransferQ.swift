@@ -23,9 +23,24 @@ struct TransferQ: Sendable {
         try await run(arguments, input: input)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end. What it prints as JSON has to be what the schema says.
     func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
-        try await start(arguments, input: input).result()
+        let result = try await start(arguments, input: input).result()
+        if arguments.contains("--json") || arguments.contains("json"), let command = Self.command(in: arguments) {
+            for line in result.lines {
+                let problems = try Self.schema.problems(of: line, from: command)
+                #expect(problems == [], "\(arguments): \(line)")
+            }
+        }
+        return result
+    }
+
+    static let schema = JSONSchema("Schemas/transferq.schema.json")
+
+    /// The name of the command among its arguments.
+    static func command(in arguments: [String]) -> String? {
+        guard let word = arguments.first else { return nil }
+        return ["account", "queue"].contains(word) && arguments.count > 1 ? "\(word) \(arguments[1])" : word
     }
 
     /// Runs a command that has to succeed.
