@@ -1,4 +1,3 @@
-import Foundation
 import TransferCore
 import TransferKit
 
@@ -18,14 +17,14 @@ struct ForegroundRun {
     let end: End
 
     /// Returns when the queue is idle or a signal came, with the queue shut down.
-    func run(until signals: AsyncStream<Void>) async throws -> ExitStatus {
+    func run(until signals: TerminationSignals) async throws -> ExitStatus {
         let failedBefore = await queue.status().failed
         let display = await style.display(of: queue)
         // Subscribed before the start, so that nothing is missed.
         let (shown, counted) = (queue.events, queue.events)
         async let showing: Void = Self.show(shown, on: display)
         async let tally = RunTally(counting: counted)
-        let interruption = Task { await Self.shutDown(queue, at: signals) }
+        signals.whenReceived { [queue] in Task { await queue.shutdown() } }
         do {
             try await queue.start()
         } catch {
@@ -33,7 +32,7 @@ struct ForegroundRun {
             await queue.shutdown()
             await showing
             // A signal before the start has shut the queue down.
-            if await Self.result(of: interruption) { return .interrupted }
+            if signals.isReceived { return .interrupted }
             throw error
         }
         switch end {
@@ -45,7 +44,7 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         await queue.shutdown()
         await showing
-        let wasInterrupted = await Self.result(of: interruption)
+        let wasInterrupted = signals.isReceived
         let counts = await tally
         await display.finish(
             RunSummary(
@@ -59,21 +58,5 @@ struct ForegroundRun {
 
     private static func show(_ events: QueueEvents, on display: any ProgressDisplay) async {
         for await event in events { await display.take(event) }
-    }
-
-    /// Waits for a signal and ends the queue cleanly; a second one ends the process at once.
-    private static func shutDown(_ queue: TransferQueue, at signals: AsyncStream<Void>) async -> Bool {
-        var wasInterrupted = false
-        for await _ in signals {
-            if wasInterrupted { exit(ExitStatus.interrupted.rawValue) }
-            wasInterrupted = true
-            Task { await queue.shutdown() }
-        }
-        return wasInterrupted
-    }
-
-    private static func result(of interruption: Task<Bool, Never>) async -> Bool {
-        interruption.cancel()
-        return await interruption.value
     }
 }

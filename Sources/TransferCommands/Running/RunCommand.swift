@@ -6,7 +6,7 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run", abstract: "Runs the queue until nothing is left that can go on without a person.",
         discussion: """
             Waits for what is due later, such as the next attempt after a failure. Ctrl-C ends it cleanly: what was confirmed is kept, and \
-            the next run goes on from there.
+            the next run goes on from there. A second Ctrl-C ends it at once.
 
             Example: transferq run --jobs 2 --progress plain
             """)
@@ -35,13 +35,31 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         let style = common.json && progress == .auto ? .json : progress
-        let signals = TerminationSignals()
+        let terminal = CommandContext.current.terminal
+        let signals = TerminationSignals {
+            terminal.post("transferq: Interrupted; what runs ends cleanly. Once more ends it at once.")
+        }
         defer { signals.cancel() }
-        let received = signals.received
         let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
-        let status = try await common.withOwnedQueue(sessionLimit: jobs) { queue in
-            try await ForegroundRun(queue: queue, style: style, end: end).run(until: received)
+        let queue = try await openedQueue(signals)
+        let status: ExitStatus
+        do {
+            status = try await ForegroundRun(queue: queue, style: style, end: end).run(until: signals)
+        } catch {
+            await queue.shutdown()
+            throw error
         }
         if status != .done { throw status }
+    }
+
+    /// Opens the queue. A signal ends the wait for another owner too.
+    private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
+        let opening = Task { [common, jobs] in try await common.openedQueue(sessionLimit: jobs) }
+        signals.whenReceived { opening.cancel() }
+        do {
+            return try await opening.value
+        } catch {
+            throw signals.isReceived ? ExitStatus.interrupted : error
+        }
     }
 }

@@ -11,16 +11,8 @@ extension CommonOptions {
     }
 
     /// Opens the queue, hands it to a command, and closes it in any case.
-    ///
-    /// - Parameter sessionLimit: How many sessions may be active at once in this process, whatever is stored; nil for what is stored.
-    func withOwnedQueue<Result: Sendable>(
-        sessionLimit: Int? = nil, _ body: (TransferQueue) async throws -> Result
-    ) async throws -> Result {
-        let storage = Storage.folder(try StoreLocation.folder(option: store?.path), ownerTimeout: Self.ownerTimeout)
-        var configuration = QueueConfiguration(logger: logger)
-        configuration.sessionLimitOverride = sessionLimit
-        let queue = try await TransferQueue(
-            storage: storage, transports: CommandContext.current.transports.make(), configuration: configuration)
+    func withOwnedQueue<Result: Sendable>(_ body: (TransferQueue) async throws -> Result) async throws -> Result {
+        let queue = try await openedQueue()
         do {
             let result = try await body(queue)
             await queue.shutdown()
@@ -29,5 +21,16 @@ extension CommonOptions {
             await queue.shutdown()
             throw error
         }
+    }
+
+    /// Opens the queue; the caller shuts it down.
+    ///
+    /// - Parameter sessionLimit: How many sessions may be active at once in this process, whatever is stored; nil for what is stored.
+    func openedQueue(sessionLimit: Int? = nil) async throws -> TransferQueue {
+        let storage = Storage.folder(try StoreLocation.folder(option: store?.path), ownerTimeout: Self.ownerTimeout)
+        var configuration = QueueConfiguration(logger: logger)
+        configuration.sessionLimitOverride = sessionLimit
+        return try await TransferQueue(
+            storage: storage, transports: CommandContext.current.transports.make(), configuration: configuration)
     }
 }
