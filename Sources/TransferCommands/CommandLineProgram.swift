@@ -36,7 +36,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            var command = try RootCommand.parseAsRoot(CommonOptions.movingBehindCommand(arguments))
+            var command = try await RootCommand.asyncParseAsRoot(CommonOptions.movingBehindCommand(arguments))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {

@@ -9,6 +9,8 @@ struct RootCommand: AsyncParsableCommand {
         discussion: """
             The queue is kept in a folder: --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
             Only "run" transfers anything.
+
+            What a shell completes, sessions and accounts included: transferq --generate-completion-script bash (or zsh, fish).
             """,
         version: version,
         subcommands: [

@@ -12,7 +12,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     func run() async throws {

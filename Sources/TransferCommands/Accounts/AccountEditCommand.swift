@@ -18,7 +18,7 @@ struct AccountEditCommand: AsyncParsableCommand {
     @OptionGroup var limits: AccountLimitOptions
     @OptionGroup(visibility: .hidden) var later: LaterAccountOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     @Argument(help: ArgumentHelp("URLs, the preferred one first; none to keep those that it has.", valueName: "endpoint"))

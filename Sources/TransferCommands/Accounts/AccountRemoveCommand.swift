@@ -11,7 +11,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     @Flag(help: "Remove the sessions that refer to it too.")
     var cascade = false
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     func run() async throws {

@@ -8,7 +8,7 @@ struct AccountUnblockCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     func run() async throws {

@@ -88,7 +88,7 @@ struct SessionFilters: ParsableArguments {
     @Flag(help: "All sessions.")
     var all = false
 
-    @Option(help: "The sessions of this account.")
+    @Option(help: "The sessions of this account.", completion: Candidates.accounts)
     var account: String?
 
     @Flag(help: "The sessions that failed.")
@@ -97,12 +97,14 @@ struct SessionFilters: ParsableArguments {
 
 /// A selection as most commands take it.
 struct SelectionArguments: ParsableArguments {
-    @Argument(help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"))
+    @Argument(
+        help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"),
+        completion: Candidates.sessions)
     var ids: [String] = []
 
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.")
+    @Option(help: "The sessions with this tag.", completion: Candidates.tags)
     var tag: String?
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters, tag: tag) }

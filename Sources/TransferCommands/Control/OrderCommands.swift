@@ -47,12 +47,13 @@ struct MoveCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.")
+    @Option(help: "The sessions with this tag.", completion: Candidates.tags)
     var tag: String?
 
     @Argument(
         help: ArgumentHelp(
-            "IDs, or the first characters of them, unless they are selected by an option; then the index.", valueName: "id> ... <index"))
+            "IDs, or the first characters of them, unless they are selected by an option; then the index.", valueName: "id> ... <index"),
+        completion: Candidates.sessions)
     var words: [String]
 
     var selection: SessionSelection { SessionSelection(ids: words.dropLast(), filters: filters, tag: tag) }

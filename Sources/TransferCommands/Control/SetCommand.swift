@@ -13,7 +13,9 @@ struct SetCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var filters: SessionFilters
 
-    @Argument(help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"))
+    @Argument(
+        help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"),
+        completion: Candidates.sessions)
     var ids: [String] = []
 
     @Option(help: ArgumentHelp("Bytes per second, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))

@@ -20,7 +20,7 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup var transfer: TransferOptions
     @OptionGroup(visibility: .hidden) var later: LaterAddOptions
 
-    @Argument(help: "The account to send to.")
+    @Argument(help: "The account to send to.", completion: Candidates.accounts)
     var account: String
 
     @Argument(help: "Files and folders, or - for paths from standard input, separated by NUL or by line breaks.")

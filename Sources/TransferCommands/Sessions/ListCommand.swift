@@ -8,10 +8,12 @@ struct ListCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: "Only sessions in this state: \(Self.stateNames). Can be repeated.")
+    @Option(
+        help: "Only sessions in this state: \(Self.stateNames). Can be repeated.",
+        completion: .list(SessionState.allCases.map(\.rawValue)))
     var state: [String] = []
 
-    @Option(help: "Only the sessions of this account.")
+    @Option(help: "Only the sessions of this account.", completion: Candidates.accounts)
     var account: String?
 
     @Option(help: ArgumentHelp("At most so many sessions.", valueName: "number"))

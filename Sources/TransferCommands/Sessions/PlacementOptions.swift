@@ -15,7 +15,7 @@ struct PlacementOptions: ParsableArguments {
     @Flag(help: "Wait to be released.")
     var hold = false
 
-    @Option(help: ArgumentHelp("Not before this session completed.", valueName: "id"))
+    @Option(help: ArgumentHelp("Not before this session completed.", valueName: "id"), completion: Candidates.sessions)
     var after: String?
 
     @Option(

@@ -11,7 +11,7 @@ struct ShowCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session's ID, or the first characters of it.")
+    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {

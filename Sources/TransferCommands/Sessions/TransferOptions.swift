@@ -10,7 +10,9 @@ struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Bytes per second for the session, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
-    @Option(help: "What is compared at the end: \(Self.verifications).", transform: Self.verification)
+    @Option(
+        help: "What is compared at the end: \(Self.verifications).",
+        completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
     var verify: Verification?
 
     @Option(

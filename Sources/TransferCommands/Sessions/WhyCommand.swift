@@ -14,7 +14,7 @@ struct WhyCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session's ID, or the first characters of it.")
+    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {
