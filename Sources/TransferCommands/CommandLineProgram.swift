@@ -57,7 +57,9 @@ public struct CommandLineProgram: Sendable {
     }
 
     private func refuse(_ message: String, _ status: ExitStatus) async -> ExitStatus {
-        await context.terminal.write("transferq: \(message)")
+        // What is wrong may be a name. Lines stay lines: several things may be.
+        let lines = message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControlCharacters }
+        await context.terminal.write("transferq: " + lines.joined(separator: "\n"))
         return status
     }
 

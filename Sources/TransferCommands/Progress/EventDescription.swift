@@ -7,21 +7,23 @@ enum EventDescription {
     /// A line, or nil for what is of no interest or shown in another way.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
-        return switch kind {
-        case .didActivate: "started    \(name)"
-        case .completed: "completed  \(name)"
-        case .failed(_, let error): "failed     \(name): \(error)"
-        case .attemptFailed(_, let error, let retryAt):
-            "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
-        case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
-        case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
-        case .cancelled: "cancelled  \(name)"
-        case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
-        case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
-        case .gap: "missed     some of what happened"
-        case .storageFailed(let error): "store      \(error.message)"
-        default: nil
-        }
+        let line: String? =
+            switch kind {
+            case .didActivate: "started    \(name)"
+            case .completed: "completed  \(name)"
+            case .failed(_, let error): "failed     \(name): \(error)"
+            case .attemptFailed(_, let error, let retryAt):
+                "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
+            case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
+            case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
+            case .cancelled: "cancelled  \(name)"
+            case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
+            case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
+            case .gap: "missed     some of what happened"
+            case .storageFailed(let error): "store      \(error.message)"
+            default: nil
+            }
+        return line?.withoutControlCharacters
     }
 
     /// A line for any event: its name, and what it is about.
@@ -37,6 +39,6 @@ enum EventDescription {
             case .quarantined(let text): text
             default: name ?? ""
             }
-        return subject.isEmpty ? kind.name : "\(kind.name)  \(subject)"
+        return (subject.isEmpty ? kind.name : "\(kind.name)  \(subject)").withoutControlCharacters
     }
 }

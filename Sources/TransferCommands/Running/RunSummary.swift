@@ -25,6 +25,6 @@ struct RunSummary: Sendable {
                 "The account \"\(status.account.name)\" is blocked: \(error) When that is mended: transferq account unblock '\(status.account.name)'"
             )
         }
-        return lines
+        return lines.map(\.withoutControlCharacters)
     }
 }

@@ -47,6 +47,6 @@ struct WatchCommand: AsyncParsableCommand {
     private static func line(_ event: QueueEvent, name: String?) -> String {
         let label = event.session.map { "\(SessionDescription.shortID($0)) \(name ?? "")" }
         let text = EventDescription.line(of: event.kind, name: label) ?? EventDescription.plainLine(of: event.kind, name: label)
-        return "\(event.time.formatted(.iso8601))  \(text)".withoutControlCharacters
+        return "\(event.time.formatted(.iso8601))  \(text)"
     }
 }
