@@ -10,6 +10,10 @@ struct RootCommand: AsyncParsableCommand {
             The queue is kept in a folder: --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
             Only "run" transfers anything.
 
+            Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
+            Example: transferq add studio reel.mov
+            Example: transferq run
+
             What a shell completes, sessions and accounts included: transferq --generate-completion-script bash (or zsh, fish).
             """,
         version: version,

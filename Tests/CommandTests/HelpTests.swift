@@ -8,7 +8,7 @@ import Testing
         "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain",
     ]
 
-    @Test(arguments: commands)
+    @Test(arguments: commands + ["account", "queue", ""])
     func anExample(command: String) async throws {
         let program = try TransferQ()
         let help = try await program.run(command.split(separator: " ").map(String.init) + ["--help"])

@@ -43,7 +43,7 @@ import Testing
             try await check("watch")
             try await check("remove", "--all")
             #expect(printed == Set(TransferQ.schema.commands.keys))
-            #expect(printed.isSubset(of: HelpTests.commands))
+            #expect(Set(HelpTests.commands).subtracting(printed) == ["queue start", "queue stop", "queue drain"])
         }
     }
 

@@ -39,8 +39,8 @@ struct TransferQ: Sendable {
 
     /// The name of the command among its arguments.
     static func command(in arguments: [String]) -> String? {
-        guard let word = arguments.first else { return nil }
-        return ["account", "queue"].contains(word) && arguments.count > 1 ? "\(word) \(arguments[1])" : word
+        let pairs = zip(arguments, arguments.dropFirst()).map { "\($0) \($1)" } + [""]
+        return zip(arguments, pairs).lazy.map { schema.commands[$1] == nil ? $0 : $1 }.first { schema.commands[$0] != nil }
     }
 
     /// Runs a command that has to succeed.
