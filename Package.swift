@@ -66,7 +66,8 @@ let package = Package(
 
         // Transports, and what they are made of.
         .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
-        .target(name: "TransportTesting", dependencies: ["TransferCore", logging, system], swiftSettings: settings),
+        .target(
+            name: "TransportTesting", dependencies: ["TransportSupport", "TransferCore", logging, system], swiftSettings: settings),
         .systemLibrary(
             name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
@@ -74,7 +75,10 @@ let package = Package(
             name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "TransportTUS", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "HTTPDownload", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, system],
+            path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
+        .target(
+            name: "TransportTUS", dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
         // Programs.
@@ -95,6 +99,8 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
+            name: "TransportSupportTests", dependencies: ["TransportSupport", "TransferCore", system], swiftSettings: settings),
+        .testTarget(
             name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
             swiftSettings: settings),
         .testTarget(
@@ -105,7 +111,8 @@ let package = Package(
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
         .testTarget(
-            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransferCore", logging, system], swiftSettings: settings),
+            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
         .testTarget(
             name: "InteropTests",
             dependencies: [

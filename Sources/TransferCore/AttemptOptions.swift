@@ -18,8 +18,14 @@ public struct AttemptOptions: Hashable, Sendable {
     /// Into how many parts a large file is split that move at once, 1 to 64.
     public var parallel: Int
 
-    /// Where the file already has a place at the server, for transports that would otherwise make one. A capability: never logged.
-    public var uploadURL: String?
+    /// Where the file already has a place at the server, for transports that would otherwise make one. A capability: never logged, and left out
+    /// of what is printed of these options.
+    public var uploadURL: String? {
+        get { uploadPlace?.text }
+        set { uploadPlace = newValue.map(Capability.init) }
+    }
+
+    private var uploadPlace: Capability?
 
     /// Makes options; each has a default.
     public init(
@@ -32,7 +38,7 @@ public struct AttemptOptions: Hashable, Sendable {
         self.creation = creation
         self.chunkSize = chunkSize
         self.parallel = parallel
-        self.uploadURL = uploadURL
+        uploadPlace = uploadURL.map(Capability.init)
     }
 }
 

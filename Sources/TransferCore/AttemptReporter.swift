@@ -5,6 +5,7 @@ public struct AttemptReporter: Sendable {
     private let reportProgress: @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void
     private let saveCheckpoint: @Sendable (Checkpoint) async throws -> Void
     private let askAllowance: @Sendable (Int) -> Allowance
+    private let reportTotal: @Sendable (Int64) -> Void
 
     /// Makes a reporter; called by the queue and by tests of transports.
     ///
@@ -12,14 +13,17 @@ public struct AttemptReporter: Sendable {
     ///   - progress: Must not block: transports call it from inside a C library's loop.
     ///   - checkpoint: Returns once the checkpoint is durable.
     ///   - allowance: Must not block.
+    ///   - total: Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
-        allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) }
+        allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) },
+        total: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
         reportProgress = progress
         saveCheckpoint = checkpoint
         askAllowance = allowance
+        reportTotal = total
     }
 
     /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
@@ -27,10 +31,16 @@ public struct AttemptReporter: Sendable {
     /// Confirmed bytes are reported after the ``save(_:)`` that vouches for them, where the transport needs one to find them again.
     ///
     /// - Parameters:
-    ///   - sent: The position in the file up to which the network took bytes.
-    ///   - confirmed: The position up to which the other end confirmed, at most `sent` at the end of an attempt.
+    ///   - sent: The position in the file up to which the network took bytes, or, of a download, brought them.
+    ///   - confirmed: The position up to which the other end confirmed, at most `sent` at the end of an attempt. Of a download: up to which the
+    ///     bytes are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
         reportProgress(sent, confirmed)
+    }
+
+    /// Tells how many bytes a download has, as soon as the server said so, and again if that changes. Uploads are known without.
+    public func report(total: Int64) {
+        reportTotal(total)
     }
 
     /// Makes a checkpoint durable, and returns when it is.

@@ -2,8 +2,12 @@ public import SystemPackage
 
 /// Where a downloaded file goes on this machine.
 ///
-/// Bytes are written to ``partPath`` and synced before a checkpoint vouches for them; the complete file is synced, takes its name by one
-/// rename, and then its folder is synced.
+/// Bytes are written to ``partPath`` and synced before a checkpoint vouches for them. The complete file is synced, gets its name at once and as a
+/// whole, and then its folder is synced.
+///
+/// The part keeps its own name beside the final one, as a second link to the same file, until the queue has stored that the download is
+/// complete, and removes it. So an attempt that comes after a kill in between finds that there is nothing left to do. A part whose file system
+/// knows no links is renamed instead. `FileWriter`, of the product TransportSupport, does all of this.
 public struct DownloadDestination: Hashable, Sendable {
     /// The folder that nothing may be written outside of, not even through a symbolic link below it.
     public let root: FilePath
@@ -30,6 +34,11 @@ public struct DownloadDestination: Hashable, Sendable {
 
     /// The path of the unfinished file.
     public var partPath: FilePath { root.pushing(partName) }
+
+    /// What the part is called for a moment on its way to replace a file.
+    package static func placingName(of partName: FilePath) -> FilePath {
+        FilePath(bytes: partName.bytes + Array(".new".utf8))
+    }
 }
 
 /// What happens to a file that is already at the destination.

@@ -2,6 +2,10 @@
 ///
 /// The queue writes an app's stream to a file in its spool and tells here how far that file may be read; a transport reads the file, and asks
 /// here what there is. Equal only to itself. Every method may be called from any thread, and none blocks.
+///
+/// The app's producer waits while it is so and so far ahead of what is confirmed. So a transport that gets a confirmation only at the end of a
+/// request ends its request when there is nothing left to read, rather than wait for more in it. What was confirmed may be given back to the
+/// disk, and reads as zeros then: a transport never reads before the position that it confirmed, or that its checkpoint vouches for.
 public final class SourceGrowth: Sendable {
     /// What there is of a source.
     public enum Extent: Hashable, Sendable {
@@ -18,17 +22,28 @@ public final class SourceGrowth: Sendable {
         var waiting: [(offset: Int64, call: @Sendable () -> Void)] = []
     }
 
+    /// How many bytes there will be, if the app said so; what comes is checked against it.
+    public let length: Int64?
+
     private let state: Locked<State>
     private let release: @Sendable (Int64) -> Void
+    private let lift: @Sendable () -> Void
 
     /// Makes the growth of a source; called by the queue and by tests of transports.
     ///
     /// - Parameters:
     ///   - extent: What there is now.
+    ///   - length: How many bytes there will be; nil if nobody knows.
     ///   - release: Called when the bytes before an offset are needed no more; must not block.
-    public init(_ extent: Extent = .growing(0), release: @escaping @Sendable (Int64) -> Void = { _ in }) {
+    ///   - lift: Called when the producer is to wait for confirmations no more; must not block.
+    public init(
+        _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
+        lift: @escaping @Sendable () -> Void = {}
+    ) {
         state = Locked(State(extent: extent))
+        self.length = length
         self.release = release
+        self.lift = lift
     }
 
     /// What there is now.
@@ -45,6 +60,29 @@ public final class SourceGrowth: Sendable {
             return isReadable
         }
         if isReadable { call() }
+    }
+
+    /// Returns when there is a byte at the offset, or the source is complete or failed.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
+        let (answers, continuation) = AsyncStream.makeStream(of: Void.self)
+        whenReadable(at: offset) {
+            continuation.yield()
+            continuation.finish()
+        }
+        // The stream ends without an element when the task that waits is cancelled.
+        for await _ in answers { return }
+        throw CancellationError()
+    }
+
+    /// Returns when the source is complete or failed, and lets the producer come to its end without waiting for confirmations: for a transport
+    /// whose server must know the length before the first byte. All of the source is on the disk then.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func waitUntilComplete() async throws(CancellationError) {
+        lift()
+        try await waitUntilReadable(at: .max)
     }
 
     /// Tells that more can be read, or that no more will come. Called by the producer; what comes after an end is ignored.

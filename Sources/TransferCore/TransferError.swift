@@ -91,8 +91,18 @@ extension TransferError.Code {
     public static let noSuchFile = Self(rawValue: "noSuchFile")
     /// A local file can't be read.
     public static let notReadable = Self(rawValue: "notReadable")
+    /// A local file or folder can't be made or written.
+    public static let notWritable = Self(rawValue: "notWritable")
+    /// There is a local file already that a download may not replace.
+    public static let fileExists = Self(rawValue: "fileExists")
+    /// There is no such file at the server.
+    public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")
+    /// The producer of a stream failed, or ended with the process that it was part of.
+    public static let producerGone = Self(rawValue: "producerGone")
     /// A local path is not a regular file.
     public static let notARegularFile = Self(rawValue: "notARegularFile")
+    /// What arrived has another checksum than what was sent.
+    public static let checksumMismatch = Self(rawValue: "checksumMismatch")
     /// The local file changed while or since it was sent.
     public static let sourceChanged = Self(rawValue: "sourceChanged")
     /// An option or a direction that the transport does not have.

@@ -20,11 +20,15 @@ public protocol Transport: Sendable {
     /// and when the attempt stalled; the file goes on later from the last checkpoint.
     ///
     /// **Durability.** Save a checkpoint before an effect that can't be found again without it. Never save one that claims more than the other
-    /// end confirmed.
+    /// end confirmed, or, of a download, than is synced to the disk. A download that ends early syncs what arrived and saves a checkpoint of it
+    /// first, unless it is cancelled and that would take too long.
     ///
     /// **The source.** Compare the open file with `attempt.source.identity` before the first and after the last byte.
     ///
-    /// - Returns: The receipt, once the other end confirmed the last byte.
+    /// **The destination.** Write to the part of `attempt.destination`, and nowhere else; see ``DownloadDestination``. Never use a name that a
+    /// server tells.
+    ///
+    /// - Returns: The receipt, once the other end confirmed the last byte; of a download, once the file has its name and both are synced.
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt
 
     /// Releases connections and threads. Called once, after the last attempt.

@@ -75,6 +75,12 @@ extension TransferQueue {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
+    /// Returns when nothing is due to be removed, at a server or of parts on this machine.
+    package nonisolated func waitUntilDiscarded() async {
+        await settle()
+        await discards.waitUntilQuiet()
+    }
+
     /// Returns when the queue runs, nothing is running, nothing can start without a person, and nothing is due to be removed at a server; or, if
     /// `scheduled` is false, when nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
     ///

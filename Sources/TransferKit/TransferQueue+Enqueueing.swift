@@ -15,14 +15,14 @@ extension TransferQueue {
     /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
     ///
     /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
-    /// first runs. Bytes in memory are on disk when the call returns.
+    /// first runs. Bytes in memory are on disk when the call returns. The folder of a download must exist and be writable.
     ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether they are set aside until they are released.
     /// - Returns: A handle of each session; of one that exists already for a request whose deduplication key says so.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `storageUnavailable`, `indexOutOfRange`,
-    ///   `noSuchSession` or `impossibleOrder` for dependencies; nothing is enqueued then.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`,
+    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies; nothing is enqueued then.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
@@ -30,27 +30,51 @@ extension TransferQueue {
         let drafts = try await store.drafts(of: requests)
         let answer: Answer
         do throws(QueueError) {
+            for (request, draft) in zip(requests, drafts) { try take(request.items, draft.items, of: draft.id) }
             answer = try await mailbox.send(.command(.enqueue(drafts, at: index, isHeld: held)))
         } catch {
-            await store.discardBlobs(of: drafts.flatMap(\.items))
+            await giveUp(drafts.flatMap(\.items))
             throw error
         }
         let added = Set(answer.sessions)
-        await store.discardBlobs(of: drafts.filter { !added.contains($0.id) }.flatMap(\.items))
+        await giveUp(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
     /// Adds items behind all that a session has. A session that runs goes on with them in the same activation.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest` or `unreadableItems`;
-    ///   nothing is added then.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`, `unreadableItems`
+    ///   or `fileExists`; nothing is added then.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
-        let drafts = try await store.drafts(of: items)
+        let (id, folder) = try await target(of: session)
+        let drafts = try await store.drafts(of: items, downloadingTo: folder)
         do throws(QueueError) {
-            try await mailbox.send(.command(.addItems(session, drafts)))
+            try take(items, drafts, of: id)
+            try await mailbox.send(.command(.addItems(.id(id), drafts)))
         } catch {
-            await store.discardBlobs(of: drafts)
+            await giveUp(drafts)
             throw error
         }
+    }
+
+    private nonisolated func take(_ items: [TransferItem], _ drafts: [ItemDraft], of session: SessionID) throws(QueueError) {
+        try streams.add(items, drafts, of: session, in: store.spool, clock: configuration.clock)
+    }
+
+    /// Items were not added after all.
+    private nonisolated func giveUp(_ drafts: [ItemDraft]) async {
+        streams.withdraw(drafts)
+        await store.discardBlobs(of: drafts)
+    }
+
+    /// Which session a reference means, and where its downloads go; nil if it uploads.
+    private func target(of session: SessionReference) async throws -> (SessionID, DownloadFolder?) {
+        await settle()
+        guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue was shut down.") }
+        let key = try scheduler.resolve(session)
+        guard let record = try await store.sessions([key]).first else {
+            throw QueueError(.noSuchSession, "There is no such session any more.")
+        }
+        return (record.status.id, record.folder.map { DownloadFolder(path: $0, overwrite: record.options.overwrite) })
     }
 }

@@ -17,8 +17,8 @@ extension TransferQueue {
             pace()
         case .distrust(let account):
             proven.remove(account.endpoints)
-        case .grow(let key, let files, let bytes):
-            grow(key, files: files, bytes: bytes)
+        case .grow(let key, let items):
+            grow(key, items)
         }
     }
 
@@ -41,23 +41,24 @@ extension TransferQueue {
         let number = lastRefresh
         refreshes[key] = number
         Task { [store] in
-            let options = try? await store.sessions([key]).first?.options
+            let record = try? await store.sessions([key]).first
             // Of several changes, the last one was read last.
             guard refreshes[key] == number else { return }
             refreshes[key] = nil
-            guard let options, live[key] === run else { return }
-            run.update(options)
-            pacer.setRate(options.rateLimit, session: key)
+            guard let record, live[key] === run else { return }
+            run.update(record.options)
+            run.update(context: record.status.context)
+            pacer.setRate(record.options.rateLimit, session: key)
         }
     }
 
     /// Tells a running session of items that were added to it.
-    func grow(_ key: SessionKey, files: Int64, bytes: Int64) {
+    func grow(_ key: SessionKey, _ items: ItemFigures) {
         guard let run = live[key] else {
             if scheduler.roster.live.contains(key) { stale.insert(key) }
             return
         }
-        run.grow(files: files, bytes: bytes)
+        run.grow(items)
     }
 
     /// What a run may use now; nil once its session is gone.
@@ -89,7 +90,7 @@ extension TransferQueue {
         logger[metadataKey: "session"] = "\(id)"
         let run = LiveRun(
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
-            at: configuration.clock.now())
+            context: record.status.context, at: configuration.clock.now())
         live[key] = run
         throughput.begin(number, at: configuration.clock.now())
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
@@ -103,7 +104,7 @@ extension TransferQueue {
             transports: transports, credentials: credentials, proven: proven,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
-            randomFraction: configuration.randomFraction, logger: logger, live: run,
+            randomFraction: configuration.randomFraction, logger: logger, live: run, streams: streams,
             chooseEndpoint: { [weak self] endpoints in
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)

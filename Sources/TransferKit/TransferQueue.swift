@@ -15,7 +15,7 @@ public actor TransferQueue {
     /// The least time between two looks at the disk.
     private static let diskLookInterval = Duration.seconds(1)
 
-    nonisolated let store: QueueStore
+    package nonisolated let store: QueueStore
     nonisolated let mailbox = Mailbox()
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
@@ -26,7 +26,7 @@ public actor TransferQueue {
     let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
     var runs: [UInt64: Task<Void, Never>] = [:]
-    var live: [SessionKey: LiveRun] = [:]
+    package var live: [SessionKey: LiveRun] = [:]
     var lastRates = RecentRates()
     let histories = RunHistories()
     /// Accounts whose rate limit the pacer knows of.
@@ -50,6 +50,7 @@ public actor TransferQueue {
     nonisolated let discards: DiscardOutbox
     package nonisolated let sweeper: RowSweeper
     package nonisolated let pacer: Pacer
+    nonisolated let streams = StreamRegistry()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -66,6 +67,9 @@ public actor TransferQueue {
     ) async throws {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
+            guard transport.id != LocalParts.transportID else {
+                throw QueueError(.duplicateTransport, "The ID \"\(transport.id)\" is the queue's own; give the transport another one.")
+            }
             guard byID.updateValue(transport, forKey: transport.id) == nil else {
                 throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\".")
             }
@@ -174,6 +178,7 @@ public actor TransferQueue {
         scheduler.commit()
         answer()
         hub.publish(events)
+        streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
         if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
@@ -283,6 +288,7 @@ public actor TransferQueue {
         await writer?.value
         await sweeper.shutdown()
         await discards.shutdown()
+        streams.endAll()
         for transport in transports.values { await transport.shutdown() }
         await store.close()
         hub.finish()

@@ -18,7 +18,7 @@ private func readmeExample() async throws {
     try await queue.start()
 
     for await figures in reel.progress {
-        print("\(figures.bytesSent) of \(figures.bytesTotal) bytes, \(figures.filesDone) of \(figures.files) files")
+        print("\(figures.bytesSent) of \(figures.bytesKnown) bytes, \(figures.filesDone) of \(figures.files) files")
     }
     let result = try await reel.value
     print("All \(result.statistics.filesDone) files arrived.")

@@ -19,6 +19,43 @@ import TransportTesting
         }
         await fixture.close()
     }
+
+    @Test(arguments: StreamPromise.allCases)
+    func keeps(_ promise: StreamPromise) async throws {
+        let fixture = try await LoopbackFixture()
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    /// Where the server wants to know the length first.
+    @Test(arguments: StreamPromise.allCases)
+    func keepsWithoutDeferredLength(_ promise: StreamPromise) async throws {
+        let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.creation, .termination]))
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    @Test(arguments: DownloadPromise.allCases)
+    func keeps(_ promise: DownloadPromise) async throws {
+        let fixture = try await FilesFixture()
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
 }
 
 private struct LoopbackFixture: TransportFixture {
@@ -35,9 +72,9 @@ private struct LoopbackFixture: TransportFixture {
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
 
-    init() async throws {
+    init(_ options: LoopbackOptions = LoopbackOptions()) async throws {
         workshop = try Workshop()
-        server = TUSLoopbackServer(folder: FilePath(workshop.folder.appending(path: "server").path))
+        server = TUSLoopbackServer(folder: FilePath(workshop.folder.appending(path: "server").path), options: options)
         endpoint = .tus(try await server.start().absoluteString, credentials: .bearer(.environment("TOKEN")))
         // Port 1 (tcpmux) is one that nobody listens on.
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))

@@ -123,6 +123,14 @@ import TransportTUS
         await transport.shutdown()
     }
 
+    @Test func aServerOfSmallChunksIsGivenSmallOnes() async throws {
+        let server = try await startServer(options: "{\"max_chunk_size\": 1000000}")
+        let path = try workshop.file("large", size: 5 << 20)
+        let receipt = try await upload(path, to: server, AttemptOptions())
+        try check(receipt, path, on: server)
+        await transport.shutdown()
+    }
+
     @Test func anUploadWithAnExpiryArrives() async throws {
         let server = try await startServer(options: "{\"upload_expiry\": 3600}")
         let path = try workshop.file("large", size: 3 << 20)

@@ -122,6 +122,20 @@ import TransportTUS
         await upload.end()
     }
 
+    /// A server that closes while content comes in may have answered: the answer is lost with the connection (RFC 9112, section 9.6).
+    @Test func anAnswerThatWasLostIsAskedForBeforeTheContent() async throws {
+        let size = 32_000_000
+        let storing = Self.storing()
+        let upload = try TestUpload(size: size) { request, number in
+            guard request.method == "PATCH", request.contentLength > size / 2 else { return storing(request, number) }
+            return request.headers["expect"] == nil ? [.close] : [.answer(413, ["Connection": "close"]), .close]
+        }
+        _ = try await upload.run()
+        #expect(sizes(upload) == [size, size, size / 2, size / 2])
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD", "PATCH", "PATCH"])
+        await upload.end()
+    }
+
     @Test func whatWorksIsRemembered() async throws {
         let upload = try TestUpload(size: 600_000) { request, _ in
             switch request.method {
@@ -136,6 +150,25 @@ import TransportTUS
         _ = try await upload.run()
         #expect(sizes(upload).suffix(2) == [300_000, 300_000])
         #expect(upload.methods.filter { $0 == "HEAD" }.count == 1)
+        await upload.end()
+    }
+
+    @Test func aCreationThatIsTooLargeIsNotTriedAgain() async throws {
+        let size = 600_000
+        let upload = try TestUpload(size: size, offers: "creation,creation-with-upload") { request, _ in
+            switch request.method {
+            case _ where request.contentLength > 400_000: [.answer(413)]
+            case "POST": [.created]
+            case "HEAD": [.offset(0)]
+            default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
+            }
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH", "PATCH"])
+        #expect(sizes(upload) == [300_000, 300_000])
+        _ = try await upload.run()
+        #expect(upload.methods.suffix(3) == ["POST", "PATCH", "PATCH"])
+        #expect(upload.requests.last { $0.method == "POST" }?.contentLength == 0)
         await upload.end()
     }
 

@@ -14,11 +14,11 @@ import TransportTesting
     func `the suite catches a transport that`(defect: Defect) async throws {
         for promise in defect.brokenPromises {
             let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: defect) }
-            let violation = await #expect(throws: TransportPromise.Violation.self, "\(promise)") {
+            let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
                 // Only the transport that never returns makes use of the deadline.
                 try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
             }
-            #expect(violation?.promise == promise)
+            #expect(violation?.promise == promise.rawValue)
         }
     }
 
@@ -27,9 +27,49 @@ import TransportTesting
         #expect(broken == Set(TransportPromise.allCases))
     }
 
+    @Test(arguments: DownloadPromise.allCases)
+    func `the transport out of memory keeps`(promise: DownloadPromise) async throws {
+        try await promise.verify(MemoryFixture())
+    }
+
+    @Test(arguments: DownloadDefect.allCases)
+    func `the suite catches a download that`(defect: DownloadDefect) async throws {
+        for promise in defect.brokenPromises {
+            let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: defect) }
+            let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
+                try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
+            }
+            #expect(violation?.promise == promise.rawValue)
+        }
+    }
+
+    @Test func `each promise of downloads is broken by some defect`() {
+        #expect(Set(DownloadDefect.allCases.flatMap(\.brokenPromises)) == Set(DownloadPromise.allCases))
+    }
+
+    @Test(arguments: StreamPromise.allCases)
+    func `the transport of streams into memory keeps`(promise: StreamPromise) async throws {
+        try await promise.verify(MemoryFixture())
+    }
+
+    @Test(arguments: StreamDefect.allCases)
+    func `the suite catches a stream that`(defect: StreamDefect) async throws {
+        for promise in defect.brokenPromises {
+            let fixture = try MemoryFixture { BrokenStreams(memory: $0, defect: defect) }
+            let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
+                try await promise.verify(fixture, deadline: defect.hangs ? .milliseconds(300) : .seconds(60))
+            }
+            #expect(violation?.promise == promise.rawValue)
+        }
+    }
+
+    @Test func `each promise of streams is broken by some defect`() {
+        #expect(Set(StreamDefect.allCases.flatMap(\.brokenPromises)) == Set(StreamPromise.allCases))
+    }
+
     @Test func `a violation reads as a sentence and tells no secret`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .tellsSecrets) }
-        let violation = await #expect(throws: TransportPromise.Violation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
         #expect(violation?.description == "No secret is in an error, a receipt or a checkpoint — but: The error holds a secret.")
     }
 }

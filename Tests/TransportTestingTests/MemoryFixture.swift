@@ -4,7 +4,7 @@ import TransferCore
 import TransportTesting
 
 /// The conformance suite's view of a ``MemoryTransport``, bare or wrapped by a broken one.
-struct MemoryFixture: TransportFixture {
+struct MemoryFixture: DownloadingFixture {
     let memory: MemoryTransport
     let transport: any Transport
     let bench: Workbench
@@ -27,6 +27,8 @@ struct MemoryFixture: TransportFixture {
     func storedSize(of path: RemotePath) async throws -> Int64 { Int64(memory.partialContents(of: path.description)?.count ?? 0) }
 
     func isComplete(_ path: RemotePath) async throws -> Bool { memory.contents(of: path.description) != nil }
+
+    func provide(_ content: Data, as path: RemotePath) async throws { memory.provide(content, as: path.description) }
 
     func cut(afterBytes bytes: Int64) async throws { memory.faults.append(.cut(afterBytes: bytes)) }
 }

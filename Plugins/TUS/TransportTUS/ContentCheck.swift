@@ -1,4 +1,4 @@
-public import TransferCore
+import TransferCore
 
 /// How it is made sure that what arrived is what was sent.
 enum ContentCheck: Hashable, Sendable {
@@ -37,9 +37,4 @@ enum ContentCheck: Hashable, Sendable {
     var chunkSize: Int64? {
         if case .eachRequest = self { Self.chunkSize } else { nil }
     }
-}
-
-extension TransferError.Code {
-    /// What arrived is not what was sent.
-    public static let checksumMismatch = Self(rawValue: "checksumMismatch")
 }

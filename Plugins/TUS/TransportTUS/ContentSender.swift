@@ -11,7 +11,7 @@ struct ContentSender {
     let file: FileReader
     let record: UploadRecord
     let slot: UploadRecord.Slot
-    /// Where in the file the upload's bytes are.
+    /// Where in the file the upload's bytes are; of a file that still grows, without an end.
     let range: Range<Int64>
     let chunks: ChunkPlan
     let check: ContentCheck
@@ -28,7 +28,9 @@ struct ContentSender {
     private var conflicts = 0
     /// The position up to which the server can have bytes of ours.
     private var reach: Int64 = 0
-    private var isResume = false
+    /// Whether the next request asks before it sends its content (RFC 9110, section 10.1.1), as a server that refuses it may close without
+    /// reading it, and what it answered is lost.
+    private var asksFirst = false
     /// Set while a request is to be sent once more that was refused for its credentials: how often those had been renewed when it was sent.
     private var rejectedSince: Int?
 
@@ -48,19 +50,49 @@ struct ContentSender {
         self.url = url
     }
 
-    private var length: Int64 { range.upperBound - range.lowerBound }
+    /// Whether the server was told how long the upload is.
+    var isLengthDeclared = true
+    private var hasWaitedForEnd = false
+
+    private var growth: SourceGrowth? { file.source.growth }
+
+    /// How many bytes the upload has; nil while nobody knows.
+    var length: Int64? {
+        guard let growth else { return range.upperBound - range.lowerBound }
+        return if case .complete(let size) = growth.extent { size } else { growth.length }
+    }
+
+    /// Up to where there are bytes to send after an offset, once there are; nil when all was sent, and the server knows the length.
+    ///
+    /// - Throws: What the app's producer failed with; `CancellationError`.
+    private func end(after offset: Int64) async throws -> Int64? {
+        guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
+        try await growth.waitUntilReadable(at: offset)
+        switch growth.extent {
+        case .growing(let end): return end
+        case .complete(let size): return offset < size || !isLengthDeclared ? size : nil
+        case .failed(let error): throw error
+        }
+    }
+
+    /// What the server can have of ours at most, whatever became of earlier attempts.
+    private var available: Int64 {
+        if let length { return length }
+        return if case .growing(let end)? = growth?.extent { end } else { 0 }
+    }
 
     /// Asks where the server stands, and goes on from there.
     mutating func resume() async throws {
         // What an earlier attempt sent may still be on its way through the server when this one begins.
-        reach = length
-        isResume = true
+        reach = available
+        asksFirst = true
         let (offset, answer) = try await server.offset(of: url, length: length)
+        if growth != nil { isLengthDeclared = answer.length != nil }
         let expires = answer.expires
-        if offset < length, let time = await expiry(expires), time <= answer.serverTime {
+        if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
-        try await record.confirm(offset, of: slot, expires: expires)
+        try await confirm(offset, expires: expires)
         chunks.learn(from: server.memory.takeCut(of: url), at: offset)
         try await send(from: offset)
     }
@@ -77,26 +109,36 @@ struct ContentSender {
         reach = max(reach, offset)
         if offset == 0, case .eachRequest(let algorithm) = check { contentHash = ContentHash(algorithm) }
         var offset = offset
-        while offset < length { offset = try await sendNext(from: offset) }
+        while let end = try await end(after: offset) { offset = try await sendNext(from: offset, to: end) }
+    }
+
+    /// Keeps what the server says that it has.
+    private func confirm(_ offset: Int64, expires: Int?) async throws {
+        try await record.confirm(offset, of: slot, expires: expires)
+        growth?.confirmed(before: offset)
     }
 
     /// Sends all that remains, or as much of it as one request may bring.
     ///
     /// - Returns: Where the server stands, by its own word.
-    private mutating func sendNext(from offset: Int64) async throws -> Int64 {
-        let count = chunks.next(remaining: length - offset)
+    private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
+        let count = chunks.next(remaining: end - offset)
+        let declaration = isLengthDeclared ? nil : length.flatMap { offset + count == $0 ? $0 : nil }
         let renewals = server.renewals
         let seal = try await seal(offset..<offset + count)
+        let asked = asksFirst
         let answer: TUSAnswer
         do {
-            answer = try await patch(from: offset, count: count, seal)
+            answer = try await patch(from: offset, count: count, seal, declaring: declaration)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             noteCut(at: offset, taken: error.sent.taken, of: count)
             let failure = error.transferError(.patch, at: server.origin)
             if error.neverArrived { throw failure }
-            return try await settle(failure, from: offset, count: count)
+            let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
+            let mayBeRefused = !asked && isLost && error.sent.taken < count
+            return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             noteCut(at: offset, taken: record.sent(of: slot) - offset, of: count)
             throw error
@@ -109,25 +151,28 @@ struct ContentSender {
         }
         rejectedSince = nil
         try checkPlausible(confirmed)
-        try await record.confirm(confirmed, of: slot, expires: answer.expires)
+        try await confirm(confirmed, expires: answer.expires)
+        if declaration != nil { isLengthDeclared = true }
         mismatches = 0
         contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, at: offset) : nil
         // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
-        guard now > offset else {
+        guard now > offset || count == 0 else {
             throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
         }
         return now
     }
 
-    private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal) async throws -> TUSAnswer {
-        defer { isResume = false }
+    /// - Parameter length: The length of the upload, if the server is to be told now (extension *creation-defer-length*).
+    private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal, declaring length: Int64?) async throws -> TUSAnswer {
+        defer { asksFirst = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
         headers[TUSServer.checksumHeader] = seal.header
+        if let length { headers[server.dialect.lengthHeader] = "\(length)" }
         return try await server.send(
             .patch, to: url, headers: headers,
-            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: isResume,
+            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
             trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { record.noteSent(offset + $0, of: slot) })
     }
@@ -138,10 +183,11 @@ struct ContentSender {
 
     /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.
     ///
+    /// - Parameter mayBeRefused: Whether the server closed on content that it was sent unasked.
     /// - Returns: Where to go on, if that makes sense at once.
     /// - Throws: The failure.
     private mutating func settle(
-        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil
+        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
     ) async throws -> Int64 {
         let now: Int64
         do {
@@ -150,7 +196,11 @@ struct ContentSender {
             // It does not answer this either; the failure that came first says more.
             throw failure
         }
-        if now == length, status != 460 { return length }
+        if now == length, isLengthDeclared, status != 460 { return now }
+        if mayBeRefused, now == offset {
+            asksFirst = true
+            return now
+        }
         guard let status, try await canGoOn(after: status, failure, from: offset, count: count, at: now) else { throw failure }
         return now
     }
@@ -160,6 +210,11 @@ struct ContentSender {
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
     ) async throws -> Bool {
         switch status {
+        case 400 where !isLengthDeclared && !hasWaitedForEnd:
+            // It may want to know the length before it takes content.
+            hasWaitedForEnd = true
+            try await growth?.waitUntilComplete()
+            return true
         case 400:
             try await noteRefusal(at: now, failure)
             return false
@@ -190,10 +245,11 @@ struct ContentSender {
         throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
     }
 
-    private func askOffset() async throws -> Int64 {
+    private mutating func askOffset() async throws -> Int64 {
         let (offset, answer) = try await server.offset(of: url, length: length)
         try checkPlausible(offset)
-        try await record.confirm(offset, of: slot, expires: answer.expires)
+        if growth != nil, answer.length != nil { isLengthDeclared = true }
+        try await confirm(offset, expires: answer.expires)
         return offset
     }
 

@@ -15,6 +15,8 @@ final class EndpointMemory: Sendable {
         var refusesContentInCreation = false
         /// It broke the connection when it was asked before the content was sent.
         var refusesExpectation = false
+        /// It sends files from their start when it is asked for the rest of one.
+        var ignoresRanges = false
         /// How often it was asked what it can do, and said nothing at all.
         var unansweredQuestions = 0
         /// The most bytes that one request may bring, as far as is known.

@@ -7,6 +7,7 @@ struct ServerFeatures: Hashable, Sendable {
     enum Extension: String {
         case creation
         case creationWithUpload = "creation-with-upload"
+        case creationDeferLength = "creation-defer-length"
         case checksum
         case checksumTrailer = "checksum-trailer"
         case concatenation

@@ -91,7 +91,7 @@ extension TUSAnswer {
         return credentialsRefused
     }
 
-    private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
+    func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
         let cause = "\(request.rawValue) was answered with \(status)" + (words.map { ": \($0)" } ?? "")
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
         return TransferError(failureClass, code, "The server \(origin) \(what).", cause: cause, retryAfter: wait)

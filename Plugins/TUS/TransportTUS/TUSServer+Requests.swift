@@ -92,14 +92,15 @@ extension TUSServer {
     /// Asks how much of an upload the server has (tus 1.0.0, "HEAD").
     ///
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
-    func offset(of url: String, length: Int64) async throws -> (offset: Int64, answer: TUSAnswer) {
+    /// - Parameter length: How many bytes the upload has to have; nil while nobody knows.
+    func offset(of url: String, length: Int64?) async throws -> (offset: Int64, answer: TUSAnswer) {
         let answer = try await ask(.head) { try await send(.head, to: url) }
         guard answer.isSuccess, let offset = answer.offset else { throw try await refused(answer) }
-        if let theirs = answer.length, theirs != length {
+        if let theirs = answer.length, let length, theirs != length {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) has an upload of \(theirs) bytes where one of \(length) was begun.")
         }
-        guard offset <= length else {
+        if let length, offset > length {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
         }

@@ -134,7 +134,9 @@ struct TUSServer {
 
     /// Where a request is to be sent again; nil if the answer is no redirect that may be followed.
     private func followed(_ answer: TUSAnswer) -> (url: String, origin: Origin)? {
-        guard answer.status == 307 || answer.status == 308, let url = answer.location, let target = Origin(url),
+        // The others turn a request into a GET, which only a GET may follow (RFC 9110, section 15.4).
+        let isRedirect = answer.request == .get ? [301, 302, 303, 307, 308].contains(answer.status) : [307, 308].contains(answer.status)
+        guard isRedirect, let url = answer.location, let target = Origin(url),
             target == origin || settings.origins.contains(target), origin.scheme == "http" || target.scheme == "https"
         else { return nil }
         return (url.absoluteString, target)

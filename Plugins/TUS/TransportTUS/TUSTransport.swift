@@ -1,4 +1,5 @@
 import CurlEngine
+import HTTPDownload
 public import TransferCore
 import TransportSupport
 
@@ -51,13 +52,18 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     ///
     /// - Throws: A `TransferError`, after it asked the server how much of the file it has; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        if case .download = attempt.payload { return try await download(attempt, reporter) }
         let source = try attempt.source
-        guard source.growth == nil else {
-            throw TransferError(.unsupported, .unsupported, "The tus transport can't send a source whose bytes still arrive.")
-        }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
+    }
+
+    /// Receives a file from below the endpoint's folder, as many tus servers give them: a complete upload, or whatever else is there.
+    private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
+        let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
+        let file = RemoteContent(server, path: attempt.remotePath)
+        return try await HTTPDownload(attempt, from: file, on: resources.threads, reporting: reporter).run()
     }
 
     /// Asks the server what it can do, with an `OPTIONS` request.

@@ -30,7 +30,11 @@ struct TUSUpload {
     func run() async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size)
         do {
-            try await transfer(&receipt)
+            if let growth = file.source.growth {
+                receipt = try await transfer(growth)
+            } else {
+                try await transfer(&receipt)
+            }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
@@ -51,7 +55,7 @@ struct TUSUpload {
         let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads) : nil
         readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
-            try checkSize(features)
+            try checkSize(features, size)
             // The parts can't be read back before they are put together.
             if check != .readingBack, isSentInParts(features) {
                 known = Concatenation.plan(options.parallel, of: size)
@@ -77,7 +81,7 @@ struct TUSUpload {
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
-    private func checkSize(_ features: ServerFeatures) throws(TransferError) {
+    func checkSize(_ features: ServerFeatures, _ size: Int64) throws(TransferError) {
         guard let maximum = features.maximumSize, size > maximum else { return }
         throw TransferError(
             .unsupported, .tooLarge, "The server \(server.origin) takes files of up to \(maximum) bytes; this one has \(size).")
@@ -87,7 +91,7 @@ struct TUSUpload {
         options.parallel > 1 && size > 1 && size >= server.settings.parallelThreshold && features.offers(.concatenation)
     }
 
-    private func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
+    func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
         ContentSender(
             server: server, file: file, record: record, slot: slot, range: range, chunks: chunks(check), check: check, threads: threads,
             reporter: reporter, url: url)

@@ -5,8 +5,9 @@ import TransferKit
 enum Figures {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-    /// A size in binary units, with three significant digits.
-    static func size(_ bytes: Int64) -> String {
+    /// A size in binary units, with three significant digits; a dash while it is not known.
+    static func size(_ bytes: Int64?) -> String {
+        guard let bytes else { return "–" }
         var value = Double(bytes)
         var unit = 0
         while abs(value) >= 1000, unit < units.count - 1 {
@@ -32,10 +33,10 @@ enum Figures {
         return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
     }
 
-    /// Whole percents, 100 only when nothing is missing; nil if there is nothing to move.
+    /// Whole percents, 100 only when nothing is missing; nil if there is nothing to move, or nobody knows how much.
     static func percent(_ statistics: SessionStatistics) -> Int? {
-        guard statistics.bytesTotal > 0 else { return nil }
-        return Int(Double(max(0, statistics.bytesDone)) / Double(statistics.bytesTotal) * 100)
+        guard let total = statistics.bytesTotal, total > 0 else { return nil }
+        return Int(Double(max(0, statistics.bytesDone)) / Double(total) * 100)
     }
 
     static func count(_ number: Int, _ noun: String) -> String {

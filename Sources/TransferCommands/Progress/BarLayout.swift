@@ -8,7 +8,8 @@ struct BarLayout: Sendable {
     private static let maximumBar = 40
 
     func line(_ name: String, _ statistics: SessionStatistics, width: Int) -> String {
-        let fraction = statistics.bytesTotal > 0 ? Double(statistics.bytesSent) / Double(statistics.bytesTotal) : 0
+        let total = statistics.bytesTotal ?? 0
+        let fraction = total > 0 ? Double(statistics.bytesSent) / Double(total) : 0
         var details = [Figures.rate(statistics.rate), Figures.time(statistics.secondsRemaining)]
         if statistics.files > 1 { details.append("\(min(statistics.files, statistics.filesDone + 1))/\(statistics.files)") }
         return compose(name.withoutControlCharacters, fraction: min(1, max(0, fraction)), details: details, width: width)

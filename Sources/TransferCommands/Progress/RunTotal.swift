@@ -12,7 +12,7 @@ struct RunTotal: Sendable {
 
     mutating func expect(_ session: SessionStatus) {
         sessions += 1
-        bytesTotal += session.statistics.bytesTotal
+        bytesTotal += session.statistics.bytesKnown
         bytesSent += session.statistics.bytesSent
         if session.statistics.bytesSent > 0 { begun[session.id] = session.statistics.bytesSent }
     }

@@ -29,7 +29,7 @@ enum SessionDescription {
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) (\(progress(session)))",
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number") (\(progress(session)))",
             "Attempts:  \(session.attempts)",
         ]
         if let error = session.error { lines.append("Error:     \(error)") }

@@ -14,23 +14,62 @@ struct ItemDrafting {
 
     private let sources: SourceFolders
     private let workingFolder: FilePath
-    private(set) var problems: [String] = []
+    private var problems: [TransferError] = []
+    /// Nil for an upload, and for a download whose folder can't be used.
+    private var downloads: DownloadDrafting?
+    private var direction = TransferDirection.upload
 
     init(_ sources: SourceFolders) {
         self.sources = sources
         workingFolder = Self.currentFolder()
     }
 
+    /// The next drafts belong to a session that goes this way.
+    ///
+    /// - Parameter folder: Where downloads go; nil for an upload.
+    /// - Returns: What is stored of the folder.
+    mutating func begin(downloadingTo folder: DownloadFolder?) -> Data? {
+        downloads = nil
+        direction = folder == nil ? .upload : .download
+        guard var folder else { return nil }
+        if !folder.path.isAbsolute { folder.path = workingFolder.pushing(folder.path) }
+        do throws(TransferError) {
+            downloads = try DownloadDrafting(into: folder)
+        } catch {
+            problems.append(error)
+        }
+        return Data(sources.stored(folder.path))
+    }
+
     /// Makes a draft; of a blob without its name in the spool. Nil if something is wrong.
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
+            try check(item.uploadPlace)
+            if case .remote = item.content {
+            } else if direction == .download {
+                throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be sent, but its session downloads.")
+            }
             switch item.content {
+            case .remote(let name):
+                guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
+                    throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be downloaded, but its session uploads.")
+                }
+                return try downloads?.draft(of: remotePath, as: name)
+            case .stream(let producer):
+                if let length = producer.length, length < 0 {
+                    throw TransferError(.permanent, .unsupported, "The stream for \(item.shownName) can't have \(length) bytes.")
+                }
+                return ItemDraft(
+                    kind: .stream, source: Data(UUID().uuidString.utf8), destination: Data(item.destination?.bytes ?? []),
+                    size: producer.length ?? 0, uploadPlace: item.uploadPlace, isUnsized: producer.length == nil)
             case .path(let path): return try draft(of: item, at: path)
             case .data(let data):
-                return ItemDraft(kind: .blob, source: Data(), destination: Data(item.destination?.bytes ?? []), size: Int64(data.count))
+                return ItemDraft(
+                    kind: .blob, source: Data(), destination: Data(item.destination?.bytes ?? []), size: Int64(data.count),
+                    uploadPlace: item.uploadPlace)
             }
         } catch {
-            problems.append(error.message)
+            problems.append(error)
             return nil
         }
     }
@@ -40,14 +79,26 @@ struct ItemDrafting {
         let path = given.isAbsolute ? given : workingFolder.pushing(given)
         let local = try LocalFile(at: path)
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
-        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination), size: 0)
+        var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadPlace: item.uploadPlace)
         switch local {
         case .file(let size): draft.size = size
         case .folder:
+            guard item.uploadPlace == nil else {
+                throw TransferError(
+                    .sourceLost, .unsafeName, "\(path) is a folder; only a single file can have a place at the server already.")
+            }
             draft.kind = .folder
             draft.symbolicLinks = item.symbolicLinks
         }
         return draft
+    }
+
+    /// The place itself is in no message.
+    private func check(_ uploadPlace: Capability?) throws(TransferError) {
+        guard let uploadPlace else { return }
+        guard !uploadPlace.text.isEmpty, uploadPlace.text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
+            throw TransferError(.permanent, .unsafeName, "An item's upload URL is empty, or holds a space or a control character.")
+        }
     }
 
     /// A path's last component, or that of the folder that it means if that is "." or "..".
@@ -76,9 +127,9 @@ struct ItemDrafting {
     /// - Throws: ``QueueError`` with the code `unreadableItems`, naming what is wrong, if something is.
     func finish() throws(QueueError) {
         guard !problems.isEmpty else { return }
-        var text = problems.prefix(Self.namedProblems).joined(separator: "\n")
+        var text = problems.prefix(Self.namedProblems).map(\.message).joined(separator: "\n")
         if problems.count > Self.namedProblems { text += "\n… and \(problems.count - Self.namedProblems) more." }
-        throw QueueError(.unreadableItems, text)
+        throw QueueError(problems.allSatisfy { $0.code == .fileExists } ? .fileExists : .unreadableItems, text)
     }
 }
 
@@ -88,9 +139,15 @@ extension QueueStore {
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `unreadableItems` or `storageUnavailable`; nothing is left on disk then.
     package func drafts(of items: [TransferItem]) async throws(QueueError) -> [ItemDraft] {
+        try await drafts(of: items, downloadingTo: nil)
+    }
+
+    /// As ``drafts(of:)``, for a session that downloads to a folder.
+    func drafts(of items: [TransferItem], downloadingTo folder: DownloadFolder?) async throws(QueueError) -> [ItemDraft] {
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "There are no items to add; give at least one.") }
         return try await DiskThread.run { [sources, spool] () throws(QueueError) in
             var drafting = ItemDrafting(sources)
+            _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }
             try drafting.finish()
             let names = try spool.write(items.compactMap(\.data))
@@ -101,6 +158,11 @@ extension QueueStore {
 }
 
 extension TransferItem {
+    /// For messages.
+    var shownName: String {
+        source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
+    }
+
     var data: Data? {
         if case .data(let data) = content { data } else { nil }
     }

@@ -28,20 +28,20 @@ extension SessionDraft {
         guard let first = request.items.first else {
             throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
         }
-        guard request.direction == .upload else {
-            throw QueueError(.invalidRequest, "This version can't download.")
+        try request.options.validate()
+        guard (request.direction == .download) == (request.folder != nil) else {
+            throw QueueError(
+                .invalidRequest, "A session that downloads names the folder that it downloads to, and one that uploads does not.")
         }
+        let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         self.init(
             id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
-            direction: request.direction, tags: request.tags, context: request.context, options: request.options,
+            direction: request.direction, folder: folder, tags: request.tags, context: request.context, options: request.options,
             notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
             items: request.items.compactMap { drafting.draft(of: $0) })
     }
 
     private static func name(_ first: TransferItem, of count: Int) -> String {
-        let name =
-            first.source.map { $0.lastComponent?.string ?? $0.string }
-            ?? first.destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
-        return count == 1 ? name : "\(name) and \(count - 1) more"
+        count == 1 ? first.shownName : "\(first.shownName) and \(count - 1) more"
     }
 }

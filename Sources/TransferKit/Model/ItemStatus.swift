@@ -19,7 +19,7 @@ public enum ItemState: String, Hashable, Sendable, Codable, CaseIterable {
 public struct ItemStatus: Hashable, Sendable {
     /// The item's position in its session, from 0. Final once the session's folders were read; numbers may be left out.
     public var position: Int64
-    /// The local file or folder; for bytes from memory, the file that they are kept in until they have arrived.
+    /// The local file or folder; for bytes from memory, the file that they are kept in until they have arrived; of a download, where it goes.
     public var source: FilePath
     /// The remote name.
     public var destination: RemotePath
@@ -27,8 +27,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var isFolder = false
     /// Where it is in its life.
     public var state: ItemState
-    /// The size in bytes, when the queue last looked; 0 for a folder.
-    public var bytesTotal: Int64
+    /// The size in bytes, when the queue last looked; 0 for a folder. Nil while it is not known: of a download until the server has told it.
+    public var bytesTotal: Int64?
     /// Confirmed bytes.
     public var bytesDone: Int64
     /// Where the file is now, as the transport says; nil until it is completed.

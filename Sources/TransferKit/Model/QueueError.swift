@@ -49,8 +49,10 @@ extension QueueError.Code {
     public static let accountInUse = Self(rawValue: "accountInUse")
     /// A request makes no sense.
     public static let invalidRequest = Self(rawValue: "invalidRequest")
-    /// Local files of a request are missing, unreadable or no files.
+    /// Local files of a request are missing, unreadable or no files, or can't be written where downloads are to go.
     public static let unreadableItems = Self(rawValue: "unreadableItems")
+    /// Where downloads are to go there are files already, and the request does not allow to replace them.
+    public static let fileExists = Self(rawValue: "fileExists")
     /// There is no such session.
     public static let noSuchSession = Self(rawValue: "noSuchSession")
     /// An index is not in the queue; nothing is clamped.

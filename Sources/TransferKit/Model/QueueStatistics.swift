@@ -6,7 +6,7 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var filesDone: Int
     /// How many failed.
     public var filesFailed: Int
-    /// The size of all files, in bytes.
+    /// The size of all files whose size is known, in bytes.
     public var bytesTotal: Int64
     /// Bytes confirmed by the other ends.
     public var bytesDone: Int64

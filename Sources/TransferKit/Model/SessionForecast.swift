@@ -65,7 +65,9 @@ extension TransferQueue {
         guard let run else { return }
         let figures = run.statistics(at: now.uptime)
         session.rate = figures.rate.flatMap { $0 > 0 ? $0 : nil } ?? session.rate
-        session.bytes = run.phase == .preparing ? nil : session.bytes.map { min($0, max(0, figures.bytesTotal - figures.bytesSent)) }
+        session.bytes =
+            run.phase == .preparing
+            ? nil : session.bytes.flatMap { bytes in figures.bytesTotal.map { min(bytes, max(0, $0 - figures.bytesSent)) } }
     }
 
     /// What each account's sessions move, now or last.

@@ -52,13 +52,30 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Whether it may run while the network is expensive, as the app says; see ``TransferQueue/setNetworkCondition(_:)``. Default: yes.
     public var allowsExpensiveNetwork: Bool
 
+    /// Headers that are sent with each request, for transports that speak HTTP. Stored in clear: a secret is named by an endpoint's credentials.
+    public var headers: [String: String]
+
+    /// The most bytes in one request, at least 1, for transports that send requests; nil for no limit.
+    public var chunkSize: Int64?
+
+    /// Into how many parts a large file is split that move at once, 1 to 64, where the transport and the server can do that. Default: 1.
+    public var parallel: Int
+
+    /// What happens to files that are already where a download wants to put its own. Default: the download of such a file is refused.
+    public var overwrite: OverwritePolicy
+
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
         rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
-        allowsExpensiveNetwork: Bool = true
+        allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, parallel: Int = 1,
+        overwrite: OverwritePolicy = .never
     ) {
+        self.headers = headers
+        self.chunkSize = chunkSize
+        self.parallel = parallel
+        self.overwrite = overwrite
         self.onSourceChange = onSourceChange
         self.rateLimit = rateLimit
         self.filesInFlight = filesInFlight
@@ -87,6 +104,42 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             filesInFlight: try container.decodeIfPresent(Int.self, forKey: .filesInFlight),
             verification: try container.decodeIfPresent(Verification.self, forKey: .verification) ?? defaults.verification,
             creation: try container.decodeIfPresent(CreationMode.self, forKey: .creation) ?? defaults.creation,
-            allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true)
+            allowsExpensiveNetwork: try container.decodeIfPresent(Bool.self, forKey: .allowsExpensiveNetwork) ?? true,
+            headers: try container.decodeIfPresent([String: String].self, forKey: .headers) ?? defaults.headers,
+            chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
+            parallel: try container.decodeIfPresent(Int.self, forKey: .parallel) ?? defaults.parallel,
+            overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite)
+    }
+}
+
+extension SessionOptions {
+    /// - Throws: ``QueueError`` with the code `invalidRequest` that names the option.
+    func validate() throws(QueueError) {
+        guard (1...64).contains(parallel) else {
+            throw QueueError(.invalidRequest, "A file moves in 1 to 64 parts at once, not in \(parallel).")
+        }
+        guard chunkSize.map({ $0 >= 1 }) ?? true else {
+            throw QueueError(.invalidRequest, "A request has at least 1 byte; leave the chunk size out for no limit.")
+        }
+        for (name, value) in headers { try Self.validate(header: name, value) }
+    }
+
+    /// RFC 9110, sections 5.1 and 5.5: what else a name or a value held could be a second header.
+    private static func validate(header name: String, _ value: String) throws(QueueError) {
+        guard !name.isEmpty,
+            name.unicodeScalars.allSatisfy({
+                $0.isASCII && ($0.properties.isAlphabetic || "!#$%&'*+-.^_`|~0123456789".unicodeScalars.contains($0))
+            })
+        else {
+            throw QueueError(
+                .invalidRequest, "\(name.debugDescription) can't be the name of a header: it has letters, digits and hyphens only.")
+        }
+        guard !["authorization", "proxy-authorization", "cookie"].contains(name.lowercased()) else {
+            throw QueueError(
+                .invalidRequest, "The header \(name) holds a secret, which is never stored; name it as a credential of the endpoint.")
+        }
+        guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
+            throw QueueError(.invalidRequest, "The value of the header \(name) holds a line break or another control character.")
+        }
     }
 }

@@ -10,6 +10,8 @@ public struct SessionRequest: Sendable {
     public var direction: TransferDirection
     /// What to move, in this order.
     public var items: [TransferItem]
+    /// Where a download goes; nil for an upload. A relative path is taken from the working directory at the time of the enqueueing.
+    public var folder: FilePath?
     /// A name for people; nil for one made of the first item.
     public var name: String?
     /// Words that the app groups sessions by.
@@ -55,5 +57,40 @@ public struct SessionRequest: Sendable {
     ) throws -> SessionRequest {
         try upload(
             items: paths.map { TransferItem($0) }, to: account, name: name, tags: tags, context: context, options: options)
+    }
+
+    /// Makes a request for a download of files into a folder.
+    ///
+    /// The folder has to exist. Nothing is written outside of it: local names are relative and without `..`, names that a server tells are never
+    /// used, and no symbolic link below the folder is followed. Until a file is complete, its bytes are in a hidden file beside it, whose name
+    /// ends in `.part`. What happens to files that are there already is said by ``SessionOptions/overwrite``.
+    ///
+    /// - Parameters:
+    ///   - items: What to receive, in this order; made with ``TransferItem/remote(_:as:)``.
+    ///   - account: The name of a saved account.
+    ///   - folder: Where the files go.
+    ///   - name: A name for people.
+    ///   - tags: Words to group sessions by.
+    ///   - context: Any value of the app's, encoded as JSON at once.
+    ///   - options: How to run it.
+    /// - Throws: What encoding the context throws.
+    public static func download(
+        items: [TransferItem], from account: String, to folder: FilePath, name: String? = nil, tags: [String] = [],
+        context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
+    ) throws -> SessionRequest {
+        SessionRequest(
+            account: account, direction: .download, items: items, folder: folder, name: name, tags: tags,
+            context: try context.map { try JSONEncoder().encode($0) }, options: options)
+    }
+
+    /// Makes a request for a download of files into a folder, where each gets the last component of its remote name.
+    ///
+    /// Parameters and errors as for ``download(items:from:to:name:tags:context:options:)``.
+    public static func download(
+        _ paths: [RemotePath], from account: String, to folder: FilePath, name: String? = nil, tags: [String] = [],
+        context: (any Encodable)? = nil, options: SessionOptions = SessionOptions()
+    ) throws -> SessionRequest {
+        try download(
+            items: paths.map { .remote($0) }, from: account, to: folder, name: name, tags: tags, context: context, options: options)
     }
 }

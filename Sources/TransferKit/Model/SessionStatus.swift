@@ -54,11 +54,13 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     public var filesDone: Int
     /// How many failed.
     public var filesFailed: Int
-    /// The size of all files, in bytes.
-    public var bytesTotal: Int64
-    /// Bytes confirmed by the other end.
+    /// The size of all files whose size is known, in bytes.
+    public var bytesKnown: Int64
+    /// How many unfinished files have a size that is not known yet, such as downloads that the server has not told of.
+    public var filesUnsized: Int
+    /// Bytes confirmed by the other end; of a download, received and synced to the disk.
     public var bytesDone: Int64
-    /// Bytes taken by the network, at most ``bytesTotal``.
+    /// Bytes taken by the network, or brought by it, at most ``bytesTotal``.
     public var bytesSent: Int64
     /// The recent rate in bytes per second; nil unless bytes move.
     public var rate: Double?
@@ -69,15 +71,21 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
     /// The time left at the recent rate, in seconds; nil when unknown.
     public var secondsRemaining: Double?
 
+    /// The size of all files, in bytes; nil while that of one is not known.
+    public var bytesTotal: Int64? { filesUnsized == 0 ? bytesKnown : nil }
+
     /// Makes figures.
+    ///
+    /// - Parameter bytesTotal: That of the files whose size is known.
     public init(
         files: Int = 0, filesDone: Int = 0, filesFailed: Int = 0, bytesTotal: Int64 = 0, bytesDone: Int64 = 0, bytesSent: Int64 = 0,
-        rate: Double? = nil, averageRate: Double? = nil, secondsElapsed: Double = 0, secondsRemaining: Double? = nil
+        filesUnsized: Int = 0, rate: Double? = nil, averageRate: Double? = nil, secondsElapsed: Double = 0, secondsRemaining: Double? = nil
     ) {
         self.files = files
         self.filesDone = filesDone
         self.filesFailed = filesFailed
-        self.bytesTotal = bytesTotal
+        bytesKnown = bytesTotal
+        self.filesUnsized = filesUnsized
         self.bytesDone = bytesDone
         self.bytesSent = bytesSent
         self.rate = rate

@@ -2,26 +2,40 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// One thing that a session moves, and the name that it gets: a file, a folder with all that is in it, or bytes from memory.
+/// One thing that a session moves, and the name that it gets: to upload, a file, a folder with all that is in it, bytes from memory, or bytes
+/// that are produced meanwhile; to download, a remote file.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
         case data(Data)
+        case stream(StreamProducer)
+        /// To be downloaded to this name; nil for the remote one's last component.
+        case remote(FilePath?)
     }
 
     package var content: Content
 
-    /// The remote name below the endpoint's folder; nil for the source's own last component. Bytes from memory have a name always.
+    /// The remote name below the endpoint's folder; nil for the source's own last component. Bytes from memory, streams and downloads have a name always.
     public var destination: RemotePath?
 
     /// What becomes of symbolic links, if the item is a folder.
     public var symbolicLinks = SymbolicLinkPolicy.follow
 
-    /// The local file or folder; nil for bytes from memory. A relative path is taken from the working directory at the time of the enqueueing.
+    /// Where the file already has a place at the server, for transports that would otherwise make one; nil for none. Not for folders.
+    ///
+    /// Who has it may write there: it is kept in the store until the session is removed, and never in a log, an error, an event or a status.
+    public var uploadURL: String? {
+        get { uploadPlace?.text }
+        set { uploadPlace = newValue.map(Capability.init) }
+    }
+
+    package var uploadPlace: Capability?
+
+    /// The local file or folder to send; nil for all else. A relative path is taken from the working directory at the time of the enqueueing.
     public var source: FilePath? {
         switch content {
         case .path(let path): path
-        case .data: nil
+        case .data, .stream, .remote: nil
         }
     }
 
@@ -54,7 +68,17 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.data(data), as: destination)
     }
 
-    private init(_ content: Content, as destination: RemotePath) {
+    /// Makes an item of a remote file, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    ///
+    /// - Parameters:
+    ///   - remotePath: The file's name below the endpoint's folder.
+    ///   - name: Its local name below the session's folder: relative, without `..`. Folders in it are made when they are needed. Nil for the last
+    ///     component of `remotePath`.
+    public static func remote(_ remotePath: RemotePath, as name: FilePath? = nil) -> TransferItem {
+        TransferItem(.remote(name), as: remotePath)
+    }
+
+    init(_ content: Content, as destination: RemotePath) {
         self.content = content
         self.destination = destination
     }

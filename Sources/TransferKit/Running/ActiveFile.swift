@@ -4,30 +4,48 @@ import TransferCore
 /// The progress of one file in flight: written from a transport's threads without a lock, read by the session's monitor.
 package final class ActiveFile: Sendable {
     package let position: Int64
-    package let size: Int64
     /// Where the attempt began.
     package let start: Int64
     /// What was told of the file before: figures never go back, even if the attempt begins before that point.
     private let floor: Int64
+    /// Less than 0 while it is not known.
+    private let knownSize: Atomic<Int64>
     private let sentBytes: Atomic<Int64>
     private let confirmedBytes: Atomic<Int64>
     private let refusals = Atomic(0)
     private let stalled = Atomic(false)
+    /// Whether there is nothing to move at a position because an app's stream has no more yet.
+    private let isAwaiting: @Sendable (Int64) -> Bool
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
 
-    package init(position: Int64, size: Int64, start: Int64, floor: Int64 = 0) {
+    package init(
+        position: Int64, size: Int64?, start: Int64, floor: Int64 = 0, isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
+    ) {
+        self.isAwaiting = isAwaiting
         self.position = position
-        self.size = size
+        knownSize = Atomic(size ?? -1)
         self.start = start
-        self.floor = min(floor, size)
+        self.floor = min(floor, size ?? .max)
         sentBytes = Atomic(start)
         confirmedBytes = Atomic(start)
     }
 
+    /// Nil while it is not known.
+    package var size: Int64? {
+        let size = knownSize.load(ordering: .relaxed)
+        return size < 0 ? nil : size
+    }
+
+    /// Called by the run, which counts it.
+    func setSize(_ size: Int64) {
+        knownSize.store(size, ordering: .relaxed)
+    }
+
     /// Neither number ever decreases, whatever the transport says.
     package func report(sent: Int64, confirmed: Int64) {
-        sentBytes.max(min(sent, size), ordering: .relaxed)
-        confirmedBytes.max(min(confirmed, size), ordering: .relaxed)
+        let most = size ?? .max
+        sentBytes.max(min(sent, most), ordering: .relaxed)
+        confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
     }
 
     /// The rate limits let nothing through when the attempt asked.
@@ -39,6 +57,8 @@ package final class ActiveFile: Sendable {
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
     /// How often the rate limits held the attempt back.
     package var timesHeldBack: Int { refusals.load(ordering: .relaxed) }
+    /// Whether it is the app's turn, whose stream has no more yet.
+    package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 
     /// What is told of the file: what was confirmed is sent, whatever the transport says.

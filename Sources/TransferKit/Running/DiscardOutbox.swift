@@ -2,9 +2,10 @@ import Foundation
 import Logging
 import TransferCore
 
-/// Removes at servers what cancelled and removed sessions left there: outside the slots, one after the other, over restarts.
+/// Removes at servers what cancelled and removed sessions left there, and the parts of downloads on this machine: outside the slots, over restarts.
 ///
-/// Works while the queue is not stopped. What a server will not remove is left to expire there.
+/// Servers are asked one after the other, while the queue is not stopped; parts are removed at once. What a server will not remove is left to
+/// expire there.
 final class DiscardOutbox: Sendable {
     private struct State: Sendable {
         var isEnabled = false
@@ -37,7 +38,7 @@ final class DiscardOutbox: Sendable {
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store
-        self.transports = transports
+        self.transports = transports.merging([LocalParts.transportID: LocalParts(sources: store.sources)]) { $1 }
         self.credentials = credentials
         self.clock = clock
         self.logger = logger
@@ -46,7 +47,10 @@ final class DiscardOutbox: Sendable {
     }
 
     func setEnabled(_ isEnabled: Bool) {
-        state.withLock { $0.isEnabled = isEnabled }
+        state.withLock { state in
+            if isEnabled, !state.isEnabled { state.isDirty = true }
+            state.isEnabled = isEnabled
+        }
         begin()
     }
 
@@ -81,20 +85,22 @@ final class DiscardOutbox: Sendable {
 
     private func begin() {
         state.withLock { state in
-            guard state.isEnabled, state.isDirty, !state.isClosed, state.worker == nil else { return }
+            guard state.isDirty, !state.isClosed, state.worker == nil else { return }
             state.isDirty = false
-            state.worker = Task { await self.work() }
+            let isLocalOnly = !state.isEnabled
+            state.worker = Task { await self.work(isLocalOnly: isLocalOnly) }
         }
     }
 
-    private func work() async {
+    private func work(isLocalOnly: Bool) async {
         var next: Date?
         repeat {
-            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page) else { break }
+            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: isLocalOnly) else { break }
             next = found.next
+            guard await discardParts(found.due) else { return end(clock.date() + Self.firstDelay) }
             // Endpoints that took too long; what else is there waits as well.
             var hung: Set<Endpoint> = []
-            for item in found.due where !Task.isCancelled {
+            for item in found.due where !item.isPart && !Task.isCancelled {
                 let isStored = hung.contains(item.endpoint) ? await settle(item, delay(item)) : await discard(item, &hung)
                 guard isStored else {
                     // What came of it can't be stored: asking the server again at once would help nobody.
@@ -123,6 +129,19 @@ final class DiscardOutbox: Sendable {
         }
         for waiter in waiters { waiter.resume() }
         if again { begin() }
+    }
+
+    /// Removes parts on this machine, all at once, so that what came of them shares a transaction: each download that completes leaves one.
+    private func discardParts(_ items: [PendingDiscard]) async -> Bool {
+        await withTaskGroup(of: Bool.self) { group in
+            for item in items where item.isPart && !Task.isCancelled {
+                group.addTask {
+                    var hung: Set<Endpoint> = []
+                    return await self.discard(item, &hung)
+                }
+            }
+            return await group.reduce(true) { $0 && $1 }
+        }
     }
 
     /// - Returns: Whether what came of it is stored.
@@ -160,4 +179,8 @@ final class DiscardOutbox: Sendable {
         let result = DiscardResult(key: item.key, nextAttempt: delay.map { clock.date() + $0 })
         return (try? await mailbox.send(.discarded(result))) != nil
     }
+}
+
+extension PendingDiscard {
+    fileprivate var isPart: Bool { endpoint.transport == LocalParts.transportID }
 }

@@ -37,12 +37,12 @@ package struct FileHistory: Equatable, Sendable {
     package init() {}
 
     /// Notes how far an attempt got.
-    mutating func progressed(to position: Int64, of size: Int64, at endpoint: Endpoint, from start: Int64) {
+    mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
         let best = max(confirmed[endpoint] ?? 0, start)
         guard position > best else { return }
         confirmed[endpoint] = position
         outages[endpoint] = nil
-        guard RetryPolicy.isProgress(confirmed: position - best, of: size) else { return }
+        guard RetryPolicy.isProgress(confirmed: position - best, of: size ?? .max) else { return }
         failures = 0
         violations = 0
         hasRestarted = false

@@ -2,81 +2,67 @@ import SystemPackage
 import TransferCore
 
 extension FileRunner {
-    /// Looks at the file, compares it with what earlier attempts sent, and makes the attempt.
+    /// Looks at what moves, and makes the attempt.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt {
         history.hasMoved = false
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
-        let path = file.source
-        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
-        if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
+        let moving = try await moving(at: endpoint)
         let stored = checkpoints[endpoint.address]?.checkpoint
-        if identity.size != file.size { context.post(.file(position: file.position, .size(identity.size))) }
+        if let size = moving.size, size != file.size { context.post(.file(position: file.position, .size(size))) }
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
         if let before { context.post(.endpointChanged(from: before, to: endpoint.location)) }
         history.attempts += 1
         history.home = endpoint
-        let source = UploadSource(path: path, identity: identity)
         let attempt = FileAttempt(
-            transferID: "\(context.id)-\(file.position)-\(file.generation)", number: history.attempts, endpoint: endpoint,
-            source: source, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
-            options: AttemptOptions(context.options),
-            origin: AttemptOrigin(session: "\(context.id)", item: file.position),
+            transferID: transferID, number: history.attempts, endpoint: endpoint,
+            payload: moving.payload, remotePath: try RemotePath(bytes: file.destination), checkpoint: stored,
+            options: AttemptOptions(context.options, uploadURL: file.uploadPlace),
+            origin: AttemptOrigin(session: "\(context.id)", item: file.position, context: context.live.context),
             credentials: context.credentials, logger: context.logger)
         let active = context.live.begin(
-            position: file.position, size: identity.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0)
-        file.size = identity.size
+            position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
+            isAwaiting: { [stream = moving.stream] in stream?.isAwaited(at: $0) ?? false })
+        file.size = moving.size
+        if let growth = moving.stream?.growth {
+            // Of a stream the size is known at its end.
+            growth.whenReadable(at: .max) { [self] in
+                if case .complete(let total) = growth.extent { setSize(of: active, total) }
+            }
+        }
         return PreparedAttempt(
-            attempt: attempt, source: source, transport: transport, active: active, saved: Locked(checkpoints[endpoint.address]),
+            attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
+            saved: Locked(checkpoints[endpoint.address]),
             failuresBefore: record.failures(of: endpoint), signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
     }
 
-    /// Makes sure that what was sent is the beginning of what the file is now.
-    private mutating func settle(_ identity: SourceIdentity, against stored: StoredCheckpoint) async throws {
-        switch identity.difference(from: stored.identity) {
-        case nil:
-            return
-        case .content(let change):
-            throw changed(change)
-        case .fileReplaced:
-            let confirmed = stored.checkpoint.confirmed
-            guard confirmed > 0 else { return }
-            guard let digest = stored.identity.prefixDigest else {
-                // By size and time it is the same file, so nobody needs to be asked; but what was sent can't be compared.
-                try await startOver(changed("it was replaced by another file"))
-                return
-            }
-            guard await PrefixDigest.make(ofFileAt: file.source, identity: identity, confirmed: confirmed) == digest else {
-                throw changed("it was replaced by another file with other content")
-            }
-        }
-    }
-
-    private func changed(_ what: String) -> TransferError {
-        TransferError(
-            .sourceChanged, .sourceChanged,
-            "\(file.source) changed after a part of it was sent: \(what). Retry it to send the new content.")
-    }
+    /// One life of the file's transfer.
+    var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
 
     /// Lets the transport do it, and tells when the file is complete.
     mutating func perform(_ prepared: PreparedAttempt) async throws {
         let active = prepared.active
         do {
             let receipt = try await send(prepared)
-            guard receipt.bytes == active.size else {
+            if active.size == nil { setSize(of: active, receipt.bytes) }
+            guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
-                    "\(file.source) has \(active.size) bytes, but \(receipt.bytes) are said to have arrived.")
+                    "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) are said to have arrived.")
             }
-            context.live.end(active, confirmed: active.size)
+            context.live.end(active, confirmed: size)
             context.live.finish(position: file.position, isCompleted: true)
             prepared.signs.answered()
+            if prepared.stream != nil {
+                context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))
+            }
             let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
-            if active.size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
+            if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
+            file.size = active.size
             history.hasMoved = prepared.signs.hasAnswered
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
@@ -103,7 +89,7 @@ extension FileRunner {
         } catch is CancellationError where active.isStalled && !Task.isCancelled {
             throw TransferError(
                 .transient, .stalled,
-                "Nothing moved between this machine and \(attempt.endpoint.location) for too long while \(file.source) was sent.")
+                "Nothing moved between this machine and \(attempt.endpoint.location) for too long while \(file.source) was transferred.")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
         } catch {
@@ -126,22 +112,29 @@ extension FileRunner {
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
         let (context, active, signs, saved) = (context, prepared.active, prepared.signs, prepared.saved)
-        let (endpoint, source) = (prepared.endpoint, prepared.source)
+        let (endpoint, identity, path) = (prepared.endpoint, prepared.identity, file.source)
+        let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
         return AttemptReporter(
             progress: { sent, confirmed in
                 active.report(sent: sent, confirmed: confirmed)
-                if confirmed > active.start { signs.answered() } else if sent > active.start { signs.sent() }
+                stream?.confirm(confirmed)
+                // What a download brings was sent by the other end.
+                if confirmed > active.start || isDownload && sent > active.start {
+                    signs.answered()
+                } else if sent > active.start {
+                    signs.sent()
+                }
             },
             checkpoint: { checkpoint in
-                var identity = source.identity
+                var identity = identity
                 // A small file that was replaced is sent again rather than compared.
-                if checkpoint.confirmed > FileWindow.smallSize {
-                    identity.prefixDigest = await PrefixDigest.make(
-                        ofFileAt: source.path, identity: identity, confirmed: checkpoint.confirmed)
+                if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
+                    identity?.prefixDigest = await PrefixDigest.make(ofFileAt: path, identity: sent, confirmed: checkpoint.confirmed)
                 }
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
+                stream?.save(checkpoint.confirmed)
                 saved.withLock { $0 = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
                 // A transport may save what it is about to ask for; only bytes that are there say that somebody answered.
                 if checkpoint.confirmed > 0 { signs.answered() }
@@ -150,6 +143,14 @@ extension FileRunner {
                 let allowance = context.allowance(limit)
                 if allowance.bytes == 0 { active.heldBack() }
                 return allowance
+            },
+            total: { [self] total in
+                if isDownload, total >= 0 { setSize(of: active, total) }
             })
+    }
+
+    /// The size turned out.
+    private func setSize(of active: ActiveFile, _ size: Int64) {
+        context.live.setSize(of: active, size) { context.post(.file(position: file.position, .size(size))) }
     }
 }

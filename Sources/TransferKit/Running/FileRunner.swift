@@ -144,7 +144,9 @@ struct FileRunner: Sendable {
     }
 
     private func situation(at endpoint: Endpoint, uptime: Duration) -> FailureVerdict.History {
-        let others = availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
+        // What was given back of a stream can be sent to nobody else.
+        let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
+        let others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
         return FailureVerdict.History(
             failures: history.failures, violations: history.violations, hasRestarted: history.hasRestarted,
             sourceChanges: history.sourceChanges, hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,

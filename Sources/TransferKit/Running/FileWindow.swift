@@ -28,6 +28,11 @@ package struct FileWindow: Sendable {
         sizes[position] = size
     }
 
+    /// The size of a file in flight turned out.
+    package mutating func learn(_ position: Int64, size: Int64) {
+        if sizes[position] != nil { sizes[position] = size }
+    }
+
     package mutating func remove(_ position: Int64) {
         sizes[position] = nil
     }

@@ -1,3 +1,4 @@
+package import Foundation
 import Synchronization
 import TransferCore
 
@@ -7,6 +8,8 @@ package final class LiveRun: Sendable {
     private struct State: Sendable {
         var base: SessionStatistics
         var options: SessionOptions
+        /// The app's own value.
+        var context: Data?
         var active: [Int64: ActiveFile] = [:]
         /// How much of each file that was attempted in this run, and is not finished, is part of the base at present.
         var counted: [Int64: Int64] = [:]
@@ -29,13 +32,13 @@ package final class LiveRun: Sendable {
     /// - Parameter base: The figures before this run. Its ``SessionStatistics/secondsElapsed`` goes on from there.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
-        at uptime: Duration
+        context: Data? = nil, at uptime: Duration
     ) {
         self.id = id
         self.endpointBefore = endpointBefore
         self.activation = activation
         startedAt = uptime
-        state = Locked(State(base: base, options: options))
+        state = Locked(State(base: base, options: options, context: context))
     }
 
     /// What the session wants now.
@@ -44,6 +47,14 @@ package final class LiveRun: Sendable {
     /// Changes what the session wants; the stall watch sees it at its next sample, everything else at its next decision.
     package func update(_ options: SessionOptions) {
         state.withLock { $0.options = options }
+    }
+
+    /// The app's own value of the session, as it is now.
+    package var context: Data? { state.withLock { $0.context } }
+
+    /// Changes the app's own value; attempts that begin later see it.
+    package func update(context: Data?) {
+        state.withLock { $0.context = context }
     }
 
     /// The session's folders are being read.
@@ -57,15 +68,16 @@ package final class LiveRun: Sendable {
             $0.isPreparing = false
             $0.base.files += Int(growth.files)
             $0.base.filesFailed += Int(growth.failed)
-            $0.base.bytesTotal += growth.bytes
+            $0.base.bytesKnown += growth.bytes
         }
     }
 
     /// Items were added to the session.
-    func grow(files: Int64, bytes: Int64) {
+    func grow(_ items: ItemFigures) {
         state.withLock {
-            $0.base.files += Int(files)
-            $0.base.bytesTotal += bytes
+            $0.base.files += items.files
+            $0.base.bytesKnown += items.bytes
+            $0.base.filesUnsized += items.unsized
         }
     }
 
@@ -91,15 +103,36 @@ package final class LiveRun: Sendable {
     ///   - counted: How much of the file was part of the figures when the run began.
     ///   - stored: What its checkpoint at the present endpoint vouches for. Another one, or an earlier attempt, may have told of more, and
     ///     figures never go back.
-    func begin(position: Int64, size: Int64, knownSize: Int64, counted: Int64, stored: Int64) -> ActiveFile {
+    func begin(
+        position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64,
+        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
+    ) -> ActiveFile {
         state.withLock {
             let counted = $0.counted[position] ?? counted
-            let file = ActiveFile(position: position, size: size, start: stored, floor: counted)
-            $0.base.bytesTotal += size - knownSize
+            let file = ActiveFile(position: position, size: size, start: stored, floor: counted, isAwaiting: isAwaiting)
+            Self.count(size, insteadOf: knownSize, in: &$0.base)
             $0.base.bytesDone -= counted
             $0.counted[position] = 0
             $0.active[position] = file
             return file
+        }
+    }
+
+    private static func count(_ size: Int64?, insteadOf known: Int64?, in base: inout SessionStatistics) {
+        base.bytesKnown += (size ?? 0) - (known ?? 0)
+        base.filesUnsized += (size == nil ? 1 : 0) - (known == nil ? 1 : 0)
+    }
+
+    /// The size of a file in flight became known. That of an attempt that is over counts when the next one begins.
+    ///
+    /// - Parameter body: Called under the lock if that is news, so that what it tells comes in the order of what happened.
+    func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
+        guard file.size != size else { return }
+        state.withLock { state in
+            guard file.size != size, state.active[file.position] === file else { return }
+            Self.count(size, insteadOf: file.size, in: &state.base)
+            file.setSize(size)
+            body()
         }
     }
 
@@ -114,8 +147,10 @@ package final class LiveRun: Sendable {
     }
 
     /// A file is finished, in one way or the other.
-    func finish(position: Int64, isCompleted: Bool) {
+    func finish(position: Int64, isCompleted: Bool, isSized: Bool = true) {
         state.withLock {
+            // What failed before its size was known is not waited for any more.
+            if !isSized { $0.base.filesUnsized -= 1 }
             $0.counted[position] = nil
             if isCompleted { $0.base.filesDone += 1 } else { $0.base.filesFailed += 1 }
         }
@@ -166,8 +201,8 @@ package final class LiveRun: Sendable {
             var statistics = Self.statistics(state)
             statistics.rate = state.meter.rate
             statistics.setElapsed(state.base.secondsElapsed + (uptime - startedAt).inSeconds)
-            if let rate = state.meter.rate, rate > 0 {
-                statistics.secondsRemaining = Double(max(0, statistics.bytesTotal - statistics.bytesSent)) / rate
+            if let rate = state.meter.rate, rate > 0, let total = statistics.bytesTotal {
+                statistics.secondsRemaining = Double(max(0, total - statistics.bytesSent)) / rate
             }
             return statistics
         }
@@ -177,7 +212,7 @@ package final class LiveRun: Sendable {
         state.withLock { state in
             if state.isPreparing { return .preparing }
             guard !state.active.isEmpty else { return .connecting }
-            if state.active.values.allSatisfy({ $0.sent >= $0.size && $0.size > 0 }) { return .verifying }
+            if state.active.values.allSatisfy({ file in file.size.map { file.sent >= $0 && $0 > 0 } ?? false }) { return .verifying }
             return state.active.values.contains { $0.sent > 0 } ? .transferring : .connecting
         }
     }

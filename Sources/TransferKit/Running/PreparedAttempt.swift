@@ -4,7 +4,9 @@ import TransferCore
 /// An attempt that is ready to begin.
 struct PreparedAttempt: Sendable {
     let attempt: FileAttempt
-    let source: UploadSource
+    /// Of the file that is sent; nil of a download.
+    let identity: SourceIdentity?
+    let stream: StreamSpool?
     let transport: any Transport
     let active: ActiveFile
     /// What the transport has saved so far.
@@ -48,7 +50,9 @@ final class SignsOfLife: Sendable {
 
 extension AttemptOptions {
     /// What a session asks of a transport, as things are now.
-    init(_ options: SessionOptions) {
-        self.init(metadata: options.metadata, verification: options.verification, creation: options.creation)
+    init(_ options: SessionOptions, uploadURL: Capability? = nil) {
+        self.init(
+            metadata: options.metadata, headers: options.headers, verification: options.verification, creation: options.creation,
+            chunkSize: options.chunkSize, parallel: options.parallel, uploadURL: uploadURL?.text)
     }
 }

@@ -20,6 +20,7 @@ package struct RunContext: Sendable {
     package var randomFraction: @Sendable () -> Double
     package var logger: Logger
     package var live: LiveRun
+    package var streams: StreamRegistry
     let endpointQuestion: EndpointQuestion
 
     package init(
@@ -27,7 +28,7 @@ package struct RunContext: Sendable {
         transports: [TransportID: any Transport], credentials: any CredentialProvider, proven: ProvenEndpoints,
         allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
         clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun,
-        chooseEndpoint: @escaping @Sendable ([Endpoint]) async -> Endpoint? = { _ in nil }
+        streams: StreamRegistry = StreamRegistry(), chooseEndpoint: @escaping @Sendable ([Endpoint]) async -> Endpoint? = { _ in nil }
     ) {
         self.key = key
         self.id = id
@@ -43,6 +44,7 @@ package struct RunContext: Sendable {
         self.randomFraction = randomFraction
         self.logger = logger
         self.live = live
+        self.streams = streams
         endpointQuestion = EndpointQuestion(logger: logger, ask: chooseEndpoint)
     }
 

@@ -96,7 +96,7 @@ struct SessionFiles {
     }
 
     private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
-        while end == nil, !Task.isCancelled, let size = sizeOfNext(), window.admits(size: size, limit: context.options.filesInFlight) {
+        while end == nil, !Task.isCancelled, let size = sizeOfNext(), admits(size, limit: context.options.filesInFlight) {
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
                 return
@@ -126,7 +126,7 @@ struct SessionFiles {
             return
         }
         histories[runner.file.position] = nil
-        window.insert(runner.file.position, size: runner.file.size)
+        window.insert(runner.file.position, size: runner.file.size ?? 0)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
             group.addImmediateTask { [runner] in await Self.run(runner, from: step) }
         } else {
@@ -152,8 +152,15 @@ struct SessionFiles {
 
     private var mayTakeNew: Bool { waiting.count < Self.mostWaiting }
 
+    /// What is not known to be large counts as small, until it is.
+    private mutating func admits(_ size: Int64, limit: Int?) -> Bool {
+        if limit == nil { for file in context.live.activeFiles { window.learn(file.position, size: file.size ?? 0) } }
+        return window.admits(size: size, limit: limit)
+    }
+
     private func sizeOfNext() -> Int64? {
-        firstDue?.file.size ?? (mayTakeNew ? feed.next?.size : nil)
+        guard let next = firstDue?.file ?? (mayTakeNew ? feed.next : nil) else { return nil }
+        return next.size ?? 0
     }
 
     private mutating func takeNext() -> (PendingFile, [String: StoredCheckpoint])? {
@@ -227,7 +234,8 @@ struct SessionFiles {
 
     private mutating func giveUp(_ file: PendingFile, _ error: TransferError) {
         context.post(.file(position: file.position, .failed(error)))
-        context.live.finish(position: file.position, isCompleted: false)
+        if file.kind == .stream { context.streams.end(file.streamName, error) }
+        context.live.finish(position: file.position, isCompleted: false, isSized: file.size != nil)
         if failure.map({ file.position < $0.position }) ?? true { failure = (file.position, error) }
     }
 

@@ -1,4 +1,5 @@
-/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through.
+/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through and, of a
+/// stream, there are bytes to be sent.
 ///
 /// After the last byte was sent, the server may take longer: a PATCH is confirmed at its end only.
 package struct StallWatch {
@@ -29,12 +30,13 @@ package struct StallWatch {
     /// Takes a sample; true if the attempt hangs.
     package mutating func sample(_ file: ActiveFile, at uptime: Duration) -> Bool {
         let sample = Sample(file)
-        guard sample == last else {
+        guard sample == last, !file.awaitsSource else {
             last = sample
             lastChange = uptime
             return false
         }
-        let limit = sample.sent >= file.size ? max(stallTimeout, responseTimeout) : stallTimeout
+        let isSent = file.size.map { sample.sent >= $0 } ?? false
+        let limit = isSent ? max(stallTimeout, responseTimeout) : stallTimeout
         return uptime - lastChange >= limit
     }
 }

@@ -39,7 +39,8 @@ package struct Report: Sendable, Codable {
 
 /// What happened to one file.
 package enum FileReport: Sendable, Codable {
-    case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity)
+    /// The identity is that of the file that is sent; nil of a download.
+    case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     case size(Int64)
     case completed(TransferReceipt, endpoint: Endpoint)
     case failed(TransferError)

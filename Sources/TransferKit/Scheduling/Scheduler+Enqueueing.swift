@@ -124,7 +124,7 @@ extension Scheduler {
         }
         transaction.writes.append(.addItems(key, items))
         if roster.live.contains(key) {
-            transaction.actions.append(.grow(key, files: Int64(items.count), bytes: items.reduce(0) { $0 + $1.size }))
+            transaction.actions.append(.grow(key, ItemFigures(items)))
         }
         transaction.events.append(.updated(entry.id))
         transaction.answer.sessions = [entry.id]

@@ -43,7 +43,8 @@ extension Scheduler {
     /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
     private mutating func handleLate(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
         switch report.content {
-        case .file(let position, .checkpoint(let checkpoint, let endpoint, _, _)):
+        case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
+        where identity != nil || endpoint.transport == LocalParts.transportID:
             transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))

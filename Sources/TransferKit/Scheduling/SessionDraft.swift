@@ -7,6 +7,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var account: String
     package var name: String
     package var direction: TransferDirection
+    /// Where a download goes: a path, relative to the base folder unless it begins with a slash.
+    package var folder: Data?
     package var tags: [String]
     package var context: Data?
     package var options: SessionOptions
@@ -16,7 +18,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var items: [ItemDraft]
 
     package init(
-        id: SessionID, account: String, name: String, direction: TransferDirection = .upload, tags: [String] = [], context: Data? = nil,
+        id: SessionID, account: String, name: String, direction: TransferDirection = .upload, folder: Data? = nil, tags: [String] = [],
+        context: Data? = nil,
         options: SessionOptions = SessionOptions(), notBefore: Date? = nil, dependency: SessionDependency? = nil,
         deduplicationKey: String? = nil, items: [ItemDraft] = []
     ) {
@@ -24,6 +27,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
         self.account = account
         self.name = name
         self.direction = direction
+        self.folder = folder
         self.tags = tags
         self.context = context
         self.options = options

@@ -29,7 +29,7 @@ package struct Transaction: Sendable {
         /// Nothing is known any more of what an account's endpoints think of its credentials.
         case distrust(Account)
         /// So many items were added to a session that runs.
-        case grow(SessionKey, files: Int64, bytes: Int64)
+        case grow(SessionKey, ItemFigures)
     }
 
     /// Adds what follows from another input; the answer is left alone.

@@ -18,6 +18,8 @@ struct DirectoryPaths {
     private let session: SessionKey
     private let sources: SourceFolders
     private var known: [Int64: Location] = [:]
+    /// Where the session's downloads go, once that was asked for.
+    private var folder: [UInt8]?
 
     init(of session: SessionKey, _ sources: SourceFolders) {
         self.session = session
@@ -28,8 +30,22 @@ struct DirectoryPaths {
     mutating func location(
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
+        if kind == .download {
+            return Location(source: try folder(in: db) + [UInt8(ascii: "/")] + [UInt8](source), destination: [UInt8](destination))
+        }
         guard let directory else { return Location(source: sources.path(kind, [UInt8](source)), destination: [UInt8](destination)) }
         return try location(of: directory, in: db).appending([UInt8](source))
+    }
+
+    private mutating func folder(in db: Database) throws -> [UInt8] {
+        if let folder { return folder }
+        let stored = try Data.fetchOne(db.cachedStatement(sql: "SELECT folder FROM session WHERE key = ?"), arguments: [session])
+        guard let stored else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder for its downloads")
+        }
+        let path = sources.path(.folder, [UInt8](stored))
+        folder = path
+        return path
     }
 
     /// Where a folder is and goes.

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 2
+    static let version: Int32 = 3
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -23,6 +23,10 @@ enum Migrations {
             try db.execute(sql: totals)
             try db.execute(sql: removalSchema)
             try db.execute(sql: "PRAGMA user_version = 2")
+        }
+        migrator.registerMigration("3") { db in
+            try db.execute(sql: payloads)
+            try db.execute(sql: "PRAGMA user_version = 3")
         }
         try migrator.migrate(database)
     }

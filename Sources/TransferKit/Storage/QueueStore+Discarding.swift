@@ -45,8 +45,19 @@ extension QueueStore {
 
     private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
+        // Of a download nothing is left at a server, but maybe a part on this machine.
+        for row in rows {
+            guard let place = (row[0] as String?).flatMap(LocalParts.place(at:)), let data = row[1] as Data? else { continue }
+            try discard(
+                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(place), heldBy: isHeld ? key : nil, position: row[3],
+                now, in: db)
+        }
         let definition = try String.fetchOne(
-            db, sql: "SELECT definition FROM account JOIN session ON session.account = account.key WHERE session.key = ?", arguments: [key])
+            db,
+            sql: """
+                SELECT definition FROM account JOIN session ON session.account = account.key
+                WHERE session.key = ? AND direction <> 'download'
+                """, arguments: [key])
         // An account that can't be read must not keep its sessions from being removed.
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
@@ -92,15 +103,22 @@ extension QueueStore {
     }
 
     /// The next of what is due, the keys of what is due but can't be read, and when more will be.
-    package func dueDiscards(at date: Date, limit: Int) async throws -> (due: [PendingDiscard], unreadable: [Int64], next: Date?) {
+    ///
+    /// - Parameter isLocalOnly: Whether only parts on this machine are wanted.
+    package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false) async throws -> (
+        due: [PendingDiscard], unreadable: [Int64], next: Date?
+    ) {
         try await read { db in
             let now = StoreCoding.encode(date)
+            let condition =
+                isLocalOnly
+                ? "AND CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END = '\(LocalParts.transportID)'" : ""
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
             let rows = try Row.fetchAll(
                 db,
                 sql: """
-                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL
+                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL \(condition)
                     ORDER BY next_attempt_at, key LIMIT ?
                     """, arguments: [now, limit]
             )
@@ -117,7 +135,8 @@ extension QueueStore {
                 }
             }
             let next = try Int64.fetchOne(
-                db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL", arguments: [now])
+                db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL \(condition)",
+                arguments: [now])
             return (due, unreadable, next.map(StoreCoding.date))
         }
     }

@@ -81,9 +81,9 @@ extension QueueStore {
         try execute(
             db,
             """
-            INSERT INTO file(session, position, kind, directory, source, destination, state, size)
+            INSERT INTO file(session, position, kind, directory, source, destination, state, size, upload_url, unsized)
             SELECT session, ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + row_number() OVER (ORDER BY sequence),
-                kind, directory, source, destination, 'pending', size
+                kind, directory, source, destination, 'pending', size, upload_url, unsized
             FROM item WHERE session = ?1 AND sequence < ?2
             """, [session, end])
         try execute(db, "DELETE FROM item WHERE session = ? AND sequence < ?", [session, end])

@@ -6,18 +6,27 @@ package import TransferCore
 /// A file as a run needs it.
 package struct PendingFile: Sendable {
     package var position: Int64
+    /// What is sent, or where what is received goes.
     package var source: FilePath
+    /// The remote name.
     package var destination: [UInt8]
-    package var size: Int64
+    /// Nil while it is not known.
+    package var size: Int64?
     package var generation: Int64
     /// The most that a checkpoint at any endpoint vouches for.
     package var confirmed: Int64
+    /// Where it already has a place at the server.
+    package var uploadPlace: Capability?
+    package var kind = ItemKind.file
+    /// Of a download, the part of ``source`` that is below the session's folder.
+    package var localName: FilePath?
 }
 
 /// A checkpoint with what it was made of.
 package struct StoredCheckpoint: Sendable {
     package var checkpoint: Checkpoint
-    package var identity: SourceIdentity
+    /// Of the file that it was made of; nil of a download.
+    package var identity: SourceIdentity?
 }
 
 extension QueueStore {
@@ -36,19 +45,24 @@ extension QueueStore {
                     sql: """
                         SELECT position, kind, directory, source, destination, size, generation,
                             (SELECT max(confirmed) FROM checkpoint
-                                WHERE checkpoint.session = file.session AND checkpoint.position = file.position)
+                                WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
+                            upload_url, unsized
                         FROM file
                         WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
             ).map { row in
+                let kind = ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file
                 let location = try paths.location(
-                    ItemKind(rawValue: try row.decode(atIndex: 1)) ?? .file, directory: try row.decode(atIndex: 2),
-                    source: try row.decode(atIndex: 3), destination: try row.decode(atIndex: 4), in: db)
+                    kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
+                    destination: try row.decode(atIndex: 4), in: db)
+                let isUnsized: Bool = try row.decode(atIndex: 9)
                 return PendingFile(
                     position: try row.decode(atIndex: 0), source: FilePath(bytes: location.source), destination: location.destination,
-                    size: try Self.bytes(row, atIndex: 5),
-                    generation: try Self.bytes(row, atIndex: 6), confirmed: try Self.bytes(row, atIndex: 7))
+                    size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
+                    generation: try Self.bytes(row, atIndex: 6), confirmed: try Self.bytes(row, atIndex: 7),
+                    uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
+                    kind: kind, localName: kind == .download ? FilePath(bytes: try row.decode(Data.self, atIndex: 3)) : nil)
             }
         }
     }
@@ -67,8 +81,13 @@ extension QueueStore {
             else { return nil }
             return StoredCheckpoint(
                 checkpoint: Checkpoint(data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1)),
-                identity: try StoreCoding.decode(from: try row.decode(String.self, atIndex: 2)))
+                identity: try Self.identity(try row.decode(String.self, atIndex: 2)))
         }
+    }
+
+    /// The identity of a source as it is stored; `null` stands for none.
+    static func identity(_ text: String) throws -> SourceIdentity? {
+        text == "null" ? nil : try StoreCoding.decode(from: text)
     }
 
     /// The error of the first file of a session that failed.

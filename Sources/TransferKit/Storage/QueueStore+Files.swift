@@ -26,14 +26,17 @@ extension QueueStore {
                 ON CONFLICT DO UPDATE SET generation = excluded.generation, data = excluded.data, confirmed = excluded.confirmed,
                     identity = excluded.identity
                 """,
-                [session, position, endpoint.address, generation, checkpoint.data, checkpoint.confirmed, try StoreCoding.encode(identity)])
+                [
+                    session, position, endpoint.address, generation, checkpoint.data, checkpoint.confirmed,
+                    try StoreCoding.encodeIfPresent(identity) ?? "null",
+                ])
         case .size(let size):
             try execute(
                 db,
                 """
                 UPDATE session SET bytes_total = bytes_total + ? - (SELECT max(size, 0) FROM file WHERE session = ? AND position = ?) WHERE key = ?
                 """, [size, session, position, session])
-            try execute(db, "UPDATE file SET size = ? WHERE session = ? AND position = ?", [size, session, position])
+            try execute(db, "UPDATE file SET size = ?, unsized = 0 WHERE session = ? AND position = ?", [size, session, position])
         case .completed(let receipt, let endpoint):
             try execute(
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",

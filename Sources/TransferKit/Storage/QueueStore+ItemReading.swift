@@ -100,11 +100,16 @@ extension QueueStore {
                 items.append(
                     ItemStatus(
                         position: place, source: FilePath(bytes: location.source), destination: try RemotePath(bytes: location.destination),
-                        isFolder: kind == .folder, state: .pending, bytesTotal: try row.decode(forColumn: "size"), bytesDone: 0))
+                        isFolder: kind == .folder, state: .pending, bytesTotal: try Self.size(row), bytesDone: 0))
                 place += 1
             }
             return items
         }
+    }
+
+    /// Nil while it is not known.
+    private static func size(_ row: Row) throws -> Int64? {
+        try row.decode(Bool.self, forColumn: "unsized") ? nil : try row.decode(Int64.self, forColumn: "size")
     }
 
     private static func itemStatus(_ row: Row, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
@@ -118,7 +123,7 @@ extension QueueStore {
         return ItemStatus(
             position: try row.decode(forColumn: "position"), source: FilePath(bytes: location.source),
             destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
-            bytesTotal: try row.decode(forColumn: "size"),
+            bytesTotal: try Self.size(row),
             bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
             remoteURL: receipt?.remoteURL,
             checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))

@@ -7,9 +7,15 @@ extension QueueStore {
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
         let files = items.prefix { $0.kind != .folder }
         let insertion = try db.cachedStatement(
-            sql: "INSERT INTO file(session, position, kind, source, destination, state, size) VALUES (?, ?, ?, ?, ?, 'pending', ?)")
+            sql: """
+                INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized)
+                VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?)
+                """)
         for (position, file) in zip(firstPosition..., files) {
-            try insertion.execute(arguments: [key, position, file.kind.rawValue, file.source, file.destination, file.size])
+            try insertion.execute(
+                arguments: [
+                    key, position, file.kind.rawValue, file.source, file.destination, file.size, file.uploadPlace?.text, file.isUnsized,
+                ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
     }
@@ -20,12 +26,14 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT max(sequence) FROM item WHERE session = ?"), arguments: [key])
         let insertion = try db.cachedStatement(
             sql: """
-                INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links) VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links, upload_url, unsized)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for (sequence, item) in zip(((last ?? -1) + 1)..., items) {
             try insertion.execute(
                 arguments: [
                     key, sequence, item.kind.rawValue, item.source, item.destination, item.size, item.symbolicLinks.rawValue,
+                    item.uploadPlace?.text, item.isUnsized,
                 ])
         }
     }

@@ -51,7 +51,7 @@ extension QueueStore {
                 let position: Int64 = row[0]
                 guard lives[position] == row[2] else { continue }
                 found[position, default: [:]][row[1]] = StoredCheckpoint(
-                    checkpoint: Checkpoint(data: row[3], confirmed: row[4]), identity: try StoreCoding.decode(from: row[5] as String))
+                    checkpoint: Checkpoint(data: row[3], confirmed: row[4]), identity: try Self.identity(row[5]))
             }
             return found
         }

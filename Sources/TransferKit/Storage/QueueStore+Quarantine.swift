@@ -44,7 +44,8 @@ extension QueueStore {
     /// Keeps a row of something that was set aside.
     static func keep(_ row: Row, of table: String, in quarantine: Int64, _ db: Database) throws {
         var content: [String: String] = [:]
-        for (name, value) in row { content[name] = text(of: value) }
+        // What is kept here is shown; upload URLs never are.
+        for (name, value) in row where name != "upload_url" { content[name] = text(of: value) }
         try execute(
             db, "INSERT INTO quarantined_row(quarantine, origin, content) VALUES (?, ?, ?)",
             [quarantine, table, try StoreCoding.encode(content)])

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+package import SystemPackage
 import TransferCore
 
 /// A session as it is stored; what only the running queue knows is added by ``TransferQueue``.
@@ -7,6 +8,8 @@ package struct SessionRecord: Sendable {
     package var key: SessionKey
     package var status: SessionStatus
     package var options: SessionOptions
+    /// Where a download goes.
+    package var folder: FilePath?
 }
 
 extension QueueStore {
@@ -37,7 +40,9 @@ extension QueueStore {
                     SELECT session.*, schedule.id, schedule.state, account.name AS account_name,
                         (SELECT json_group_array(tag) FROM session_tag WHERE session_tag.session = session.key) AS tags,
                         (SELECT sum(most) FROM (SELECT max(confirmed) AS most FROM checkpoint
-                            WHERE checkpoint.session = session.key GROUP BY position)) AS bytes_confirmed
+                            WHERE checkpoint.session = session.key GROUP BY position)) AS bytes_confirmed,
+                        (SELECT count(*) FROM file WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending')
+                        + (SELECT count(*) FROM item WHERE item.session = session.key AND unsized = 1) AS files_unsized
                     FROM session JOIN schedule ON schedule.session = session.key JOIN account ON account.key = session.account
                     WHERE session.key = ?
                     """)
@@ -47,7 +52,7 @@ extension QueueStore {
                     continue
                 }
                 do {
-                    var record = try Self.sessionRecord(row)
+                    var record = try Self.sessionRecord(row, sources)
                     if record.status.statistics.filesFailed > 0 {
                         record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
                     }
@@ -63,7 +68,7 @@ extension QueueStore {
     /// Figures are added up; damaged ones must not go beyond what a number holds.
     static let mostBytes: Int64 = 1 << 60
 
-    private static func sessionRecord(_ row: Row) throws -> SessionRecord {
+    private static func sessionRecord(_ row: Row, _ sources: SourceFolders) throws -> SessionRecord {
         guard
             let id = SessionID(data: try row.decode(forColumn: "id")),
             let state = SessionState(rawValue: try row.decode(forColumn: "state")),
@@ -79,7 +84,8 @@ extension QueueStore {
         }
         var statistics = SessionStatistics(
             files: try row.decode(forColumn: "files"), filesDone: try row.decode(forColumn: "files_done"),
-            filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total, bytesDone: done, bytesSent: done)
+            filesFailed: try row.decode(forColumn: "files_failed"), bytesTotal: total, bytesDone: done, bytesSent: done,
+            filesUnsized: try row.decode(forColumn: "files_unsized"))
         statistics.setElapsed(Double(min(max(0, try row.decode(Int64.self, forColumn: "milliseconds")), mostBytes)) / 1_000)
         let status = SessionStatus(
             id: id, index: 0, state: state, name: try row.decode(forColumn: "name"), direction: direction,
@@ -94,6 +100,7 @@ extension QueueStore {
             endedAt: try row.decode(Int64?.self, forColumn: "ended_at").map(StoreCoding.date))
         return SessionRecord(
             key: try row.decode(forColumn: "key"), status: status,
-            options: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "options")) ?? SessionOptions())
+            options: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "options")) ?? SessionOptions(),
+            folder: try row.decode(Data?.self, forColumn: "folder").map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) })
     }
 }

@@ -2,7 +2,7 @@ import GRDB
 
 /// What is left to do of a session.
 struct RemainingWork: Sendable, Equatable {
-    /// Nil while it has folders that were not read.
+    /// Nil while it has folders that were not read, or files whose size is not known.
     var bytes: Int64?
     /// The session's own limit, in bytes per second.
     var rateLimit: Int64?
@@ -14,21 +14,23 @@ extension QueueStore {
         try await read { db in
             let statement = try db.cachedStatement(
                 sql: """
-                    SELECT bytes_total - bytes_done - failed, has_folders, limited FROM (
+                    SELECT bytes_total - bytes_done - failed, is_unknown, limited FROM (
                         SELECT \(SessionFigures.columns),
                             ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file
                                 WHERE file.session = session.key AND state = 'failed'), 0) AS failed,
-                            EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND kind = 'folder') AS has_folders,
+                            EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind = 'folder' OR unsized = 1))
+                                OR EXISTS (SELECT 1 FROM file WHERE file.session = session.key AND unsized = 1 AND state = 'pending')
+                                AS is_unknown,
                             CASE WHEN json_valid(options) THEN json_extract(options, '$.rateLimit') END AS limited
                         FROM session WHERE session.key = ?)
                     """)
             var work: [SessionKey: RemainingWork] = [:]
             for key in keys {
                 guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
-                let hasFolders: Bool = try row.decode(atIndex: 1)
+                let isUnknown: Bool = try row.decode(atIndex: 1)
                 // A limit that is no number can only be damage.
                 let limit = Int64.fromDatabaseValue(row[2] as DatabaseValue).flatMap { $0 > 0 ? $0 : nil }
-                work[key] = RemainingWork(bytes: hasFolders ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
+                work[key] = RemainingWork(bytes: isUnknown ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
             }
             return work
         }

@@ -28,7 +28,7 @@ package struct SessionFigures: Sendable, Equatable {
         files = Int64(statistics.files)
         filesDone = Int64(statistics.filesDone)
         filesFailed = Int64(statistics.filesFailed)
-        bytesTotal = statistics.bytesTotal
+        bytesTotal = statistics.bytesKnown
         bytesDone = statistics.bytesDone
     }
 

@@ -14,12 +14,16 @@ struct SessionInsertion {
         session = try RowInsertion(
             db,
             """
-            INSERT INTO session(key, account, name, direction, context, options, files, bytes_total, created_at)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO session(key, account, name, direction, folder, context, options, files, bytes_total, created_at)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             """)
         schedule = try RowInsertion(db, QueueStore.scheduleInsertion)
         file = try RowInsertion(
-            db, "INSERT INTO file(session, position, kind, source, destination, state, size) VALUES (?, ?, ?, ?, ?, 'pending', ?)")
+            db,
+            """
+            INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized)
+            VALUES (?, ?, ?, ?, ?, 'pending', ?, ?, ?)
+            """)
     }
 
     mutating func insert(_ row: ScheduleRow, _ draft: SessionDraft, createdAt: Date, into db: Database) throws {
@@ -28,6 +32,7 @@ struct SessionInsertion {
         session.bind(Int64(row.entry.account))
         session.bind(draft.name)
         session.bind(draft.direction.rawValue)
+        session.bind(draft.folder)
         session.bind(draft.context)
         session.bind(try text(of: draft.options))
         session.bind(Int64(draft.items.count))
@@ -45,6 +50,8 @@ struct SessionInsertion {
             file.bind(item.source)
             file.bind(item.destination)
             file.bind(item.size)
+            file.bind(item.uploadPlace?.text)
+            file.bind(item.isUnsized)
             try file.insert()
         }
         guard files.count < draft.items.count else { return }

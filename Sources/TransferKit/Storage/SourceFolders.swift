@@ -30,7 +30,7 @@ package struct SourceFolders: Sendable {
 
     /// Makes a path of what is stored.
     func path(_ kind: ItemKind, _ stored: [UInt8]) -> [UInt8] {
-        if kind == .blob { return spool.bytes + [UInt8(ascii: "/")] + stored }
+        if kind == .blob || kind == .stream { return spool.bytes + [UInt8(ascii: "/")] + stored }
         guard stored.first != UInt8(ascii: "/"), let base else { return stored }
         return stored == [UInt8(ascii: ".")] ? base.bytes : base.bytes + [UInt8(ascii: "/")] + stored
     }

@@ -17,7 +17,11 @@ package struct Spool: Sendable {
     package let folder: FilePath
 
     init(in storage: FilePath) {
-        folder = storage.appending("spool")
+        self.init(folder: storage.appending("spool"))
+    }
+
+    private init(folder: FilePath) {
+        self.folder = folder
     }
 
     /// Writes files, and returns their names once they and the folder are on disk. Blocks.
@@ -41,6 +45,13 @@ package struct Spool: Sendable {
                 .storageUnavailable,
                 "The bytes to send can't be kept in \(folder): \(error). Free some space, or mend the folder's permissions.")
         }
+    }
+
+    /// Makes an empty file, and the folder if need be. Blocks.
+    static func make(_ path: FilePath) throws -> FileDescriptor {
+        try Spool(folder: path.removingLastComponent()).makeFolder()
+        return try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
     }
 
     private func makeFolder() throws {
@@ -80,7 +91,7 @@ package struct Spool: Sendable {
         }
     }
 
-    /// Removes the files that no unfinished item refers to. Blocks.
+    /// Removes the files that no unfinished item refers to, and those of streams, which ended with the process that made them. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in

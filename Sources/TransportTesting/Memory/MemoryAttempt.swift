@@ -24,8 +24,9 @@ public struct MemoryAttempt: Sendable {
     public let endpoint: Endpoint
     /// The checkpoint that it was given.
     public let checkpoint: Checkpoint?
-    /// The position in the file from which it moved bytes: what the other end had of the checkpoint's upload.
-    public let startOffset: Int64
+    /// The position in the file from which it moved bytes: what the other end had of the checkpoint's upload; of a download, what was received
+    /// and synced before.
+    public internal(set) var startOffset: Int64
     /// How many bytes it moved so far.
     public internal(set) var bytesMoved: Int64 = 0
     /// How it ended, or nil while it runs.

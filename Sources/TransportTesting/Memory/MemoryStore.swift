@@ -10,6 +10,17 @@ struct MemoryStore: Sendable {
         var isComplete = false
     }
 
+    /// A file to be downloaded.
+    struct RemoteFile: Sendable {
+        var content: Data
+        /// What a server would call an entity tag (RFC 9110, section 8.8.3).
+        var version: String
+        var modificationTime: Int64?
+        var tellsSize = true
+    }
+
+    private var files: [String: RemoteFile] = [:]
+    private var versions = 0
     private(set) var uploads: [String: Upload] = [:]
     /// The IDs in the order of their creation.
     private var order: [String] = []
@@ -35,6 +46,23 @@ struct MemoryStore: Sendable {
     /// Forgets an upload unless it is complete, as what is complete is the receiver's.
     mutating func discard(_ id: String) {
         if uploads[id]?.isComplete == false { uploads[id] = nil }
+    }
+
+    mutating func provide(_ content: Data, as path: String, modificationTime: Int64?, tellsSize: Bool) {
+        versions += 1
+        files[path] = RemoteFile(
+            content: content, version: "version-\(versions)", modificationTime: modificationTime, tellsSize: tellsSize)
+    }
+
+    /// Makes a file another one, with the same content.
+    mutating func touch(_ path: String) {
+        versions += 1
+        files[path]?.version = "version-\(versions)"
+    }
+
+    func remoteFile(_ path: String) -> RemoteFile? {
+        if let file = files[path] { return file }
+        return latest(path, at: nil, where: \.isComplete).map { RemoteFile(content: $0.content, version: "upload") }
     }
 
     /// How many bytes of an upload there are; nil if there is no such upload.

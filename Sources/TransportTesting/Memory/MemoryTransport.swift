@@ -1,7 +1,8 @@
 import Foundation
 public import TransferCore
+import TransportSupport
 
-/// The reference implementation of a transport: it moves files into this process's memory, and fails as it is told.
+/// The reference implementation of a transport: it moves files into this process's memory and out of it, and fails as it is told.
 ///
 /// For tests of queues, and to read before writing a transport. Faults, gates and what was seen are scripted from outside:
 ///
@@ -24,8 +25,9 @@ public final class MemoryTransport: Transport {
     public let faults = MemoryFaultList()
 
     let state = Locked(State())
-    private let chunkSize: Int
-    private let chunksPerCheckpoint: Int
+    let chunkSize: Int
+    let chunksPerCheckpoint: Int
+    let threads = WorkerThreads(limit: 4)
     private let acceptedSecret: Secret?
 
     struct State: Sendable {
@@ -52,7 +54,7 @@ public final class MemoryTransport: Transport {
         self.acceptedSecret = acceptedSecret.map(Secret.init)
     }
 
-    /// Moves one file, chunk by chunk, on the caller's executor; reads the source on a dispatch queue.
+    /// Moves one file, chunk by chunk, on the caller's executor; reads and writes local files on threads that may block.
     ///
     /// - Throws: The faults that were scripted, and what a source that is missing or changed, a host that refuses, or a credential that is not
     ///   accepted make of themselves, as ``TransferError``; `CancellationError`; what the reporter throws.
@@ -62,7 +64,11 @@ public final class MemoryTransport: Transport {
         do {
             try await connect(to: attempt.endpoint, credentials: attempt.credentials)
             if case .fail(let error) = fault { throw error }
-            let receipt = try await send(attempt, index, reporter, fault)
+            let receipt: TransferReceipt
+            switch attempt.payload {
+            case .upload: receipt = try await send(attempt, index, reporter, fault)
+            case .download: receipt = try await receive(attempt, index, reporter, fault)
+            }
             end(index, .completed)
             return receipt
         } catch let error as TransferError {
@@ -96,11 +102,17 @@ public final class MemoryTransport: Transport {
         var confirmed = start
         var chunks = 0
         try await pass(path, at: position)
-        while position < source.size {
+        while true {
             try Task.checkCancellation()
+            let (end, isComplete) = try reader.extent()
+            guard position < end else {
+                if isComplete { break }
+                try await source.growth?.waitUntilReadable(at: position)
+                continue
+            }
             if let cut, position - start >= cut { throw connectionLost(attempt) }
             let wanted = min(
-                Int64(chunkSize), source.size - position, nextGate(path, after: position) - position,
+                Int64(chunkSize), end - position, nextGate(path, after: position) - position,
                 cut.map { start + $0 - position } ?? .max)
             let allowance = reporter.allowance(upTo: Int(wanted))
             guard allowance.bytes > 0 else {
@@ -118,12 +130,13 @@ public final class MemoryTransport: Transport {
                 state.attempts[index].bytesMoved += Int64(chunk.count)
             }
             reporter.report(sent: position, confirmed: confirmed)
-            if let cut, position - start >= cut, position < source.size { throw connectionLost(attempt) }
+            if let cut, position - start >= cut, !isComplete || position < end { throw connectionLost(attempt) }
             chunks += 1
-            if chunks.isMultiple(of: chunksPerCheckpoint) || position == source.size {
+            if chunks.isMultiple(of: chunksPerCheckpoint) || position == end {
                 try await reporter.save(Checkpoint(data: Data(upload.utf8), confirmed: position))
                 confirmed = position
                 reporter.report(sent: position, confirmed: confirmed)
+                source.growth?.confirmed(before: confirmed)
             }
             try await pass(path, at: position)
         }
@@ -140,7 +153,9 @@ public final class MemoryTransport: Transport {
         let position: Int64
         if let checkpoint = attempt.checkpoint {
             upload = String(decoding: checkpoint.data, as: UTF8.self)
-            guard let size = state.withLock({ $0.store.size(of: upload) }), size >= checkpoint.confirmed, size <= source.size else {
+            guard let size = state.withLock({ $0.store.size(of: upload) }), size >= checkpoint.confirmed,
+                source.growth != nil || size <= source.size
+            else {
                 throw TransferError(.resumeLost, .uploadGone, "What was sent of \(attempt.remotePath) is gone from the other end.")
             }
             position = size
@@ -170,7 +185,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    private func connectionLost(_ attempt: FileAttempt) -> TransferError {
-        TransferError(.transient, .connectionLost, "The connection broke while \(attempt.remotePath) was sent.")
+    func connectionLost(_ attempt: FileAttempt, _ what: String = "sent") -> TransferError {
+        TransferError(.transient, .connectionLost, "The connection broke while \(attempt.remotePath) was \(what).")
     }
 }

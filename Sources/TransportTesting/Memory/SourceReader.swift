@@ -55,11 +55,24 @@ struct SourceReader: Sendable {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }
 
+    /// Up to where the source can be read now, and whether that is all of it.
+    ///
+    /// - Throws: What the producer of a source that grows failed with.
+    func extent() throws(TransferError) -> (end: Int64, isComplete: Bool) {
+        guard let growth = source.growth else { return (source.size, true) }
+        switch growth.extent {
+        case .growing(let end): return (end, false)
+        case .complete(let end): return (end, true)
+        case .failed(let error): throw error
+        }
+    }
+
     func close() {
         try? descriptor.close()
     }
 
     private static func compare(_ descriptor: FileDescriptor, with source: UploadSource) throws {
+        guard source.growth == nil else { return }
         switch try SourceIdentity(of: descriptor, path: source.path).difference(from: source.identity) {
         case nil: return
         case .content(let sentence):

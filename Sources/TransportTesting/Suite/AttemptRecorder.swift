@@ -10,6 +10,7 @@ final class AttemptRecorder: Sendable {
     private struct State {
         var progress: [Progress] = []
         var checkpoints: [Checkpoint] = []
+        var totals: [Int64] = []
         /// How many bytes may yet be moved; nil for any number.
         var allowance: Int?
     }
@@ -18,16 +19,23 @@ final class AttemptRecorder: Sendable {
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void
+    private let onProgress: @Sendable (_ confirmed: Int64) -> Void
 
     /// - Parameters:
     ///   - allowance: How many bytes the attempt may move until ``allowAll()``; nil for any number.
     ///   - onSave: Called with each checkpoint, before it counts as saved.
-    init(allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in }) {
+    ///   - onProgress: Called with each report of progress.
+    init(
+        allowance: Int? = nil, onSave: @escaping @Sendable (Checkpoint) async throws -> Void = { _ in },
+        onProgress: @escaping @Sendable (_ confirmed: Int64) -> Void = { _ in }
+    ) {
+        self.onProgress = onProgress
         state = Locked(State(allowance: allowance))
         self.onSave = onSave
     }
 
     var progress: [Progress] { state.withLock { $0.progress } }
+    var totals: [Int64] { state.withLock { $0.totals } }
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
 
     func allowAll() {
@@ -36,12 +44,15 @@ final class AttemptRecorder: Sendable {
 
     var reporter: AttemptReporter {
         AttemptReporter(
-            progress: { sent, confirmed in self.state.withLock { $0.progress.append(Progress(sent: sent, confirmed: confirmed)) } },
+            progress: { sent, confirmed in
+                self.state.withLock { $0.progress.append(Progress(sent: sent, confirmed: confirmed)) }
+                self.onProgress(confirmed)
+            },
             checkpoint: { checkpoint in
                 try await self.onSave(checkpoint)
                 self.state.withLock { $0.checkpoints.append(checkpoint) }
             },
-            allowance: { self.allowance(upTo: $0) })
+            allowance: { self.allowance(upTo: $0) }, total: { total in self.state.withLock { $0.totals.append(total) } })
     }
 
     private func allowance(upTo limit: Int) -> Allowance {

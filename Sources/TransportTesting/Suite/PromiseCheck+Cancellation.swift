@@ -14,12 +14,12 @@ extension PromiseCheck {
         try await requireCancelled(early, "Cancelled at its start")
     }
 
-    private func requireCancelled(_ attempt: RunningAttempt, _ situation: String) async throws {
+    func requireCancelled(_ attempt: RunningAttempt, _ situation: String) async throws {
         do {
             _ = try await attempt.value(within: deadline, of: self)
         } catch is CancellationError {
             return
-        } catch let violation as TransportPromise.Violation {
+        } catch let violation as PromiseViolation {
             throw violation
         } catch {
             throw violation("\(situation), the attempt threw \(type(of: error)): \(error)")

@@ -11,7 +11,7 @@ extension PromiseCheck {
             try await fixture.cut(afterBytes: Int64(cut))
             do {
                 _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
-            } catch is TransportPromise.Violation where cut == Self.largeSize {
+            } catch is PromiseViolation where cut == Self.largeSize {
                 // All bytes arrived: a transport may ask the other end, and find that the file is complete.
                 try await requireArrived(content, as: path, "After the answer was lost")
                 continue

@@ -5,7 +5,8 @@ import TransferCore
 
 /// One promise, and the means to check it.
 struct PromiseCheck<Fixture: TransportFixture>: Sendable {
-    let promise: TransportPromise
+    /// As a sentence.
+    let promise: String
     let fixture: Fixture
     let deadline: Duration
 
@@ -14,8 +15,20 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
 
     static var logger: Logger { Logger(label: "transport-testing") { _ in SwiftLogNoOpLogHandler() } }
 
-    func violation(_ observation: String) -> TransportPromise.Violation {
-        TransportPromise.Violation(promise: promise, observation: observation)
+    func violation(_ observation: String) -> PromiseViolation {
+        PromiseViolation(promise: promise, observation: observation)
+    }
+
+    /// Runs the check of a promise.
+    static func run(
+        _ promise: String, _ fixture: Fixture, _ deadline: Duration, _ body: (PromiseCheck) async throws -> Void
+    ) async throws {
+        let check = PromiseCheck(promise: promise, fixture: fixture, deadline: deadline)
+        do {
+            try await body(check)
+        } catch let error as TransferError {
+            throw check.violation("An attempt that should have succeeded failed with the class \(error.failureClass): \(error)")
+        }
     }
 
     func require(_ condition: Bool, _ observation: @autoclosure () -> String) throws {
@@ -64,7 +77,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
             _ = try await body()
         } catch let error as TransferError {
             return error
-        } catch let violation as TransportPromise.Violation {
+        } catch let violation as PromiseViolation {
             throw violation
         } catch {
             throw violation("\(situation), the attempt threw \(type(of: error)) instead of a TransferError: \(error)")
@@ -88,7 +101,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         try require(try await fixture.isComplete(path), "\(situation), the other end does not take the file for complete.")
     }
 
-    private static func content(_ size: Int, seed: UInt64) -> Data {
+    static func content(_ size: Int, seed: UInt64) -> Data {
         var words = [UInt64](repeating: 0, count: (size + 7) / 8)
         var state = seed &* 0x9E37_79B9_7F4A_7C15
         for index in words.indices {

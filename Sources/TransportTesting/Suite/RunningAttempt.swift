@@ -31,20 +31,27 @@ struct RunningAttempt: Sendable {
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func isHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
+        try await reaches(recorder.exhausted, within: deadline, of: check)
+    }
+
+    /// Returns once the attempt opens a latch, or has ended without.
+    ///
+    /// - Throws: A violation if neither happens within the deadline.
+    func reaches<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
         Task { [task] in
             _ = await task.result
-            recorder.exhausted.open()
+            latch.open()
         }
         let alarm = Task {
             try await Task.sleep(for: deadline)
-            recorder.exhausted.open()
+            latch.open()
             return true
         }
-        try await recorder.exhausted.wait()
+        try await latch.wait()
         alarm.cancel()
         if case .success(true) = await alarm.result {
             task.cancel()
-            throw check.violation("The attempt neither ended nor asked for an allowance within \(deadline).")
+            throw check.violation("The attempt neither ended nor got where it was to be held within \(deadline).")
         }
     }
 }

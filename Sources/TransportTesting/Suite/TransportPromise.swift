@@ -40,27 +40,14 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     public var description: String { rawValue }
 
     /// A promise that a transport broke.
-    public struct Violation: Error, Hashable, Sendable, CustomStringConvertible {
-        /// The promise.
-        public let promise: TransportPromise
-        /// What was seen instead, as a sentence.
-        public let observation: String
-
-        /// The promise and what was seen instead.
-        public var description: String { "\(promise) — but: \(observation)" }
-    }
+    public typealias Violation = PromiseViolation
 
     /// Checks the promise against a transport; may be called from any executor.
     ///
     /// - Parameter deadline: How long one attempt may take before it counts as hanging. Generous: it is no measure of speed.
     /// - Throws: A ``Violation`` if the transport breaks the promise; what the fixture throws.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
-        let check = PromiseCheck(promise: self, fixture: fixture, deadline: deadline)
-        do {
-            try await run(check)
-        } catch let error as TransferError {
-            throw check.violation("An attempt that should have succeeded failed with the class \(error.failureClass): \(error)")
-        }
+        try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }
 
     private func run(_ check: PromiseCheck<some TransportFixture>) async throws {

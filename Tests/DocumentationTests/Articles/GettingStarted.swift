@@ -6,7 +6,7 @@ import TransportTUS
 
 /// The code of the article "Getting started", in its order; ``ArticleTests`` holds the two together.
 // swift-format-ignore
-private func gettingStarted() async throws {
+private func gettingStarted(_ camera: any Camera) async throws {
     // ARTICLE
     let folder: FilePath = "/var/lib/uploader/queue"
     let queue = try await TransferQueue(storage: .folder(folder), transports: [TUSTransport()])
@@ -28,6 +28,22 @@ private func gettingStarted() async throws {
         TransferItem("/srv/grades/final.cube", as: RemotePath("grades/reel.cube")),
         .data(note, as: RemotePath("note.txt")),
     ], to: "studio"))
+    // END
+
+    // ARTICLE
+    let rushes = try await queue.enqueue(.download(items: [
+        .remote(try RemotePath("rushes/day-7.mov")),
+        .remote(try RemotePath("notes.txt"), as: "day-7/notes.txt"),
+    ], from: "archive", to: "/srv/incoming", options: SessionOptions(overwrite: .different)))
+    // END
+
+    // ARTICLE
+    let (item, writer) = TransferItem.stream(as: try RemotePath("live/camera-1.ts"))
+    let live = try await queue.enqueue(.upload(items: [item], to: "studio"))
+    while let packet = try await camera.next() {
+        try await writer.write(packet)
+    }
+    writer.finish()
     // END
 
     // ARTICLE
@@ -68,4 +84,10 @@ private func gettingStarted() async throws {
     // ARTICLE
     await queue.shutdown()
     // END
+    _ = (rushes, live)
+}
+
+/// What the article's stream comes from.
+private protocol Camera: Sendable {
+    func next() async throws -> Data?
 }

@@ -25,7 +25,7 @@ private func opening() async throws {
 final class UploadWatcher: TransferQueueDelegate {
     func queue(_ queue: TransferQueue, didActivate session: SessionID) { print("started \(session)") }
     func queue(_ queue: TransferQueue, session: SessionID, didProgress statistics: SessionStatistics) {
-        print("\(session): \(statistics.bytesDone) of \(statistics.bytesTotal)")
+        print("\(session): \(statistics.bytesDone) of \(statistics.bytesKnown)")
     }
     func queue(_ queue: TransferQueue, session: SessionID, didCompleteItem position: Int64, _ receipt: TransferReceipt) {
         print("item \(position) is at \(receipt.remoteURL ?? "an unknown place")")

@@ -8,6 +8,8 @@ final class CuttingRelay: Sendable {
     private struct State {
         /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
         var cuts: [Int] = []
+        /// The same for bytes from the server.
+        var answerCuts: [Int] = []
         /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
         var connections: Set<CInt> = []
         var isListenerOpen = true
@@ -44,6 +46,11 @@ final class CuttingRelay: Sendable {
     /// Breaks a connection after so many bytes from the client.
     func cut(afterBytes bytes: Int) {
         state.withLock { $0.cuts.append(bytes) }
+    }
+
+    /// Breaks a connection after so many bytes from the server.
+    func cutAnswer(afterBytes bytes: Int) {
+        state.withLock { $0.answerCuts.append(bytes) }
     }
 
     /// How many connections were made.
@@ -108,13 +115,11 @@ final class CuttingRelay: Sendable {
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(source, $0.baseAddress, $0.count, 0) }
             guard count > 0 else { return }
-            var allowed = count
-            if isUpstream {
-                allowed = state.withLock { state in
-                    guard let cut = state.cuts.first, passed + count >= cut else { return count }
-                    state.cuts.removeFirst()
-                    return max(0, cut - passed)
-                }
+            let allowed = state.withLock { state in
+                let cuts = isUpstream ? \State.cuts : \State.answerCuts
+                guard let cut = state[keyPath: cuts].first, passed + count >= cut else { return count }
+                state[keyPath: cuts].removeFirst()
+                return max(0, cut - passed)
             }
             guard way.send(buffer.prefix(allowed)) else { return }
             passed += allowed

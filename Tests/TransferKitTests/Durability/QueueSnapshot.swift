@@ -12,7 +12,14 @@ struct QueueSnapshot: Hashable {
         let context: Data?
         let files: Int
 
-        var description: String { "\(name) \(state.rawValue)" }
+        var description: String { "\(name) \(state.rawValue), \(files) files" }
+
+        /// Whether it can be found on the way from one to the other: started, and a part of its folders read.
+        func isBetween(_ before: Session, _ after: Session) -> Bool {
+            name == before.name && account == before.account && tags == before.tags && context == before.context
+                && [before.state, after.state, .waiting].contains(state)
+                && (min(before.files, after.files)...max(before.files, after.files)).contains(files)
+        }
     }
 
     /// In order.

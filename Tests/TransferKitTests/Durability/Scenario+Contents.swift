@@ -46,7 +46,7 @@ extension Scenario {
         },
         Step("remove it with what was kept") { stage in
             try await stage.queue.remove(Stage.id("d7"))
-            await stage.queue.waitUntilIdle(scheduled: false)
+            try await stage.server.gone(Stage.id("d7"))
         },
         Step("cancel a group") { stage in
             _ = try await stage.queue.cancel(.sessions([Stage.id("d2"), Stage.id("d4")]))
@@ -89,7 +89,7 @@ extension Scenario {
             stage.server.open("i1-more")
             try await stage.wait(for: "i1", .completed)
         },
-        Step("read the folder that was added") { stage in
+        Step("read the folder that was added", isGradual: true) { stage in
             stage.server.open("i2")
             stage.server.open("i2-late")
             try await stage.wait(for: "i2", .completed)
@@ -109,12 +109,12 @@ extension Scenario {
             let items = [try stage.item("f2-before"), try stage.folder("f2-tree", 5), try stage.folder("f2-more", 5)]
             _ = try await stage.queue.enqueue(try stage.request("f2", items))
         },
-        Step("read the first") { stage in
+        Step("read the first", isGradual: true) { stage in
             for name in ["f1-after", "f2-before"] { stage.server.close(name) }
             try await stage.queue.start()
             try await stage.server.reached("f1-after")
         },
-        Step("complete it") { stage in
+        Step("complete it", isGradual: true) { stage in
             stage.server.open("f1-after")
             try await stage.server.reached("f2-before")
         },
@@ -123,7 +123,7 @@ extension Scenario {
             try await stage.settle()
         },
         Step("remove the first") { try await $0.queue.remove(Stage.id("f1")) },
-        Step("go on") { stage in
+        Step("go on", isGradual: true) { stage in
             stage.server.open("f2-before")
             try await stage.queue.release(Stage.id("f2"))
             try await stage.wait(for: "f2", .completed)

@@ -15,6 +15,7 @@ final class ServerFolder: PartialDiscarding {
         var gates: [String: Gate] = [:]
         var failures: [String: TransferError] = [:]
         var refusesDiscards = false
+        var departures: [SessionID: Latch] = [:]
     }
 
     private struct Gate {
@@ -60,6 +61,23 @@ final class ServerFolder: PartialDiscarding {
             let lost = String(upload.dropLast(5)) + ".lost"
             try FileManager.default.moveItem(atPath: folder.appending(upload).string, toPath: folder.appending(lost).string)
         }
+    }
+
+    /// Returns once nothing unfinished of a session's is left.
+    func gone(_ session: SessionID) async throws {
+        let departure = state.withLock { state in
+            let departure = state.departures[session] ?? Latch()
+            state.departures[session] = departure
+            return departure
+        }
+        try tellDepartures()
+        try await departure.wait()
+    }
+
+    private func tellDepartures() throws {
+        let left = try uploads(".part")
+        let departures = state.withLock { $0.departures }
+        for (session, departure) in departures where !left.contains(where: { $0.hasPrefix("\(session)") }) { departure.open() }
     }
 
     func refuseDiscards(_ refuses: Bool) { state.withLock { $0.refusesDiscards = refuses } }
@@ -131,6 +149,7 @@ final class ServerFolder: PartialDiscarding {
         let part = folder.appending(String(decoding: checkpoint.data, as: UTF8.self) + ".part")
         guard FileManager.default.fileExists(atPath: part.string) else { return }
         try FileManager.default.removeItem(atPath: part.string)
+        try tellDepartures()
     }
 
     func shutdown() async {}

@@ -84,7 +84,7 @@ import TransportTesting
             try await store.pool.write { try QueueStore.retryFailedItems(of: 1, at: .now, in: $0) }
             try await fixture.expand(store)
             #expect(try await fixture.items(store).destinations() == ["open/a", "open/locked/b"])
-            #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesTotal] } == [2, 0, 2])
+            #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesKnown] } == [2, 0, 2])
             await store.close()
         }
     }

@@ -50,7 +50,7 @@ import TransportTesting
         #expect(figures.last?.bytesDone == 10_000 && figures.last?.bytesSent == 10_000)
         for (earlier, later) in zip(figures, figures.dropFirst()) {
             #expect(earlier.bytesDone <= later.bytesDone && earlier.bytesSent <= later.bytesSent)
-            #expect(later.bytesDone <= later.bytesSent && later.bytesSent <= later.bytesTotal)
+            #expect(later.bytesDone <= later.bytesSent && later.bytesSent <= later.bytesKnown)
         }
         await queue.shutdown()
     }

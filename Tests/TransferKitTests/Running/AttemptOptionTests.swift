@@ -6,40 +6,27 @@ import TransportTesting
 
 /// What a session asks of its transport gets there.
 @Suite struct AttemptOptionTests {
-    /// Notes what it is asked, and lets the memory do it.
-    private struct NotingTransport: Transport {
-        let id = TransportID(rawValue: "memory")
-        let memory: MemoryTransport
-        let seen: Locked<[AttemptOptions]>
+    private let attempts = Locked<[FileAttempt]>([])
 
-        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-            seen.withLock { $0.append(attempt.options) }
-            return try await memory.perform(attempt, reporting: reporter)
-        }
-
-        func shutdown() async {
-            await memory.shutdown()
-        }
-    }
-
-    private let seen = Locked<[AttemptOptions]>([])
+    private var seen: [AttemptOptions] { attempts.withLock { $0.map(\.options) } }
 
     private func fixture(_ options: SessionOptions) async throws -> RunFixture {
         let memory = MemoryTransport(chunkSize: 1_000)
         return try await RunFixture(
-            ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: seen))
+            ["1": 3_000, "2": 10], options: options, memory: memory, transport: NotingTransport(memory: memory, seen: attempts))
     }
 
     @Test func withoutAWishTheDefaultsHold() async throws {
         let fixture = try await fixture(SessionOptions())
         #expect(try await fixture.run()?.isFinished == true)
-        #expect(seen.withLock { $0 } == [AttemptOptions(), AttemptOptions()])
+        #expect(seen == [AttemptOptions(), AttemptOptions()])
         await fixture.close()
     }
 
     @Test func laterFilesSeeAChange() async throws {
         var options = SessionOptions(
-            metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate)
+            metadata: ["a": "b"], filesInFlight: 1, verification: Verification.none, creation: .separate,
+            headers: ["X-Tier": "cold"], chunkSize: 5, parallel: 3)
         let fixture = try await fixture(options)
         let gate = fixture.memory.gate("1", atByte: 1_000)
         let run = try await fixture.start()
@@ -49,9 +36,13 @@ import TransportTesting
         gate.open()
         #expect(try await run.value?.isFinished == true)
         #expect(
-            seen.withLock { $0 } == [
-                AttemptOptions(metadata: ["a": "b"], verification: Verification.none, creation: .separate),
-                AttemptOptions(metadata: ["a": "b"], verification: .checksum, creation: .separate),
+            seen == [
+                AttemptOptions(
+                    metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: Verification.none, creation: .separate,
+                    chunkSize: 5, parallel: 3),
+                AttemptOptions(
+                    metadata: ["a": "b"], headers: ["X-Tier": "cold"], verification: .checksum, creation: .separate, chunkSize: 5,
+                    parallel: 3),
             ])
         await fixture.close()
     }

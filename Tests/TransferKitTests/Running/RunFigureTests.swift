@@ -40,7 +40,7 @@ import TransportTesting
             while !Task.isCancelled {
                 let now = live.statistics(at: .zero)
                 #expect(now.bytesDone >= last.bytesDone && now.filesDone >= last.filesDone)
-                #expect(now.bytesDone <= now.bytesSent && now.bytesSent <= now.bytesTotal)
+                #expect(now.bytesDone <= now.bytesSent && now.bytesSent <= now.bytesKnown)
                 last = now
                 await Task.yield()
             }

@@ -78,7 +78,7 @@ import TransferKit
             sum.files += Int64(statistics.files)
             sum.filesDone += Int64(statistics.filesDone)
             sum.filesFailed += Int64(statistics.filesFailed)
-            sum.bytesTotal += statistics.bytesTotal
+            sum.bytesTotal += statistics.bytesKnown
             sum.bytesDone += statistics.bytesDone
             states[record.status.state] = sum
         }

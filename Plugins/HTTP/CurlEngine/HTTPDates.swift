@@ -1,10 +1,8 @@
-import CurlEngine
-
 extension HTTPHeaders {
     /// How long the server asks to be left alone (`Retry-After`, RFC 9110, section 10.2.3); nil if it does not say so in a form that is known.
     ///
     /// A date is compared with the server's own `Date`, as the clocks of the two machines may differ.
-    func retryAfter(now: Int) -> Duration? {
+    package func retryAfter(now: Int) -> Duration? {
         guard let value = self["Retry-After"] else { return nil }
         if let seconds = UInt32(value) { return .seconds(seconds) }
         guard let date = secondsSince1970(ofHTTPDate: value) else { return nil }
@@ -14,7 +12,7 @@ extension HTTPHeaders {
 }
 
 /// Reads the one form of date that servers must send, for example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
-func secondsSince1970(ofHTTPDate text: String) -> Int? {
+package func secondsSince1970(ofHTTPDate text: String) -> Int? {
     let parts = text.split(whereSeparator: { $0 == " " || $0 == ":" })
     let months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
     guard parts.count == 8, parts[7] == "GMT", let month = months.firstIndex(of: String(parts[2])) else { return nil }

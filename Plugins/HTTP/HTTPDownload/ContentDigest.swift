@@ -1,0 +1,95 @@
+import Crypto
+import CurlEngine
+import Foundation
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+/// The checksum of a file as its server tells it.
+struct ContentDigest: Codable, Sendable, Hashable {
+    /// In the order of preference. The last one finds faults of the way, and not of somebody who wants to deceive.
+    enum Algorithm: String, Codable, CaseIterable, Sendable {
+        case sha512 = "sha-512"
+        case sha256 = "sha-256"
+        case md5
+    }
+
+    /// Asks for a checksum of the whole file (RFC 9530, section 4, and RFC 3230, section 4.3.1, which it replaced).
+    static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
+
+    private static let readAtOnce = 1 << 20
+
+    var algorithm: Algorithm
+    var digest: Data
+
+    /// The best of those that an answer names; nil if it names none that is known.
+    ///
+    /// - Parameter isWhole: Whether the answer holds the whole file, so that a checksum of its content is one of the file.
+    init?(_ headers: HTTPHeaders, isWhole: Bool) {
+        var found: [Algorithm: Data] = [:]
+        for field in headers {
+            switch field.name.lowercased() {
+            case "repr-digest", "digest":
+                for part in field.value.split(separator: ",") {
+                    let pair = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                    // Between colons, as structured fields have it (RFC 8941, section 3.3.5), or bare.
+                    guard pair.count == 2, let algorithm = Algorithm(rawValue: pair[0].lowercased()) else { continue }
+                    found[algorithm] = Data(base64Encoded: pair[1].trimmingCharacters(in: CharacterSet(charactersIn: ":")))
+                }
+            case "content-md5" where isWhole: found[.md5] = Data(base64Encoded: field.value)
+            default: break
+            }
+        }
+        guard let best = Algorithm.allCases.first(where: { found[$0] != nil }), let digest = found[best] else { return nil }
+        (algorithm, self.digest) = (best, digest)
+    }
+
+    /// As receipts have it.
+    var text: String {
+        let digits = Array("0123456789abcdef")
+        let name = algorithm.rawValue.filter { $0 != "-" }
+        return "\(name):" + String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+    }
+
+    /// Whether a file has this checksum.
+    ///
+    /// - Throws: A ``TransferError`` if it can't be read; `CancellationError`.
+    func isThat(of file: FileWriter, size: Int64, on threads: WorkerThreads) async throws -> Bool {
+        switch algorithm {
+        case .sha512: try await compare(SHA512(), file, size, threads)
+        case .sha256: try await compare(SHA256(), file, size, threads)
+        case .md5: try await compare(Insecure.MD5(), file, size, threads)
+        }
+    }
+
+    private func compare<Hash: HashFunction & Sendable>(
+        _ hash: Hash, _ file: FileWriter, _ size: Int64, _ threads: WorkerThreads
+    ) async throws -> Bool {
+        var hash = hash
+        var position: Int64 = 0
+        while position < size {
+            try Task.checkCancellation()
+            let (start, count) = (position, Int(min(Int64(Self.readAtOnce), size - position)))
+            let (next, read) = try await threads.run { [hash] in
+                var hash = hash
+                var bytes = [UInt8](repeating: 0, count: count)
+                let read: Int
+                do {
+                    read = try unsafe bytes.withUnsafeMutableBytes {
+                        unsafe try file.descriptor.read(fromAbsoluteOffset: start, into: $0)
+                    }
+                } catch {
+                    throw TransferError(
+                        .permanent, .notReadable, "\(file.destination.partPath) can't be read back to compare checksums.",
+                        cause: "\(error)")
+                }
+                hash.update(data: bytes[..<read])
+                return (hash, read)
+            }
+            guard read > 0 else { return false }
+            hash = next
+            position += Int64(read)
+        }
+        return Data(hash.finalize()) == digest
+    }
+}

@@ -1,0 +1,37 @@
+package import CurlEngine
+package import TransferCore
+
+/// Sends the requests of one download, with whatever its server wants on them.
+package protocol DownloadServer: Sendable {
+    /// How errors call the file and the server, for example `a/b.bin at https://example.org`.
+    var name: String { get }
+
+    /// Where the file is, without what may be a secret.
+    var shownURL: String { get }
+
+    /// Whether the server was seen to send a file from its start when it was asked for the rest.
+    var ignoresRanges: Bool { get }
+
+    /// Keeps that the server sends files from their start whatever is asked.
+    func noteIgnoredRange()
+
+    /// Asks for the file (RFC 9110, section 9.3.1).
+    ///
+    /// - Returns: Whatever the server answers, and the error for that if it is not the file.
+    /// - Throws: A ``TransferError`` if there is no complete answer, what the sink throws, or `CancellationError`.
+    func get(
+        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
+    ) async throws -> DownloadAnswer
+}
+
+/// What a server answers to a request for a file.
+package struct DownloadAnswer: Sendable {
+    package var response: HTTPResponse
+    /// The error for it, if it is not the file.
+    package var refusal: TransferError
+
+    package init(response: HTTPResponse, refusal: TransferError) {
+        self.response = response
+        self.refusal = refusal
+    }
+}

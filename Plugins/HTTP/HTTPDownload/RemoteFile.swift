@@ -1,0 +1,67 @@
+import CurlEngine
+import Foundation
+import TransferCore
+
+/// What a server said of a file when it began to send it; what a checkpoint holds of a download.
+struct RemoteFile: Codable, Sendable, Hashable {
+    /// What tells this version of the file from any other, byte for byte, as the server wrote it: a strong entity tag, or the time of the last
+    /// change where that is one (RFC 9110, section 8.8). Nil if it gave neither.
+    var validator: String?
+    /// In bytes; nil if the server does not say.
+    var length: Int64?
+    /// In nanoseconds since 1970.
+    var modificationTime: Int64?
+    /// The checksum of the whole file.
+    var digest: ContentDigest?
+
+    init(_ head: HTTPResponseHead) {
+        let changed = head.headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
+        modificationTime = changed.map { Int64($0) * 1_000_000_000 }
+        length = head.status == 206 ? ContentRange(head.headers)?.total : head.headers["Content-Length"].flatMap { Int64($0) }
+        digest = ContentDigest(head.headers, isWhole: head.status == 200)
+        if let tag = head.headers["ETag"], tag.hasPrefix("\"") {
+            validator = tag
+        } else if let changed, let now = head.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
+            // A file that changed in this very second may change once more in it (RFC 9110, section 8.8.2.2).
+            validator = head.headers["Last-Modified"]
+        }
+    }
+
+    init?(_ checkpoint: Checkpoint) {
+        guard let stored = try? JSONDecoder().decode(RemoteFile.self, from: checkpoint.data) else { return nil }
+        self = stored
+    }
+
+    func checkpoint(at position: Int64) throws -> Checkpoint {
+        Checkpoint(data: try JSONEncoder().encode(self), confirmed: position)
+    }
+
+    /// Whether this can't be the version that an earlier answer told of.
+    func differs(from earlier: RemoteFile) -> Bool {
+        if let validator, let known = earlier.validator, validator != known { return true }
+        if let length, let known = earlier.length, length != known { return true }
+        return false
+    }
+}
+
+/// Which part of a file an answer holds (RFC 9110, section 14.4).
+struct ContentRange {
+    /// nil if the server could send none.
+    var start: Int64?
+    /// nil if the server does not know.
+    var total: Int64?
+
+    init?(_ headers: HTTPHeaders) {
+        guard let value = headers["Content-Range"], value.lowercased().hasPrefix("bytes ") else { return nil }
+        let parts = value.dropFirst(6).split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2 else { return nil }
+        total = Int64(parts[1])
+        guard parts[1] == "*" || total.map({ $0 >= 0 }) ?? false else { return nil }
+        guard parts[0] != "*" else { return }
+        let bounds = parts[0].split(separator: "-").map { Int64($0) }
+        guard bounds.count == 2, let first = bounds[0], let last = bounds[1], first <= last, total.map({ last < $0 }) ?? true else {
+            return nil
+        }
+        start = first
+    }
+}

@@ -1,0 +1,68 @@
+import CurlEngine
+import TransferCore
+
+extension TUSUpload {
+    /// Sends a source whose bytes arrive meanwhile, request by request: each brings what there is.
+    ///
+    /// The server is told the length when it is known: with the creation, or with the last request (extension *creation-defer-length*). Where
+    /// the server must know it before, all of the source is awaited first.
+    func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
+        let features = try await server.features()
+        let check = ContentCheck(
+            options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
+        guard check != .readingBack else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The server \(server.origin) compares no checksums, and a stream can't be compared with what it gives back.")
+        }
+        if let length = growth.length { try checkSize(features, length) }
+        var receipt = TransferReceipt(bytes: 0)
+        let known = await record.checkpoint
+        var sender: ContentSender
+        if let url = known.whole.url {
+            sender = self.sender(.whole, 0..<Int64.max, to: url, check)
+            try await sender.resume()
+        } else {
+            let (url, isLengthDeclared) = try await create(growth, features)
+            sender = self.sender(.whole, 0..<Int64.max, to: url, check)
+            sender.isLengthDeclared = isLengthDeclared
+            try await sender.send(from: 0)
+        }
+        receipt.bytes = sender.length ?? 0
+        receipt.checksum = sender.contentHash?.text
+        return receipt
+    }
+
+    /// Makes the upload at the server.
+    ///
+    /// - Returns: Its URL, and whether the server knows its length.
+    private func create(_ growth: SourceGrowth, _ features: ServerFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
+        try await record.save()
+        var length = Self.length(growth)
+        if length == nil, features.offers(.creationDeferLength) {
+            let answer = try await server.requestCreation(headers: ["Upload-Defer-Length": "1", "Upload-Metadata": metadata.headerValue])
+            // It may say that it has the extension, and not mean it.
+            if answer.status != 400 { return (try await created(answer), false) }
+        }
+        if length == nil {
+            try await growth.waitUntilComplete()
+            if case .failed(let error) = growth.extent { throw error }
+            length = Self.length(growth)
+        }
+        guard let length else { throw CancellationError() }
+        try checkSize(features, length)
+        let answer = try await server.requestCreation(
+            headers: [server.dialect.lengthHeader: "\(length)", "Upload-Metadata": metadata.headerValue])
+        return (try await created(answer), true)
+    }
+
+    private func created(_ answer: TUSAnswer) async throws -> String {
+        let url = try await server.created(answer)
+        try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
+        return url
+    }
+
+    private static func length(_ growth: SourceGrowth) -> Int64? {
+        if case .complete(let size) = growth.extent { size } else { growth.length }
+    }
+}

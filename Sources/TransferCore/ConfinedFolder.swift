@@ -1,0 +1,90 @@
+package import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A way to files below a folder that no symbolic link below it can lead out of.
+///
+/// Each component is opened in the folder before it, without following links (openat(2), O_NOFOLLOW), so that nothing that somebody puts in
+/// the way meanwhile is ever followed. The root itself is the app's choice, and may be reached through links.
+package enum ConfinedFolder {
+    /// Opens the folder that a file is in, or is to be in. Blocks.
+    ///
+    /// - Parameters:
+    ///   - name: The file's name below the root: relative, without `..`.
+    ///   - creates: Whether folders that are missing are made; each is durable when this returns.
+    /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
+    /// - Throws: A ``TransferError`` that names what is in the way.
+    package static func open(
+        _ root: FilePath, parentOf name: FilePath, creates: Bool
+    ) throws(TransferError) -> (folder: FileDescriptor, name: FilePath) {
+        guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }), let last = name.lastComponent else {
+            throw .unsafeName("The name \(name) would leave its folder; name a file below \(root).")
+        }
+        var path = root
+        var folder = try openFolder(nil, root, at: path)
+        for component in name.components.dropLast() {
+            path.append(component)
+            let parent = folder
+            defer { try? parent.close() }
+            if creates { try make(component, in: parent, at: path) }
+            folder = try openFolder(parent, FilePath(root: nil, components: component), at: path)
+        }
+        return (folder, FilePath(root: nil, components: last))
+    }
+
+    private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)
+        let descriptor = unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) }
+        guard descriptor >= 0 else { throw .destinationUnavailable(path, errno: errno) }
+        return FileDescriptor(rawValue: descriptor)
+    }
+
+    private static func make(_ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath) throws(TransferError) {
+        let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
+        guard result == 0 else {
+            if errno == EEXIST { return }
+            throw .destinationUnavailable(path, errno: errno)
+        }
+        guard fsync(parent.rawValue) == 0 else { throw .destinationUnavailable(path, errno: errno) }
+    }
+}
+
+extension TransferError {
+    /// The error for a file or folder on this machine that can't be made or written.
+    package static func destinationUnavailable(_ path: FilePath, errno code: CInt) -> TransferError {
+        let reason = Errno(rawValue: code).description
+        switch code {
+        case ENOSPC, EDQUOT:
+            return TransferError(.noSpace, .diskFull, "\(path) can't be written: the disk is full. Free some space.", cause: reason)
+        case EMFILE, ENFILE:
+            return TransferError(.noSpace, .notWritable, "\(path) can't be opened: too many files are open.", cause: reason)
+        case ELOOP, ENOTDIR:
+            return TransferError(
+                .permanent, .unsafeName, "\(path) is a symbolic link, or no folder; nothing is written through it.", cause: reason)
+        case ENOENT:
+            return TransferError(.permanent, .noSuchFile, "\(path) does not exist; make that folder first.", cause: reason)
+        case EACCES, EPERM, EROFS:
+            return TransferError(.permanent, .notWritable, "\(path) can't be written: permission is missing.", cause: reason)
+        case EISDIR:
+            return TransferError(.permanent, .notWritable, "\(path) is a folder, so no file can take its place.", cause: reason)
+        case ENAMETOOLONG:
+            return TransferError(.permanent, .unsafeName, "\(path) is too long a name for its file system.", cause: reason)
+        case EFBIG:
+            return TransferError(.permanent, .tooLarge, "\(path) would be larger than its file system takes.", cause: reason)
+        case EIO:
+            return TransferError(.transient, .notWritable, "\(path) can't be written: the disk failed.", cause: reason)
+        default:
+            return TransferError(.permanent, .notWritable, "\(path) can't be written.", cause: reason)
+        }
+    }
+
+    /// The error for a download that may not replace what is there.
+    package static func fileExists(_ path: FilePath) -> TransferError {
+        TransferError(
+            .permanent, .fileExists, "\(path) exists already. Move it away, choose another name, or allow that it is replaced.")
+    }
+}

@@ -1,0 +1,105 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// What an attempt moves, as it is now.
+struct MovingFile: Sendable {
+    var payload: FileAttempt.Payload
+    /// Nil while it is not known.
+    var size: Int64?
+    /// Of the file that is sent; nil of a download.
+    var identity: SourceIdentity?
+    /// The stream whose bytes are sent.
+    var stream: StreamSpool?
+}
+
+extension PendingFile {
+    /// The name of the file in the spool that a stream goes through.
+    var streamName: Data { Data((source.lastComponent?.string ?? "").utf8) }
+}
+
+extension FileRunner {
+    /// Looks at what is to be moved: compares a file that is sent with what earlier attempts sent of it.
+    mutating func moving(at endpoint: Endpoint) async throws -> MovingFile {
+        if file.kind == .download { return try await receiving(from: endpoint) }
+        if file.kind == .stream { return try await streaming(to: endpoint) }
+        let path = file.source
+        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
+        return MovingFile(payload: .upload(UploadSource(path: path, identity: identity)), size: identity.size, identity: identity)
+    }
+
+    /// The stream of an app in this process, from where the other end has it.
+    private func streaming(to endpoint: Endpoint) async throws -> MovingFile {
+        let name = String(decoding: file.destination, as: UTF8.self)
+        guard let stream = context.streams.find(file.streamName) else {
+            throw TransferError(
+                .sourceLost, .producerGone,
+                "The bytes of \(name) were a stream of a process that has ended, or that failed before. Enqueue it anew with another stream."
+            )
+        }
+        let released = stream.released
+        guard checkpoints[endpoint.address]?.checkpoint.confirmed ?? 0 >= released else {
+            throw TransferError(
+                .sourceLost, .producerGone,
+                "\(name) can't begin anew: the first \(released) bytes of its stream had arrived, and are not kept. Enqueue it anew.")
+        }
+        try await stream.begin()
+        var size = file.size
+        switch stream.growth.extent {
+        case .growing: break
+        case .complete(let total): size = total
+        case .failed(let error): throw error
+        }
+        let path = file.source
+        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        return MovingFile(
+            payload: .upload(UploadSource(path: path, identity: identity, growth: stream.growth)), size: size, identity: identity,
+            stream: stream)
+    }
+
+    /// The store knows of the part that the attempt will make before there is one.
+    private mutating func receiving(from endpoint: Endpoint) async throws -> MovingFile {
+        let name = file.localName ?? FilePath()
+        let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
+        let root = folder.isEmpty ? "/" : folder
+        let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
+        let place = LocalParts.place(for: endpoint)
+        if checkpoints[place.address] == nil {
+            let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
+            try await context.tell(
+                .file(position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil)))
+            checkpoints[place.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
+        }
+        let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
+        return MovingFile(payload: .download(destination), size: file.size)
+    }
+
+    /// Makes sure that what was sent is the beginning of what the file is now.
+    private mutating func settle(_ identity: SourceIdentity, against stored: StoredCheckpoint) async throws {
+        guard let earlier = stored.identity else { return }
+        switch identity.difference(from: earlier) {
+        case nil:
+            return
+        case .content(let change):
+            throw changed(change)
+        case .fileReplaced:
+            let confirmed = stored.checkpoint.confirmed
+            guard confirmed > 0 else { return }
+            guard let digest = earlier.prefixDigest else {
+                // By size and time it is the same file, so nobody needs to be asked; but what was sent can't be compared.
+                try await startOver(changed("it was replaced by another file"))
+                return
+            }
+            guard await PrefixDigest.make(ofFileAt: file.source, identity: identity, confirmed: confirmed) == digest else {
+                throw changed("it was replaced by another file with other content")
+            }
+        }
+    }
+
+    private func changed(_ what: String) -> TransferError {
+        TransferError(
+            .sourceChanged, .sourceChanged,
+            "\(file.source) changed after a part of it was sent: \(what). Retry it to send the new content.")
+    }
+}

@@ -1,0 +1,49 @@
+import TransferCore
+
+/// Wakes tasks that wait for something to change, and that then look again.
+final class ChangeSignal: Sendable {
+    private struct State: Sendable {
+        var version = 0
+        var nextID = 0
+        var waiting: [Int: CheckedContinuation<Void, any Error>] = [:]
+    }
+
+    private let state = Locked(State())
+
+    /// How often something changed: read before looking, so that no change after it is missed.
+    var version: Int { state.withLock { $0.version } }
+
+    /// Something changed.
+    func send() {
+        let waiting = state.withLock { state in
+            state.version += 1
+            defer { state.waiting = [:] }
+            return state.waiting.values
+        }
+        for continuation in waiting { continuation.resume() }
+    }
+
+    /// Returns when something changed since the version.
+    ///
+    /// - Throws: `CancellationError` if the task is cancelled before.
+    func wait(after version: Int) async throws {
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let result: Result<Void, any Error>? = state.withLock { state in
+                    // The handler below may already have run and found nobody waiting.
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    if state.version != version { return .success(()) }
+                    state.waiting[id] = continuation
+                    return nil
+                }
+                if let result { continuation.resume(with: result) }
+            }
+        } onCancel: {
+            state.withLock { $0.waiting.removeValue(forKey: id) }?.resume(throwing: CancellationError())
+        }
+    }
+}

@@ -1,0 +1,263 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What a server says of a file, as far as it decides whether a local one is replaced.
+struct RemoteFileState: Sendable {
+    var size: Int64?
+    /// Nanoseconds since 1970.
+    var modificationTime: Int64?
+}
+
+/// The folder that a download goes to, open, and what happens to names in it. Everything here blocks.
+final class DownloadPlace: Sendable {
+    struct Status {
+        var size: Int64
+        var modificationTime: Int64
+        var isRegular: Bool
+        var isFolder: Bool
+        /// Device and inode.
+        var identity: [UInt64]
+    }
+
+    let destination: DownloadDestination
+    private let folder: FileDescriptor
+    /// In the folder, as the part is.
+    private let name: FilePath
+    private let part: FilePath
+
+    init(_ destination: DownloadDestination, creates: Bool) throws(TransferError) {
+        self.destination = destination
+        guard let part = destination.partName.lastComponent, part.kind == .regular,
+            destination.partName.removingLastComponent() == destination.name.removingLastComponent()
+        else {
+            throw TransferError(.permanent, .internalFailure, "The part \(destination.partName) is not beside \(destination.name).")
+        }
+        self.part = FilePath(root: nil, components: part)
+        (folder, name) = try ConfinedFolder.open(destination.root, parentOf: destination.name, creates: creates)
+    }
+
+    /// Nil if the folder does not exist.
+    static func existing(_ destination: DownloadDestination) throws(TransferError) -> DownloadPlace? {
+        do throws(TransferError) {
+            return try DownloadPlace(destination, creates: false)
+        } catch {
+            guard error.code == .noSuchFile else { throw error }
+            return nil
+        }
+    }
+
+    deinit {
+        try? folder.close()
+    }
+
+    // MARK: The part
+
+    /// Opens the part that a checkpoint vouches for, or makes a new one.
+    ///
+    /// - Returns: Also whether it has its final name already.
+    func openPart(from confirmed: Int64) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
+        let final = try status(of: name)
+        if let found = try openExistingPart() {
+            do throws(TransferError) {
+                let status = try status(of: found)
+                if let final, final.identity == status.identity { return (found, true) }
+                try requireMayReplace(final)
+                if confirmed > 0 {
+                    guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
+                    return (found, false)
+                }
+            } catch {
+                try? found.close()
+                throw error
+            }
+            try? found.close()
+        }
+        try requireMayReplace(final)
+        guard confirmed == 0 else { throw resumeLost() }
+        try unlink(part)
+        let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        return (FileDescriptor(rawValue: descriptor), false)
+    }
+
+    /// Whatever has that name; nil if nothing that could be the part.
+    private func openExistingPart() throws(TransferError) -> FileDescriptor? {
+        // Without O_NONBLOCK, opening a FIFO that somebody put there would wait for its other end (open(2)).
+        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
+        if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
+        switch errno {
+        case ENOENT, ELOOP, ENXIO, EISDIR: return nil
+        default: throw .destinationUnavailable(destination.partPath, errno: errno)
+        }
+    }
+
+    private func requireMayReplace(_ final: Status?) throws(TransferError) {
+        guard let final else { return }
+        if destination.overwrite == .never { throw .fileExists(destination.path) }
+        if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
+    }
+
+    private func resumeLost() -> TransferError {
+        TransferError(.resumeLost, .uploadGone, "What was received of \(destination.path) is gone from this machine; it begins anew.")
+    }
+
+    func cut(_ part: FileDescriptor, to size: Int64) throws(TransferError) {
+        guard ftruncate(part.rawValue, off_t(size)) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+    }
+
+    /// UTIME_OMIT (utimensat(2)), a macro that Swift does not import.
+    #if canImport(Darwin)
+        private static let unchanged = -2
+    #else
+        private static let unchanged = (1 << 30) - 2
+    #endif
+
+    func set(_ modificationTime: Int64, of part: FileDescriptor) throws(TransferError) {
+        let (seconds, rest) = modificationTime.quotientAndRemainder(dividingBy: 1_000_000_000)
+        // Before 1970 the nanoseconds still count forward (futimens(2)).
+        let time = timespec(tv_sec: Int(rest < 0 ? seconds - 1 : seconds), tv_nsec: Int(rest < 0 ? rest + 1_000_000_000 : rest))
+        let times = [timespec(tv_sec: 0, tv_nsec: Self.unchanged), time]
+        guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+    }
+
+    // MARK: The final name
+
+    /// Gives the complete part its name, and syncs the folder.
+    ///
+    /// - Returns: Whether it has it; false if the policy leaves what was there.
+    func put(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> Bool {
+        let own = try status(of: descriptor)
+        var isInPlace = try status(of: name)?.identity == own.identity
+        if !isInPlace {
+            if try isUpToDate(remote) {
+                try unlink(part)
+            } else {
+                try place(own)
+                isInPlace = true
+            }
+        }
+        guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(destination.path.removingLastComponent(), errno: errno) }
+        return isInPlace
+    }
+
+    private func place(_ own: Status) throws(TransferError) {
+        if destination.overwrite == .never {
+            let result = link(to: name)
+            if result == 0 { return }
+            if result == EEXIST, try status(of: name)?.identity != own.identity { throw .fileExists(destination.path) }
+            guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+            return try renameOntoOwn()
+        }
+        let way = DownloadDestination.placingName(of: part)
+        try unlink(way)
+        let result = link(to: way)
+        guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+        do throws(TransferError) {
+            try rename(result == 0 ? way : part)
+        } catch {
+            try? unlink(way)
+            throw error
+        }
+    }
+
+    private func rename(_ old: FilePath) throws(TransferError) {
+        let result = unsafe old.withPlatformString { old in
+            unsafe name.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
+        }
+        guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
+    }
+
+    /// Where the file system knows no links: the name is taken first, by an empty file that can only be made if there is none (open(2), O_EXCL).
+    private func renameOntoOwn() throws(TransferError) {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        guard taken >= 0 else {
+            throw errno == EEXIST ? .fileExists(destination.path) : .destinationUnavailable(destination.path, errno: errno)
+        }
+        _ = close(taken)
+        try rename(part)
+    }
+
+    /// - Returns: 0, or the error's number.
+    private func link(to new: FilePath) -> CInt {
+        unsafe part.withPlatformString { part in
+            unsafe new.withPlatformString { unsafe linkat(folder.rawValue, part, folder.rawValue, $0, 0) == 0 ? 0 : errno }
+        }
+    }
+
+    private static func meansNoLinks(_ code: CInt) -> Bool {
+        [EPERM, EOPNOTSUPP, ENOSYS, EMLINK].contains(code)
+    }
+
+    private func unlink(_ name: FilePath) throws(TransferError) {
+        let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
+        guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+    }
+
+    // MARK: What is there
+
+    /// Whether the policy leaves what is there.
+    func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
+        guard destination.overwrite == .different || destination.overwrite == .newer, let local = try status(of: name) else { return false }
+        if local.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
+        guard local.isRegular else { return false }
+        if destination.overwrite == .newer {
+            guard let modificationTime = remote.modificationTime else { throw notTold("when it changed last") }
+            return Self.compare(modificationTime, local.modificationTime) <= 0
+        }
+        guard let size = remote.size else { throw notTold("how large it is") }
+        return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
+    }
+
+    /// As `rsync` does: a time of whole seconds is compared with the other one's whole seconds, as HTTP and SFTP version 3 tell no more.
+    private static func compare(_ remote: Int64, _ local: Int64) -> Int64 {
+        let second: Int64 = 1_000_000_000
+        guard remote.isMultiple(of: second) else { return remote - local }
+        return remote / second - (local - ((local % second) + second) % second) / second
+    }
+
+    private func notTold(_ what: String) -> TransferError {
+        TransferError(
+            .unsupported, .unsupported,
+            "\(destination.path) exists, and the server does not tell \(what), which the policy \"\(destination.overwrite.rawValue)\" compares."
+        )
+    }
+
+    func status(of file: FileDescriptor) throws(TransferError) -> Status {
+        var found = stat()
+        guard unsafe fstat(file.rawValue, &found) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        return Status(found)
+    }
+
+    /// Of what has a name in the folder, not of what a link leads to; nil if nothing has it.
+    private func status(of name: FilePath) throws(TransferError) -> Status? {
+        var found = stat()
+        let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
+        if result == 0 { return Status(found) }
+        guard errno == ENOENT else { throw .destinationUnavailable(destination.path, errno: errno) }
+        return nil
+    }
+}
+
+extension DownloadPlace.Status {
+    fileprivate init(_ found: stat) {
+        #if canImport(Darwin)
+            let modified = found.st_mtimespec
+        #else
+            let modified = found.st_mtim
+        #endif
+        size = Int64(found.st_size)
+        modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
+        isRegular = found.st_mode & S_IFMT == S_IFREG
+        isFolder = found.st_mode & S_IFMT == S_IFDIR
+        identity = [UInt64(bitPattern: Int64(found.st_dev)), UInt64(found.st_ino)]
+    }
+}

@@ -1,0 +1,82 @@
+public import Foundation
+import TransferCore
+import TransportSupport
+
+extension MemoryTransport {
+    /// Puts a file at the other end, for downloads. One of that name is replaced, and what was received of it can't be continued.
+    ///
+    /// Complete uploads can be downloaded, too, by their names.
+    ///
+    /// - Parameters:
+    ///   - modificationTime: What the other end tells of it, in nanoseconds since 1970; nil if it tells nothing.
+    ///   - tellsSize: Whether the other end tells the size before the last byte.
+    public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, tellsSize: Bool = true) {
+        state.withLock { $0.store.provide(content, as: path, modificationTime: modificationTime, tellsSize: tellsSize) }
+    }
+
+    func receive(_ attempt: FileAttempt, _ index: Int, _ reporter: AttemptReporter, _ fault: MemoryFault?) async throws -> TransferReceipt {
+        let destination = try attempt.destination
+        let path = attempt.remotePath.description
+        if fault == .forget { state.withLock { $0.store.touch(path) } }
+        let file = try find(attempt)
+        let size = Int64(file.content.count)
+        let receipt = TransferReceipt(bytes: size, remoteURL: attempt.endpoint.address + path)
+        let isUpToDate = try await FileWriter.isUpToDate(
+            destination, size: file.tellsSize ? size : nil, modificationTime: file.modificationTime, on: threads)
+        if file.tellsSize || isUpToDate { reporter.report(total: size) }
+        if isUpToDate {
+            reporter.report(sent: size, confirmed: size)
+            return receipt
+        }
+        let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, on: threads)
+        var position = writer.start
+        var confirmed = position
+        var chunks = 0
+        state.withLock { $0.attempts[index].startOffset = position }
+        reporter.report(sent: position, confirmed: confirmed)
+        let cut: Int64? = if case .cut(let bytes) = fault { position + max(0, bytes) } else { nil }
+        try await pass(path, at: position)
+        while position < size {
+            try Task.checkCancellation()
+            if let cut, position >= cut { throw connectionLost(attempt, "received") }
+            let wanted = min(
+                Int64(chunkSize), size - position, nextGate(path, after: position) - position, cut.map { $0 - position } ?? .max)
+            let allowance = reporter.allowance(upTo: Int(wanted))
+            guard allowance.bytes > 0 else {
+                try await Task.sleep(for: allowance.retryAfter)
+                continue
+            }
+            let chunk = try find(attempt, version: file.version).content
+                .dropFirst(Int(position)).prefix(min(Int(wanted), allowance.bytes))
+            try await writer.write(Data(chunk), at: position)
+            position += Int64(chunk.count)
+            state.withLock { $0.attempts[index].bytesMoved += Int64(chunk.count) }
+            reporter.report(sent: position, confirmed: confirmed)
+            if let cut, position >= cut { throw connectionLost(attempt, "received") }
+            chunks += 1
+            if chunks.isMultiple(of: chunksPerCheckpoint) || position == size {
+                // A transport over a network asks for syncIfDue(upTo:), so that the disk does not hold the network up.
+                try await writer.sync(upTo: position)
+                try await reporter.save(Checkpoint(data: Data(file.version.utf8), confirmed: position))
+                confirmed = position
+                reporter.report(sent: position, confirmed: confirmed)
+            }
+            try await pass(path, at: position)
+        }
+        try Task.checkCancellation()
+        try await writer.finish(size: size, modificationTime: file.modificationTime)
+        return receipt
+    }
+
+    /// The file as it is now; what was received of another version can't be continued.
+    private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
+        guard let file = state.withLock({ $0.store.remoteFile(attempt.remotePath.description) }) else {
+            throw TransferError(.permanent, .noSuchRemoteFile, "There is no file \(attempt.remotePath) at the other end.")
+        }
+        let known = version ?? attempt.checkpoint.map { String(decoding: $0.data, as: UTF8.self) } ?? file.version
+        guard file.version == known else {
+            throw TransferError(.resumeLost, .uploadGone, "\(attempt.remotePath) is another file at the other end now; it begins anew.")
+        }
+        return file
+    }
+}

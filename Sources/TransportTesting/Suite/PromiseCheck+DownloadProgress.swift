@@ -1,0 +1,140 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+extension PromiseCheck where Fixture: DownloadingFixture {
+    // MARK: Resuming
+
+    func downloadResumesAfterCut() async throws {
+        for cut in [1, 100_000, 1024 * 1024, Self.largeSize - 1] {
+            let download = try await makeDownload(Self.largeSize)
+            let recorder = AttemptRecorder()
+            try await fixture.cut(afterBytes: Int64(cut))
+            _ = try await failure("When the connection broke after \(cut) bytes") { try await receive(download, recorder) }
+            try require(download.received == nil, "After a cut at \(cut) bytes, there is a file of that name.")
+            try await resume(download, after: recorder, "After a cut at \(cut) bytes")
+        }
+    }
+
+    func downloadResumesAfterCancellation() async throws {
+        for allowed in [1, 1_500_000] {
+            let download = try await makeDownload(Self.largeSize)
+            let recorder = AttemptRecorder(allowance: allowed)
+            let attempt = start(download, recorder)
+            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            attempt.task.cancel()
+            _ = try? await attempt.value(within: deadline, of: self)
+            try await resume(download, after: recorder, "After a cancellation at \(allowed) bytes")
+        }
+    }
+
+    private func resume(_ download: Download, after recorder: AttemptRecorder, _ situation: String) async throws {
+        let checkpoint = recorder.checkpoints.last
+        let second = AttemptRecorder()
+        try await receive(download, from: checkpoint, second)
+        try requireReceived(download, situation)
+        let (start, vouched) = (second.progress.first?.sent ?? 0, checkpoint?.confirmed ?? 0)
+        try require(start >= vouched, "\(situation), it went on from byte \(start) although its checkpoint vouches for \(vouched).")
+    }
+
+    func downloadCheckpointIsTrue() async throws {
+        for cut in [nil, 1, 1_000_000] {
+            let download = try await makeDownload(Self.largeSize)
+            let untrue = Locked<(claimed: Int64, stored: Int)?>(nil)
+            let recorder = AttemptRecorder { checkpoint in
+                let part = download.part ?? Data()
+                let isTrue =
+                    checkpoint.confirmed <= part.count
+                    && part.prefix(Int(checkpoint.confirmed)) == download.content.prefix(Int(checkpoint.confirmed))
+                if !isTrue { untrue.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: part.count) } }
+            }
+            if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
+            do {
+                try await receive(download, recorder)
+            } catch is TransferError where cut != nil {}
+            if let untrue = untrue.withLock({ $0 }) {
+                throw violation("One claimed \(untrue.claimed) bytes of \(untrue.stored) that were there, or others than the file has.")
+            }
+        }
+    }
+
+    func changedFileIsNotResumed() async throws {
+        let (download, checkpoint) = try await halfReceived()
+        let other = Self.content(Self.largeSize, seed: 99)
+        try await fixture.provide(other, as: download.path)
+        try await expect(.resumeLost, "When the file changed before it was resumed") { try await receive(download, from: checkpoint) }
+        try require(download.received == nil, "When the file changed, there is a file of that name all the same.")
+    }
+
+    func lostPartIsNotResumed() async throws {
+        let (download, checkpoint) = try await halfReceived()
+        try FileManager.default.removeItem(atPath: download.destination.partPath.string)
+        try await expect(.resumeLost, "When the part was removed") { try await receive(download, from: checkpoint) }
+    }
+
+    /// A download that has a checkpoint with bytes.
+    private func halfReceived() async throws -> (Download, Checkpoint) {
+        let download = try await makeDownload(Self.largeSize)
+        let recorder = AttemptRecorder()
+        try await fixture.cut(afterBytes: 2_000_000)
+        _ = try await failure("When the connection broke") { try await receive(download, recorder) }
+        guard let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 else {
+            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint vouches for any.")
+        }
+        return (download, checkpoint)
+    }
+
+    // MARK: Progress
+
+    func downloadProgressNeverDecreases() async throws {
+        let download = try await makeDownload(Self.largeSize)
+        let first = AttemptRecorder()
+        try await fixture.cut(afterBytes: 2_000_000)
+        _ = try await failure("When the connection broke") { try await receive(download, first) }
+        let second = AttemptRecorder()
+        try await receive(download, from: first.checkpoints.last, second)
+        for recorder in [first, second] {
+            for (earlier, later) in zip(recorder.progress, recorder.progress.dropFirst()) {
+                try require(later.sent >= earlier.sent, "Received went from \(earlier.sent) to \(later.sent).")
+                try require(later.confirmed >= earlier.confirmed, "Confirmed went from \(earlier.confirmed) to \(later.confirmed).")
+            }
+        }
+    }
+
+    func downloadProgressEndsAtSize() async throws {
+        for size in [1, 100_000, Self.largeSize] {
+            let recorder = AttemptRecorder()
+            try await receive(makeDownload(size), recorder)
+            let last = recorder.progress.last
+            try require(
+                last?.sent == Int64(size) && last?.confirmed == Int64(size),
+                "The last report for \(size) bytes says \(last?.sent ?? 0) received and \(last?.confirmed ?? 0) confirmed.")
+        }
+    }
+
+    func downloadAllowanceIsKept() async throws {
+        for allowed in [1, 100_000] {
+            let download = try await makeDownload(Self.largeSize)
+            let recorder = AttemptRecorder(allowance: allowed)
+            let attempt = start(download, recorder)
+            try await attempt.isHeld(by: recorder, within: deadline, of: self)
+            let received = max(Int64(download.part?.count ?? 0), recorder.progress.map(\.sent).max() ?? 0)
+            try require(received <= allowed, "\(received) bytes were received where \(allowed) were allowed.")
+            recorder.allowAll()
+            _ = try await attempt.value(within: deadline, of: self)
+            try requireReceived(download, "Once more was allowed")
+        }
+    }
+
+    func downloadCancellationEnds() async throws {
+        let recorder = AttemptRecorder(allowance: 100_000)
+        let held = start(try await makeDownload(Self.largeSize), recorder)
+        try await held.isHeld(by: recorder, within: deadline, of: self)
+        held.task.cancel()
+        try await requireCancelled(held, "Cancelled half-way")
+
+        let early = start(try await makeDownload(Self.largeSize), AttemptRecorder(allowance: 0))
+        early.task.cancel()
+        try await requireCancelled(early, "Cancelled at its start")
+    }
+}

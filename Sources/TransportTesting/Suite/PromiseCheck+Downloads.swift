@@ -1,0 +1,170 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// A file at the other end, and where it goes.
+struct Download: Sendable {
+    let path: RemotePath
+    let destination: DownloadDestination
+    let content: Data
+
+    var received: Data? { Self.content(destination.path) }
+    /// What there is of it: the part, or, as a transport may rename that, the file.
+    var part: Data? { Self.content(destination.partPath) ?? received }
+
+    func replacing(_ overwrite: OverwritePolicy) -> Download {
+        let destination = DownloadDestination(
+            root: destination.root, name: destination.name, partName: destination.partName, overwrite: overwrite)
+        return Download(path: path, destination: destination, content: content)
+    }
+
+    private static func content(_ path: FilePath) -> Data? { try? Data(contentsOf: URL(filePath: path.string)) }
+}
+
+extension PromiseCheck where Fixture: DownloadingFixture {
+    /// Puts a file at the other end.
+    ///
+    /// - Parameter folder: The local folder below the root that it goes to.
+    func makeDownload(_ size: Int, seed: UInt64 = 1, in folder: FilePath = "") async throws -> Download {
+        let name = UUID().uuidString
+        let path = try makePath(name)
+        let content = Self.content(size, seed: seed)
+        try await fixture.provide(content, as: path)
+        let root = fixture.folder.appending("downloads")
+        try FileManager.default.createDirectory(atPath: root.string, withIntermediateDirectories: true)
+        return Download(
+            path: path,
+            destination: DownloadDestination(root: root, name: folder.appending(name), partName: folder.appending(".\(name).part")),
+            content: content)
+    }
+
+    @discardableResult
+    func receive(
+        _ download: Download, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
+        _ recorder: AttemptRecorder = AttemptRecorder()
+    ) async throws -> TransferReceipt {
+        try await start(download, at: endpoint, from: checkpoint, recorder).value(within: deadline, of: self)
+    }
+
+    func start(
+        _ download: Download, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil, _ recorder: AttemptRecorder
+    ) -> RunningAttempt {
+        let attempt = FileAttempt(
+            transferID: "conformance-\(download.path)", number: checkpoint == nil ? 1 : 2, endpoint: endpoint ?? fixture.endpoint,
+            payload: .download(download.destination), remotePath: download.path, checkpoint: checkpoint,
+            credentials: fixture.credentials, logger: Self.logger)
+        let transport = fixture.transport
+        return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
+    }
+
+    func requireReceived(_ download: Download, _ situation: String) throws {
+        let received = download.received
+        try require(
+            received?.count == download.content.count,
+            "\(situation), the file has \(received?.count ?? 0) of \(download.content.count) bytes.")
+        guard let received, received != download.content else { return }
+        let difference = zip(download.content, received).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? 0
+        throw violation("\(situation), the byte at \(difference) is another.")
+    }
+
+    // MARK: Content
+
+    func downloadsArriveIntact() async throws {
+        let limits = [64 * 1024, 1024 * 1024]
+        for size in [0, 1] + limits.flatMap({ [$0 - 1, $0, $0 + 1] }) + [Self.largeSize] {
+            let download = try await makeDownload(size, in: "some/folder")
+            try await receive(download)
+            try requireReceived(download, "Of a file of \(size) bytes")
+        }
+    }
+
+    func nameComesLast() async throws {
+        let download = try await makeDownload(Self.largeSize)
+        let recorder = AttemptRecorder(allowance: 100_000)
+        let attempt = start(download, recorder)
+        try await attempt.isHeld(by: recorder, within: deadline, of: self)
+        try require(download.received == nil, "Half-way, there is a file of that name.")
+        recorder.allowAll()
+        _ = try await attempt.value(within: deadline, of: self)
+        try requireReceived(download, "At the end")
+    }
+
+    func downloadReceiptTellsSize() async throws {
+        for size in [0, 1, 100_000] {
+            let receipt = try await receive(makeDownload(size))
+            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt says \(receipt.bytes).")
+        }
+    }
+
+    func totalIsTrue() async throws {
+        for size in [0, 1, Self.largeSize] {
+            let recorder = AttemptRecorder()
+            try await receive(makeDownload(size), recorder)
+            let wrong = recorder.totals.first { $0 != size }
+            try require(wrong == nil, "For a file of \(size) bytes, \(wrong ?? 0) were told.")
+        }
+    }
+
+    func missingFileIsPermanent() async throws {
+        let download = try await makeDownload(0)
+        let missing = Download(path: try makePath("missing-\(UUID().uuidString)"), destination: download.destination, content: Data())
+        try await expect(.permanent, "When there was no such file") { try await receive(missing) }
+        try require(missing.received == nil, "When there was no such file, one was made.")
+    }
+
+    // MARK: What is there
+
+    func nothingIsReplacedUnasked() async throws {
+        let mine = Data("mine".utf8)
+        let download = try await makeDownload(Self.largeSize)
+        try mine.write(to: URL(filePath: download.destination.path.string))
+        try await expect(.permanent, "When a file was there") { try await receive(download) }
+        try require(download.received == mine, "The file that was there was replaced.")
+
+        let late = try await makeDownload(Self.largeSize)
+        let recorder = AttemptRecorder(allowance: 100_000)
+        let attempt = start(late, recorder)
+        try await attempt.isHeld(by: recorder, within: deadline, of: self)
+        try mine.write(to: URL(filePath: late.destination.path.string))
+        recorder.allowAll()
+        try await expect(.permanent, "When a file appeared meanwhile") { try await attempt.value(within: deadline, of: self) }
+        try require(late.received == mine, "The file that appeared meanwhile was replaced.")
+    }
+
+    func replacesWhenAsked() async throws {
+        let download = try await makeDownload(100_000).replacing(.always)
+        try Data("mine".utf8).write(to: URL(filePath: download.destination.path.string))
+        try await receive(download)
+        try requireReceived(download, "In place of another file")
+    }
+
+    func staysInFolder() async throws {
+        let outside = fixture.folder.appending("outside-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: outside.string, withIntermediateDirectories: false)
+        let way = "way-\(UUID().uuidString)"
+        let download = try await makeDownload(100_000, in: FilePath(way)).replacing(.always)
+        try FileManager.default.createSymbolicLink(
+            atPath: download.destination.root.appending(way).string, withDestinationPath: outside.string)
+        try await expect(.permanent, "With a link in the way") { try await receive(download) }
+        try require(
+            try FileManager.default.contentsOfDirectory(atPath: outside.string).isEmpty, "With a link in the way, it was written outside.")
+
+        let target = outside.appending("target")
+        try Data("mine".utf8).write(to: URL(filePath: target.string))
+        let other = try await makeDownload(100_000)
+        try FileManager.default.createSymbolicLink(atPath: other.destination.partPath.string, withDestinationPath: target.string)
+        // Whether it succeeds or not, nothing goes through the link.
+        _ = try? await receive(other)
+        try require(
+            try Data(contentsOf: URL(filePath: target.string)) == Data("mine".utf8),
+            "Through a link in the part's place, it was written outside.")
+    }
+
+    // MARK: The endpoint
+
+    func refusedDownloadIsUnreachable() async throws {
+        let download = try await makeDownload(1000)
+        try await expect(.unreachable, "When the connection was refused") { try await receive(download, at: fixture.unreachableEndpoint) }
+        try require(download.part == nil, "When the connection was refused, a file was made.")
+    }
+}

@@ -1,0 +1,56 @@
+"""Runs Debian's nginx with a configuration, on a free port, and ends it with this program."""
+
+import ctypes
+import signal
+import socket
+import subprocess
+import time
+
+libc = ctypes.CDLL(None)
+
+
+def serve(folder, http):
+    """Prints the port when nginx listens, and returns when it ends.
+
+    http: Makes what is in the block "http", given the port.
+    """
+    # nginx can't say which port it got, so it is told one; whoever takes that first, there are others.
+    while not (nginx := run(folder, http, port := free_port())):
+        pass
+    print(port, flush=True)
+    nginx.wait()
+
+
+def run(folder, http, port):
+    """Starts nginx, which ends with this program; returns whether it got the port."""
+    (folder / "nginx.conf").write_text(f"""
+daemon off;
+master_process off;
+pid {folder}/nginx.pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+    client_body_temp_path {folder}/bodies;
+    proxy_temp_path {folder}/answers;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+{http(port)}
+}}
+""")
+    nginx = subprocess.Popen(
+        ["/usr/sbin/nginx", "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"],
+        preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
+    while nginx.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return nginx
+        except OSError:
+            time.sleep(0.01)
+    return None
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,37 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A queue whose other end has files to be downloaded, and a folder for them.
+struct DownloadFixture {
+    let queue: QueueFixture
+    let target: FilePath
+    var memory: MemoryTransport { queue.memory }
+
+    init() throws {
+        queue = try QueueFixture()
+        target = queue.folder.path.appending("target")
+        try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: false)
+    }
+
+    static func content(_ size: Int, seed: Int = 7) -> Data {
+        Data((0..<size).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &+ seed) })
+    }
+
+    /// Puts files of this size at the other end, and makes a request for them.
+    func request(_ names: String..., size: Int = 10_000, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
+        for name in names { memory.provide(Self.content(size), as: name) }
+        return try .download(names.map { try RemotePath($0) }, from: "a", to: target, options: options)
+    }
+
+    /// All that is in the folder, and in those below it.
+    func names() throws -> [String] {
+        try FileManager.default.subpathsOfDirectory(atPath: target.string).sorted()
+    }
+
+    func parts() throws -> [String] { try names().filter { $0.hasSuffix(".part") } }
+
+    func content(_ name: String) -> Data? { try? Data(contentsOf: URL(filePath: target.appending(name).string)) }
+}

@@ -1,0 +1,280 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A download never loses its place, nor leaves anything that nobody wants.
+@Suite struct DownloadResumeTests {
+    private let fixture: DownloadFixture
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    /// Does what the memory does, and then loses the answer, so often.
+    private struct LosingTransport: Transport {
+        let id = TransportID(rawValue: "memory")
+        let memory: MemoryTransport
+        let losses: Locked<Int>
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            let receipt = try await memory.perform(attempt, reporting: reporter)
+            let isLost = losses.withLock { losses in
+                losses -= 1
+                return losses >= 0
+            }
+            if isLost { throw TransferError(.transient, .connectionLost, "The end was not told.") }
+            return receipt
+        }
+
+        func shutdown() async {}
+    }
+
+    private var attempts: [MemoryAttempt] { fixture.memory.attempts }
+
+    @Test func afterACutItGoesOnFromWhatIsSynced() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        fixture.memory.faults.append(.cut(afterBytes: 4_500))
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        await fixture.queue.clock.sleeps(for: .seconds(1))
+        #expect(try fixture.parts().count == 1 && fixture.content("file") == nil)
+        #expect(try await session.status.statistics.bytesDone == 4_000)
+        fixture.queue.clock.advance(by: .seconds(1))
+        let end = try await session.value
+        #expect(end.statistics.bytesDone == 10_000 && attempts.map(\.startOffset) == [0, 4_000])
+        #expect(fixture.content("file") == DownloadFixture.content(10_000))
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    @Test func afterARestartItGoesOn() async throws {
+        var queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 6_000)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        try await gate.reached()
+        await queue.shutdown()
+        gate.open()
+        queue = try await fixture.queue.open()
+        let status = try await queue.handle(session.id).status
+        #expect(status.statistics.bytesDone == 6_000 && status.statistics.bytesTotal == 10_000)
+        try await queue.start()
+        _ = try await queue.handle(session.id).value
+        #expect(attempts.map(\.startOffset) == [0, 6_000] && fixture.content("file") == DownloadFixture.content(10_000))
+        await queue.shutdown()
+    }
+
+    /// As a kill between the file's last rename and the store's commit does.
+    @Test(arguments: OverwritePolicy.allCases, [1, 10_000]) func anEndThatWasNotStoredIsKnownAgain(_ policy: OverwritePolicy, _ size: Int)
+        async throws
+    {
+        let losing = LosingTransport(memory: fixture.memory, losses: Locked(1))
+        let queue = try await fixture.queue.open(transports: [losing])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        let session = try await queue.enqueue(fixture.request("file", size: size, options: SessionOptions(overwrite: policy)))
+        fixture.memory.provide(DownloadFixture.content(size), as: "file", modificationTime: 1_000_000_000)
+        try await queue.start()
+        await fixture.queue.clock.sleeps(for: .seconds(1))
+        #expect(fixture.content("file") == DownloadFixture.content(size))
+        fixture.queue.clock.advance(by: .seconds(1))
+        #expect(try await session.value.statistics.bytesDone == Int64(size))
+        #expect(attempts.map(\.bytesMoved) == [Int64(size), 0])
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    @Test func anotherVersionAtTheServerBeginsAnew() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        fixture.memory.faults.append(.cut(afterBytes: 5_000))
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        await fixture.queue.clock.sleeps(for: .seconds(1))
+        fixture.memory.provide(DownloadFixture.content(7_000, seed: 1), as: "file")
+        fixture.queue.clock.advance(by: .seconds(1))
+        #expect(try await session.value.statistics.bytesTotal == 7_000)
+        #expect(fixture.content("file") == DownloadFixture.content(7_000, seed: 1))
+        #expect(Set(attempts.map(\.transferID)).count == 2)
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    @Test func aPartThatIsGoneBeginsAnew() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        fixture.memory.faults.append(.cut(afterBytes: 5_000))
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        await fixture.queue.clock.sleeps(for: .seconds(1))
+        for part in try fixture.parts() { try FileManager.default.removeItem(atPath: fixture.target.appending(part).string) }
+        fixture.queue.clock.advance(by: .seconds(1))
+        #expect(try await session.value.statistics.bytesDone == 10_000)
+        #expect(fixture.content("file") == DownloadFixture.content(10_000))
+        await queue.shutdown()
+    }
+
+    @Test func eachEndpointHasAPartOfItsOwn() async throws {
+        let queue = try await fixture.queue.open()
+        let hosts = ["a", "b"].map { fixture.memory.endpoint(host: $0) }
+        try await queue.save(Account("a", endpoints: hosts, fallbackAfter: .zero))
+        fixture.memory.faults.append(.cut(afterBytes: 5_000))
+        let options = SessionOptions(retry: RetryPolicy(base: .milliseconds(100), maximumDelay: .milliseconds(100)))
+        let session = try await queue.enqueue(fixture.request("file", options: options))
+        fixture.memory.faults.append(
+            .fail(TransferError(.unreachable, .connectionRefused, "Nobody is there.")), times: 3)
+        let gate = fixture.memory.gate("file", atByte: 9_000)
+        try await queue.start()
+        let clock = fixture.queue.clock
+        let mover = Task {
+            while !Task.isCancelled {
+                await clock.sleeps(for: .milliseconds(100))
+                // Time that goes on during an attempt would look like a stall.
+                if fixture.memory.runningCount == 0 { clock.advance(by: .milliseconds(100)) } else { await Task.yield() }
+            }
+        }
+        try await gate.reached()
+        mover.cancel()
+        #expect(try fixture.parts().count == 2)
+        #expect(attempts.last?.endpoint == hosts[1] && attempts.last?.startOffset == 0)
+        gate.open()
+        _ = try await session.value
+        #expect(fixture.content("file") == DownloadFixture.content(10_000))
+        await queue.waitUntilIdle(scheduled: false)
+        #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    // MARK: Cancelling and removing
+
+    enum Ending: CaseIterable, Sendable {
+        case cancel, remove, cancelLater, removeAfterKeeping
+    }
+
+    @Test(arguments: Ending.allCases) func whatIsEndedLeavesNoPart(_ ending: Ending) async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 5_000)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        try await gate.reached()
+        #expect(try fixture.parts().count == 1)
+        switch ending {
+        case .cancel: try await queue.cancel(session.id)
+        case .remove: try await queue.remove(session.id)
+        case .cancelLater:
+            try await queue.hold(session.id)
+            try await queue.stopAndWait()
+            #expect(try fixture.parts().count == 1)
+            try await queue.cancel(session.id)
+        case .removeAfterKeeping:
+            try await queue.cancel(session.id, keepsPartial: true)
+            try await queue.stopAndWait()
+            await queue.waitUntilDiscarded()
+            #expect(try fixture.parts().count == 1)
+            try await queue.remove(session.id)
+        }
+        try await queue.stopAndWait()
+        await queue.waitUntilDiscarded()
+        #expect(try fixture.names() == [], "also on a queue that is stopped")
+        await queue.shutdown()
+    }
+
+    @Test func aRetryAfterACancelBeginsAnew() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 5_000)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        try await gate.reached()
+        try await queue.cancel(session.id)
+        while try await session.status.phase == .ending { await Task.yield() }
+        gate.open()
+        try await queue.retry(session.id)
+        #expect(try await session.value.statistics.bytesDone == 10_000)
+        #expect(attempts.map(\.startOffset) == [0, 0])
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == ["file"])
+        await queue.shutdown()
+    }
+
+    @Test func whatAKillLeftIsRemovedByTheNextProcess() async throws {
+        var queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 5_000)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        try await gate.reached()
+        try await queue.hold(session.id)
+        await queue.shutdown()
+        // The cancellation is in the store, and then the process ends.
+        let store = try await QueueStore.open(.folder(fixture.queue.folder.path.appending("store")), clock: .system)
+        try await store.commit([.discardPartial(1)])
+        #expect(try await store.dueDiscards(at: .distantFuture, limit: 9, isLocalOnly: true).due.count == 1)
+        await store.close()
+        #expect(try fixture.parts().count == 1)
+        queue = try await fixture.queue.open()
+        await queue.waitUntilDiscarded()
+        #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    @Test func aPartIsKnownBeforeThereIsOne() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let gate = fixture.memory.gate("file", atByte: 0)
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        // No byte was received, so the transport has saved nothing.
+        try await gate.reached()
+        #expect(try fixture.parts().count == 1)
+        try await queue.remove(session.id)
+        try await queue.stopAndWait()
+        await queue.waitUntilDiscarded()
+        #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    @Test func aPartBehindALinkIsNotTouched() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        fixture.memory.provide(DownloadFixture.content(10_000), as: "file")
+        let gate = fixture.memory.gate("file", atByte: 5_000)
+        let session = try await queue.enqueue(
+            .download(items: [.remote(try RemotePath("file"), as: "way/file")], from: "a", to: fixture.target))
+        try await queue.start()
+        try await gate.reached()
+        let elsewhere = fixture.queue.folder.path.appending("elsewhere")
+        try FileManager.default.moveItem(atPath: fixture.target.appending("way").string, toPath: elsewhere.string)
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.target.appending("way").string, withDestinationPath: elsewhere.string)
+        try await queue.remove(session.id)
+        try await queue.stopAndWait()
+        await queue.waitUntilDiscarded()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: elsewhere.string).count == 1)
+        await queue.shutdown()
+    }
+
+    @Test func aFullDiskLetsTheSessionWait() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        fixture.memory.failNext(with: .destinationUnavailable(fixture.target.appending("file"), errno: 28))
+        let session = try await queue.enqueue(fixture.request("file"))
+        try await queue.start()
+        await fixture.queue.clock.sleeps(for: .seconds(30))
+        let status = try await session.status
+        #expect(status.state == .waiting && status.error?.code == .diskFull)
+        fixture.queue.clock.advance(by: .seconds(30))
+        #expect(try await session.value.statistics.bytesDone == 10_000)
+        await queue.shutdown()
+    }
+
+    @Test func theQueuesOwnTransportIDIsNotForOthers() async throws {
+        struct Impostor: Transport {
+            let id: TransportID = "transferkit-parts"
+            func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+                throw CancellationError()
+            }
+            func shutdown() async {}
+        }
+        let error = await #expect(throws: QueueError.self) { try await fixture.queue.open(transports: [Impostor()]) }
+        #expect(error?.code == .duplicateTransport)
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// What an app says of one item, or of a session, gets to the transport, and a capability nowhere else.
+@Suite struct UploadPlaceTests {
+    private static let place = "https://upload.example.com/files/capability-4711"
+    private let fixture: QueueFixture
+    private let attempts = Locked<[FileAttempt]>([])
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private func open() async throws -> TransferQueue {
+        try await fixture.open(transports: [NotingTransport(memory: fixture.memory, seen: attempts)])
+    }
+
+    @Test func itIsKeptOverARestartAndGivenToTheTransport() async throws {
+        var queue = try await open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        var items = ["1", "2", "3"].map { TransferItem(fixture.folder.path.appending($0)) }
+        for name in ["1", "2", "3"] { _ = try fixture.folder.file(name, size: 10) }
+        items[1].uploadURL = Self.place
+        // The last two wait behind a folder, in another table.
+        var blob = TransferItem.data(Data("x".utf8), as: try RemotePath("blob"))
+        blob.uploadURL = Self.place + "-blob"
+        let folder = fixture.folder.path.appending("empty")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        let session = try await queue.enqueue(.upload(items: items + [TransferItem(folder), blob, items[2]], to: "a"))
+        await queue.shutdown()
+        queue = try await open()
+        try await queue.addItems([items[1]], to: .id(session.id))
+        try await queue.start()
+        #expect(try await queue.handle(session.id).value.state == .completed)
+        let given = attempts.withLock { $0 }.sorted { $0.origin.item < $1.origin.item }.map(\.options.uploadURL)
+        #expect(given == [nil, Self.place, nil, Self.place + "-blob", nil, Self.place])
+        await queue.shutdown()
+    }
+
+    @Test func itIsInNothingThatIsPrinted() async throws {
+        let queue = try await open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        var item = TransferItem(try fixture.folder.file("1", size: 10))
+        item.uploadURL = Self.place
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        var shown = ""
+        dump(item, to: &shown)
+        dump(AttemptOptions(uploadURL: Self.place), to: &shown)
+        dump(try await queue.items(of: session.id), to: &shown)
+        shown += "\(item) \(String(reflecting: AttemptOptions(uploadURL: Self.place)))"
+        #expect(item.uploadURL == Self.place && !shown.contains("4711"))
+        await queue.shutdown()
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        try await store.commit([.quarantine(1, "as a test")])
+        let aside = try await store.quarantined()
+        #expect(aside.count == 1 && !aside[0].content.contains("4711"))
+        await store.close()
+    }
+
+    @Test(arguments: ["", "https://example.com/a b", "https://example.com/\n"])
+    func onesThatMakeNoSenseAreRefused(_ place: String) async throws {
+        let queue = try await fixture.openWithAccounts()
+        var item = TransferItem(try fixture.folder.file("1", size: 10))
+        item.uploadURL = place
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
+        #expect(error?.code == .unreadableItems && (place.isEmpty || error?.message.contains(place) == false))
+        item = TransferItem(fixture.folder.path)
+        item.uploadURL = Self.place
+        let refusal = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
+        #expect(refusal?.message.contains("folder") == true && refusal?.message.contains("4711") == false)
+        await queue.shutdown()
+    }
+
+    @Test func optionsThatMakeNoSenseAreRefused() async throws {
+        let queue = try await fixture.openWithAccounts()
+        for options in [
+            SessionOptions(parallel: 0), SessionOptions(parallel: 65), SessionOptions(chunkSize: 0), SessionOptions(headers: ["": "x"]),
+            SessionOptions(headers: ["X Y": "x"]), SessionOptions(headers: ["Ä": "x"]), SessionOptions(headers: ["X": "a\r\nY: b"]),
+            SessionOptions(headers: ["AuthoriZation": "Bearer x"]),
+        ] {
+            let request = try fixture.upload("file", options: options)
+            let error = await #expect(throws: QueueError.self, "\(options)") { try await queue.enqueue(request) }
+            #expect(error?.code == .invalidRequest)
+        }
+        let good = SessionOptions(headers: ["X-Tier_1": "a\tb c"], chunkSize: 1, parallel: 64)
+        try await queue.enqueue(fixture.upload("file", options: good))
+        await queue.shutdown()
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        #expect(try await store.sessions([1]).first?.options == good)
+        await store.close()
+    }
+
+    @Test func theAppsValueIsLive() async throws {
+        let queue = try await open()
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
+        var request = try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1))
+        request.context = Data("before".utf8)
+        let gate = fixture.memory.gate("1", atByte: 1_000)
+        let session = try await queue.enqueue(request)
+        try await queue.start()
+        try await gate.reached()
+        try await queue.update(session.id, SessionUpdate(context: Data("after".utf8)))
+        // A run that has not seen the change yet is asked until it has.
+        while await queue.live[1]?.context != Data("after".utf8) { await Task.yield() }
+        gate.open()
+        _ = try await session.value
+        #expect(attempts.withLock { $0 }.map { $0.origin.context.map { String(decoding: $0, as: UTF8.self) } } == ["before", "after"])
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,219 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+@Suite struct StreamTests {
+    private let fixture: QueueFixture
+    private let name: RemotePath
+
+    init() throws {
+        fixture = try QueueFixture()
+        name = try RemotePath("stream")
+    }
+
+    private func content(_ size: Int) -> Data { DownloadFixture.content(size) }
+
+    private var spooled: [String] {
+        let folder = fixture.folder.path.appending("store").appending("spool")
+        return (try? FileManager.default.contentsOfDirectory(atPath: folder.string)) ?? []
+    }
+
+    private func arrived() -> Data? { fixture.memory.contents(of: "stream") }
+
+    @Test(arguments: [(0, 7), (1, 7), (12_345, 77), (12_345, 50_000)]) func chunksOfAnySizeArrive(_ size: Int, _ chunk: Int) async throws {
+        let queue = try await fixture.openWithAccounts()
+        let chunks = CountedChunks(content(size), size: chunk)
+        let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 3_000)], to: "a"))
+        let before = try await session.status
+        #expect(before.name == "stream" && before.statistics.bytesTotal == nil && chunks.asked.withLock { $0 } == 0)
+        try await queue.start()
+        let end = try await session.value
+        #expect(end.statistics.bytesTotal == Int64(size) && end.statistics.bytesDone == Int64(size))
+        #expect(arrived() == content(size))
+        #expect(try await queue.items(of: session.id).map(\.bytesTotal) == [Int64(size)])
+        await queue.shutdown()
+        #expect(spooled == [])
+    }
+
+    @Test func arraysOfBytesAreChunksToo() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)
+        for byte in 1...3 as ClosedRange<UInt8> { continuation.yield([byte, byte]) }
+        continuation.finish()
+        let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name)], to: "a"))
+        try await queue.start()
+        _ = try await session.value
+        #expect(arrived() == Data([1, 1, 2, 2, 3, 3]))
+        await queue.shutdown()
+    }
+
+    @Test func theProducerIsOnlySoFarAhead() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let latch = Latch()
+        // 2,000 bytes are confirmed and 5,000 may wait: the eighth chunk is the first that there is no room for.
+        let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
+        let gate = fixture.memory.gate("stream", atByte: 2_000)
+        let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 5_000)], to: "a"))
+        try await queue.start()
+        try await gate.reached()
+        try await latch.wait()
+        let file = try #require(spooled.first)
+        let path = fixture.folder.path.appending("store").appending("spool").appending(file)
+        #expect(try SourceIdentity(ofFileAt: path).size <= 7_000 && chunks.asked.withLock { $0 } == 8)
+        #expect(try await session.status.statistics.bytesTotal == nil)
+        gate.open()
+        #expect(try await session.value.statistics.bytesDone == 50_000)
+        #expect(arrived() == content(50_000))
+        await queue.shutdown()
+    }
+
+    @Test func aPauseHoldsTheProducerAndItGoesOn() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let latch = Latch()
+        let chunks = CountedChunks(content(50_000), size: 1_000, opening: latch, at: 8)
+        let gate = fixture.memory.gate("stream", atByte: 2_000)
+        let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, ahead: 5_000)], to: "a"))
+        try await queue.start()
+        try await gate.reached()
+        try await latch.wait()
+        try await queue.pause(session.id)
+        gate.open()
+        try await queue.resume(session.id)
+        #expect(try await session.value.statistics.bytesDone == 50_000)
+        #expect(arrived() == content(50_000) && fixture.memory.attempts.map(\.startOffset) == [0, 2_000])
+        await queue.shutdown()
+    }
+
+    @Test func afterACutItGoesOn() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.faults.append(.cut(afterBytes: 7_500))
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(CountedChunks(content(20_000), size: 700), as: name, ahead: 3_000)], to: "a"))
+        try await queue.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await session.value.statistics.bytesDone == 20_000)
+        #expect(arrived() == content(20_000) && fixture.memory.attempts.map(\.startOffset) == [0, 7_500])
+        await queue.shutdown()
+    }
+
+    // MARK: Length
+
+    @Test func aLengthThatIsKnownIsTold() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let chunks = CountedChunks(content(5_000), size: 700)
+        let session = try await queue.enqueue(.upload(items: [.stream(chunks, as: name, length: 5_000)], to: "a"))
+        #expect(try await session.status.statistics.bytesTotal == 5_000)
+        try await queue.start()
+        #expect(try await session.value.statistics.bytesDone == 5_000)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [4_999, 5_001]) func anotherLengthFailsTheItem(_ length: Int64) async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(CountedChunks(content(5_000), size: 700), as: name, length: length)], to: "a"))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("\(length)") == true && arrived() == nil)
+        await queue.shutdown()
+    }
+
+    // MARK: Failures
+
+    @Test func aProducerThatThrowsFailsTheItemInItsWords() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let failure = TransferError(.permanent, .rejected, "The camera went away.")
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(CountedChunks(content(5_000), size: 700, failure: failure), as: name)], to: "a"))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
+        #expect(error?.message.contains("stream") == true && error?.message.contains("The camera went away.") == true)
+        #expect(arrived() == nil)
+        // Its file is gone with it, and a retry says why it can't work.
+        try await queue.retry(session.id)
+        let again = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(again?.failureClass == .sourceLost && again?.message.contains("Enqueue it anew") == true)
+        await queue.shutdown()
+    }
+
+    @Test func afterARestartItFailsWithAClearSentence() async throws {
+        var queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("stream", atByte: 2_000)
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(CountedChunks(content(50_000), size: 1_000), as: name)], to: "a"))
+        try await queue.start()
+        try await gate.reached()
+        await queue.shutdown()
+        gate.open()
+        queue = try await fixture.open()
+        #expect(spooled == [])
+        try await queue.start()
+        let handle = try await queue.handle(session.id)
+        let error = await #expect(throws: TransferError.self) { try await handle.value }
+        #expect(error?.failureClass == .sourceLost && error?.code == .producerGone)
+        #expect(error?.message.contains("a process that has ended") == true)
+        await queue.shutdown()
+    }
+
+    @Test func aStreamIsSentOnce() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let item = TransferItem.stream(CountedChunks(content(10), size: 7), as: name)
+        await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "nobody")) }
+        await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item, item], to: "a")) }
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        let error = await #expect(throws: QueueError.self) { try await queue.addItems([item], to: .id(session.id)) }
+        #expect(error?.code == .invalidRequest)
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == 1)
+        await queue.shutdown()
+    }
+
+    // MARK: Giving back
+
+    /// The transport of megabytes: what is given back is counted in those.
+    @Test(.timeLimit(.minutes(1))) func whatIsConfirmedIsGivenBackToTheDisk() async throws {
+        let memory = MemoryTransport(chunkSize: 256 << 10)
+        let fixture = try QueueFixture(memory: memory)
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("stream", atByte: 4 << 20)
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(CountedChunks(content(6 << 20), size: 100_000), as: name, ahead: 1 << 20)], to: "a"))
+        try await queue.start()
+        try await gate.reached()
+        let folder = fixture.folder.path.appending("store").appending("spool")
+        let file = folder.appending(try #require(try FileManager.default.contentsOfDirectory(atPath: folder.string).first))
+        // It is given back behind the transfer's back; the time limit ends the wait if it never is.
+        while try Self.bytesOnDisk(file) > 2 << 20 { await Task.yield() }
+        #expect(try SourceIdentity(ofFileAt: file).size >= 4 << 20)
+        // What was given back can't be sent again.
+        memory.faults.append(.forget)
+        try await queue.pause(session.id)
+        gate.open()
+        try await queue.resume(session.id)
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("can't begin anew") == true)
+        await queue.shutdown()
+    }
+
+    private static func bytesOnDisk(_ path: FilePath) throws -> Int {
+        let values = try URL(filePath: path.string).resourceValues(forKeys: [.fileAllocatedSizeKey])
+        return values.fileAllocatedSize ?? 0
+    }
+
+    @Test func aProducerThatIsSlowIsNoStall() {
+        let isAwaited = Locked(true)
+        let file = ActiveFile(position: 0, size: nil, start: 0, isAwaiting: { _ in isAwaited.withLock { $0 } })
+        var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
+        file.report(sent: 10, confirmed: 0)
+        let times: [Duration] = [.seconds(1), .seconds(1_000)]
+        #expect(times.map { watch.sample(file, at: $0) } == [false, false])
+        isAwaited.withLock { $0 = false }
+        let later: [Duration] = [.seconds(1_059), .seconds(1_060)]
+        #expect(later.map { watch.sample(file, at: $0) } == [false, true], "a server that does not confirm is one")
+    }
+}

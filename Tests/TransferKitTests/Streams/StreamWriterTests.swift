@@ -1,0 +1,105 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+@Suite struct StreamWriterTests {
+    private let fixture: QueueFixture
+    private let name: RemotePath
+
+    init() throws {
+        fixture = try QueueFixture()
+        name = try RemotePath("stream")
+    }
+
+    @Test func whatIsWrittenArrives() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name, bufferSize: 10)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        for number in 0..<100 { try await writer.write(Data("line \(number)\n".utf8)) }
+        try await writer.write([UInt8]())
+        try await writer.write([0x2E as UInt8])
+        writer.finish()
+        _ = try await session.value
+        let expected = (0..<100).map { "line \($0)\n" }.joined() + "."
+        #expect(fixture.memory.contents(of: "stream") == Data(expected.utf8))
+        let late = await #expect(throws: TransferError.self) { try await writer.write([1]) }
+        #expect(late != nil)
+        await queue.shutdown()
+    }
+
+    @Test func aWriteWaitsWhileTheBufferIsFull() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name, bufferSize: 4)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await writer.write([1, 2])
+        try await writer.write([3, 4])
+        let third = Task { try await writer.write([5]) }
+        third.cancel()
+        await #expect(throws: CancellationError.self, "there is no room before the session runs") { try await third.value }
+        try await queue.start()
+        try await writer.write([6])
+        writer.finish()
+        _ = try await session.value
+        #expect(fixture.memory.contents(of: "stream") == Data([1, 2, 3, 4, 6]))
+        await queue.shutdown()
+    }
+
+    struct Trouble: Error, CustomStringConvertible {
+        let description = "The tape is torn."
+    }
+
+    @Test func aWriterThatFailsFailsTheItem() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        try await queue.start()
+        try await writer.write([1, 2, 3])
+        writer.fail(Trouble())
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("The tape is torn.") == true)
+        #expect(fixture.memory.contents(of: "stream") == nil)
+        await queue.shutdown()
+    }
+
+    @Test func aWriterThatIsForgottenFailsTheItem() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session: TransferSession
+        do {
+            let (item, writer) = TransferItem.stream(as: name)
+            session = try await queue.enqueue(.upload(items: [item], to: "a"))
+            try await writer.write([1, 2, 3])
+        }
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .sourceLost && error?.message.contains("without finishing") == true)
+        await queue.shutdown()
+    }
+
+    enum Ending: CaseIterable, Sendable {
+        case cancel, remove, shutdown, failure
+    }
+
+    @Test(arguments: Ending.allCases) func whoWritesIsToldWhenNobodyReads(_ ending: Ending) async throws {
+        let queue = try await fixture.openWithAccounts()
+        let (item, writer) = TransferItem.stream(as: name, bufferSize: 1)
+        let session = try await queue.enqueue(.upload(items: [item], to: "a"))
+        if ending == .failure {
+            fixture.memory.failNext(with: TransferError(.permanent, .rejected, "No."))
+            try await queue.start()
+        }
+        let writing = Task {
+            while true { try await writer.write(Data(repeating: 7, count: 1 << 20)) }
+        }
+        switch ending {
+        case .cancel: try await queue.cancel(session.id)
+        case .remove: try await queue.remove(session.id)
+        case .shutdown: await queue.shutdown()
+        case .failure: await #expect(throws: TransferError.self) { try await session.value }
+        }
+        await #expect(throws: TransferError.self) { try await writing.value }
+        await queue.shutdown()
+    }
+}

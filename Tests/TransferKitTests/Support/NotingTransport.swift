@@ -1,0 +1,18 @@
+import TransferCore
+import TransportTesting
+
+/// Notes what it is asked for, and lets the memory do it.
+struct NotingTransport: Transport {
+    let id = TransportID(rawValue: "memory")
+    let memory: MemoryTransport
+    let seen: Locked<[FileAttempt]>
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        seen.withLock { $0.append(attempt) }
+        return try await memory.perform(attempt, reporting: reporter)
+    }
+
+    func shutdown() async {
+        await memory.shutdown()
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A download can't leave its folder, whatever is put in the way.
+@Suite struct ConfinementTests {
+    private let folder: DownloadsFolder
+    private let outside: DownloadsFolder
+    private let threads = WorkerThreads(limit: 2)
+
+    init() throws {
+        folder = try DownloadsFolder()
+        outside = try DownloadsFolder()
+    }
+
+    private func refusal(_ name: FilePath, part: FilePath? = nil, _ policy: OverwritePolicy = .always) async throws -> TransferError? {
+        let part = part ?? name.removingLastComponent().appending(".part")
+        let destination = DownloadDestination(root: folder.root, name: name, partName: part, overwrite: policy)
+        return await #expect(throws: TransferError.self, "\(name)") { try await FileWriter.open(destination, on: threads) }
+    }
+
+    @Test(arguments: ["../file", "a/../../file", "/etc/file", "..", ".", "", "a/.."]) func namesThatLeaveAreRefused(_ name: String)
+        async throws
+    {
+        let error = try await refusal(FilePath(name))
+        #expect(error?.failureClass == .permanent)
+        #expect(folder.names() == [] && outside.names() == [])
+    }
+
+    @Test func aPartElsewhereIsRefused() async throws {
+        for part in ["../part", "b/part", "/tmp/part", ""] as [FilePath] { _ = try await refusal("a/file", part: part) }
+        #expect(folder.names() == [])
+    }
+
+    @Test func aLinkInTheWayIsNotFollowed() async throws {
+        try folder.link("way", to: outside.root.string)
+        for name in ["way/file", "way/deeper/file"] as [FilePath] {
+            let error = try await refusal(name)
+            #expect(error?.failureClass == .permanent && error?.message.contains(folder.root.appending("way").string) == true)
+        }
+        #expect(outside.names() == [])
+    }
+
+    @Test func aLinkThatIsPutInTheWayMeanwhileIsNotFollowed() async throws {
+        let writer = try await FileWriter.open(folder.destination("way/file", .always), on: threads)
+        try await writer.write(Data("hello".utf8), at: 0)
+        try FileManager.default.moveItem(atPath: folder.root.appending("way").string, toPath: folder.root.appending("moved").string)
+        try folder.link("way", to: outside.root.string)
+        #expect(try await writer.finish(size: 5))
+        #expect(outside.names() == [] && folder.text("moved/file") == "hello")
+    }
+
+    @Test func aLinkInThePartsPlaceIsReplaced() async throws {
+        try outside.write("precious", "target")
+        try folder.link(".file.part", to: outside.root.appending("target").string)
+        let writer = try await FileWriter.open(folder.destination("file"), on: threads)
+        try await writer.write(Data("hello".utf8), at: 0)
+        #expect(try await writer.finish(size: 5))
+        #expect(folder.text("file") == "hello" && outside.text("target") == "precious")
+        try folder.link(".other.part", to: outside.root.appending("target").string)
+        let lost = await #expect(throws: TransferError.self) {
+            try await FileWriter.open(folder.destination("other"), from: 3, on: threads)
+        }
+        #expect(lost?.failureClass == .resumeLost && outside.text("target") == "precious")
+    }
+
+    @Test func aFIFOInThePartsPlaceHoldsNothingUp() async throws {
+        #expect(unsafe mkfifo(folder.root.appending(".file.part").string, 0o600) == 0)
+        let writer = try await FileWriter.open(folder.destination("file"), on: threads)
+        try await writer.write(Data("hello".utf8), at: 0)
+        #expect(try await writer.finish(size: 5))
+        #expect(folder.text("file") == "hello")
+    }
+
+    @Test func theRootMayBeReachedThroughALink() async throws {
+        try outside.link("way", to: folder.root.string)
+        let destination = DownloadDestination(root: outside.root.appending("way"), name: "file", partName: ".part")
+        try await FileWriter.open(destination, on: threads).finish(size: 0)
+        #expect(folder.text("file") == "")
+    }
+
+    // MARK: What the disk says
+
+    @Test func errorsNameThePath() async throws {
+        let missing = DownloadDestination(root: folder.root.appending("missing"), name: "a/file", partName: "a/.part")
+        let gone = await #expect(throws: TransferError.self) { try await FileWriter.open(missing, on: threads) }
+        #expect(gone?.failureClass == .permanent && gone?.message.contains("missing") == true && folder.names() == [])
+        try folder.write("x", "file")
+        let inTheWay = try await refusal("file/below")
+        #expect(inTheWay?.failureClass == .permanent && inTheWay?.message.contains(folder.root.appending("file").string) == true)
+        let long = try await refusal(FilePath(String(repeating: "n", count: 300)), part: ".part")
+        #expect(long?.failureClass == .permanent)
+    }
+
+    @Test func aFullDiskIsNoFaultOfTheFile() {
+        for code in [ENOSPC, EDQUOT, EMFILE, ENFILE] {
+            #expect(TransferError.destinationUnavailable("/x", errno: code).failureClass == .noSpace)
+        }
+        #expect(TransferError.destinationUnavailable("/x", errno: EIO).failureClass == .transient)
+        for code in [EACCES, EPERM, EROFS, ELOOP, ENOTDIR, EISDIR, ENAMETOOLONG, EFBIG, ENOENT, EINVAL] {
+            let error = TransferError.destinationUnavailable("/x/y", errno: code)
+            #expect(error.failureClass == .permanent && error.message.contains("/x/y"))
+        }
+    }
+}

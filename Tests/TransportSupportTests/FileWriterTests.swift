@@ -1,0 +1,212 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+@Suite struct FileWriterTests {
+    private let folder: DownloadsFolder
+    private let threads = WorkerThreads(limit: 2)
+
+    init() throws {
+        folder = try DownloadsFolder()
+    }
+
+    private func open(_ destination: DownloadDestination, from confirmed: Int64 = 0) async throws -> FileWriter {
+        try await FileWriter.open(destination, from: confirmed, on: threads)
+    }
+
+    private func receive(_ text: String, _ destination: DownloadDestination, modificationTime: Int64? = nil) async throws -> Bool {
+        let writer = try await open(destination)
+        try await writer.write(Data(text.utf8), at: 0)
+        return try await writer.finish(size: Int64(text.utf8.count), modificationTime: modificationTime)
+    }
+
+    // MARK: Content
+
+    @Test func bytesGetTheirNameAtTheEndOnly() async throws {
+        let destination = folder.destination("a/b/file")
+        let writer = try await open(destination)
+        try await writer.write(Data("world".utf8), at: 6)
+        try await writer.write(Data("hello ".utf8), at: 0)
+        #expect(folder.names("a/b") == [".file.part"] && writer.start == 0 && !writer.isInPlace)
+        #expect(try await writer.finish(size: 11, modificationTime: 1_500_000_000_123_456_789))
+        #expect(folder.text("a/b/file") == "hello world")
+        let identity = try SourceIdentity(ofFileAt: folder.root.appending("a/b/file"))
+        #expect(identity.modificationTime == 1_500_000_000_123_456_789)
+        #expect(
+            try SourceIdentity(ofFileAt: destination.partPath).inode == identity.inode, "the part is the same file, for whoever looks again"
+        )
+    }
+
+    @Test func timesBefore1970AreKept() async throws {
+        #expect(try await receive("x", folder.destination("file"), modificationTime: -1_500_000_000))
+        #expect(try SourceIdentity(ofFileAt: folder.root.appending("file")).modificationTime == -1_500_000_000)
+    }
+
+    @Test func missingOrSuperfluousBytesAreNoticed() async throws {
+        let writer = try await open(folder.destination("file"))
+        try await writer.write(Data("hello".utf8), at: 0)
+        for size in [4, 6] as [Int64] {
+            let error = await #expect(throws: TransferError.self) { try await writer.finish(size: size) }
+            #expect(error?.failureClass == .protocolViolation)
+        }
+        #expect(folder.names() == [".file.part"])
+    }
+
+    // MARK: Resuming
+
+    @Test func whatIsBeyondTheCheckpointIsCutOff() async throws {
+        let destination = folder.destination("file")
+        try await open(destination).write(Data("hello, world".utf8), at: 0)
+        let writer = try await open(destination, from: 5)
+        #expect(writer.start == 5 && writer.syncedPosition == 5 && folder.text(".file.part") == "hello")
+        try await writer.write(Data("!".utf8), at: 5)
+        #expect(try await writer.finish(size: 6))
+        #expect(folder.text("file") == "hello!")
+    }
+
+    @Test func aPartThatIsGoneOrShorterCannotBeContinued() async throws {
+        let destination = folder.destination("file")
+        let gone = await #expect(throws: TransferError.self) { try await open(destination, from: 1) }
+        #expect(gone?.failureClass == .resumeLost && folder.names() == [])
+        try await open(destination).write(Data("hello".utf8), at: 0)
+        let short = await #expect(throws: TransferError.self) { try await open(destination, from: 6) }
+        #expect(short?.failureClass == .resumeLost)
+    }
+
+    @Test func aPartOfNobodyKnowsWhatIsBegunAnew() async throws {
+        let destination = folder.destination("file")
+        try await open(destination).write(Data("something else".utf8), at: 0)
+        #expect(try await receive("hello", destination))
+        #expect(folder.text("file") == "hello")
+    }
+
+    @Test(arguments: OverwritePolicy.allCases) func aFileThatIsInPlaceAlreadyIsKnownAgain(_ policy: OverwritePolicy) async throws {
+        let destination = folder.destination("file", policy)
+        #expect(try await receive("hello", destination, modificationTime: 1_000_000_000))
+        for confirmed in [0, 3, 5] as [Int64] {
+            let writer = try await open(destination, from: confirmed)
+            #expect(writer.isInPlace && writer.start == 5)
+            #expect(try await writer.finish(size: 5))
+        }
+        #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
+    }
+
+    // MARK: Syncing
+
+    @Test func itIsSyncedBySizeAndByTimeOnly() async throws {
+        let time = Locked(ContinuousClock.now)
+        let writer = try await FileWriter.open(
+            folder.destination("file"), from: 0, on: threads,
+            syncing: SyncSchedule(at: time.withLock { $0 }) { time.withLock { $0 } })
+        try await writer.write(Data("hello".utf8), at: 0)
+        #expect(try await !writer.syncIfDue(upTo: 5))
+        #expect(try await !writer.syncIfDue(upTo: 64 << 20 - 1) && writer.syncedPosition == 0)
+        #expect(try await writer.syncIfDue(upTo: 64 << 20) && writer.syncedPosition == 64 << 20)
+        time.withLock { $0 += .milliseconds(4_999) }
+        #expect(try await !writer.syncIfDue(upTo: 64 << 20 + 1))
+        time.withLock { $0 += .milliseconds(1) }
+        #expect(try await !writer.syncIfDue(upTo: 64 << 20), "nothing is new")
+        #expect(try await writer.syncIfDue(upTo: 64 << 20 + 1) && writer.syncedPosition == 64 << 20 + 1)
+        try await writer.sync(upTo: 7)
+        #expect(writer.syncedPosition == 64 << 20 + 1)
+    }
+
+    // MARK: What is there
+
+    @Test func nothingIsReplacedWhereThatIsForbidden() async throws {
+        try folder.write("mine", "file")
+        let early = await #expect(throws: TransferError.self) { try await open(folder.destination("file")) }
+        #expect(early?.code == .fileExists && early?.message.contains(folder.root.appending("file").string) == true)
+        #expect(folder.names() == ["file"])
+
+        let late = try await open(folder.destination("other"))
+        try await late.write(Data("hello".utf8), at: 0)
+        try folder.write("mine", "other")
+        let error = await #expect(throws: TransferError.self) { try await late.finish(size: 5) }
+        #expect(error?.code == .fileExists && error?.failureClass == .permanent)
+        #expect(folder.text("other") == "mine")
+    }
+
+    @Test func aLinkThatLeadsNowhereIsNotReplacedEither() async throws {
+        try folder.link("file", to: "nowhere")
+        let error = await #expect(throws: TransferError.self) { try await receive("hello", folder.destination("file")) }
+        #expect(error?.code == .fileExists)
+    }
+
+    @Test func aFileIsReplacedWhereThatIsAllowed() async throws {
+        try folder.write("mine", "file")
+        #expect(try await receive("hello", folder.destination("file", .always)))
+        #expect(folder.text("file") == "hello" && folder.names() == [".file.part", "file"])
+    }
+
+    @Test func aLinkIsReplacedAndNotFollowed() async throws {
+        try folder.write("precious", "target")
+        try folder.link("file", to: "target")
+        #expect(try await receive("hello", folder.destination("file", .always)))
+        #expect(folder.text("file") == "hello" && folder.text("target") == "precious")
+    }
+
+    @Test(arguments: [OverwritePolicy.always, .different, .newer]) func aFolderIsNeverReplaced(_ policy: OverwritePolicy) async throws {
+        try folder.write("mine", "file/inside")
+        let error = await #expect(throws: TransferError.self) {
+            try await receive("hello", folder.destination("file", policy), modificationTime: 9_000_000_000_000_000_000)
+        }
+        #expect(error?.failureClass == .permanent && error?.message.contains("folder") == true && folder.text("file/inside") == "mine")
+    }
+
+    private static let second: Int64 = 1_000_000_000
+
+    @Test func whatIsDifferentIsReplaced() async throws {
+        let destination = folder.destination("file", .different)
+        #expect(try await !isUpToDate(destination, size: 5, at: 7), "there is nothing yet")
+        #expect(try await receive("hello", destination, modificationTime: 7 * Self.second + 5))
+        #expect(try await isUpToDate(destination, size: 5, at: 7), "a time of whole seconds is compared by the second")
+        #expect(try await isUpToDate(destination, size: 5, nanoseconds: 7 * Self.second + 5))
+        #expect(try await isUpToDate(destination, size: 5, at: nil))
+        #expect(try await !isUpToDate(destination, size: 5, nanoseconds: 7 * Self.second + 6))
+        #expect(try await !isUpToDate(destination, size: 5, at: 8))
+        #expect(try await !isUpToDate(destination, size: 6, at: 7))
+        let error = await #expect(throws: TransferError.self) { try await isUpToDate(destination, size: nil, at: 7) }
+        #expect(error?.failureClass == .unsupported)
+    }
+
+    @Test func whatIsNewerIsReplaced() async throws {
+        let destination = folder.destination("file", .newer)
+        #expect(try await receive("hello", destination, modificationTime: 7 * Self.second))
+        #expect(try await isUpToDate(destination, size: 999, at: 7))
+        #expect(try await isUpToDate(destination, size: nil, at: 6))
+        #expect(try await !isUpToDate(destination, size: 5, at: 8))
+        let error = await #expect(throws: TransferError.self) { try await isUpToDate(destination, size: 5, at: nil) }
+        #expect(error?.failureClass == .unsupported)
+    }
+
+    @Test func whatBecameEqualMeanwhileIsLeft() async throws {
+        let destination = folder.destination("file", .different)
+        let writer = try await open(destination)
+        try await writer.write(Data("hello".utf8), at: 0)
+        try folder.write("HELLO", "file")
+        #expect(try await !writer.finish(size: 5))
+        #expect(folder.text("file") == "HELLO" && folder.names() == ["file"])
+    }
+
+    @Test(arguments: [OverwritePolicy.never, .always]) func otherPoliciesCompareNothing(_ policy: OverwritePolicy) async throws {
+        try folder.write("hello", "file")
+        #expect(try await !isUpToDate(folder.destination("file", policy), size: 5, at: nil))
+    }
+
+    private func isUpToDate(_ destination: DownloadDestination, size: Int64?, at seconds: Int64?) async throws -> Bool {
+        try await isUpToDate(destination, size: size, nanoseconds: seconds.map { $0 * Self.second })
+    }
+
+    private func isUpToDate(_ destination: DownloadDestination, size: Int64?, nanoseconds: Int64?) async throws -> Bool {
+        try await FileWriter.isUpToDate(destination, size: size, modificationTime: nanoseconds, on: threads)
+    }
+}

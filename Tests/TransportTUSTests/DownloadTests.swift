@@ -1,0 +1,253 @@
+import Crypto
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Downloads: `GET`, with ranges where something was received before (RFC 9110, sections 13 to 15).
+@Suite struct DownloadTests {
+    private static let tag = "\"v1\""
+
+    /// An answer that promises ten bytes and breaks after four.
+    private static func cut(_ headers: [String: String]) -> [ServerStep] {
+        let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()
+        return [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\(lines)\r\n0123"), .close]
+    }
+
+    /// A download of which four bytes are there, and what a server answers then.
+    private func halfReceived(_ headers: [String: String] = ["ETag": tag], then answers: [[ServerStep]]) async throws -> TestDownload {
+        let download = try TestDownload(answers: [Self.cut(headers)] + answers)
+        let error = await download.failure()
+        #expect(error?.failureClass == .transient)
+        #expect(download.part == "0123")
+        #expect(!download.isInPlace)
+        return download
+    }
+
+    @Test func aFileArrivesInOneRequest() async throws {
+        var download = try TestDownload(answers: [[.answer(200, ["ETag": Self.tag], body: "0123456789")]])
+        download.remotePath = "folder/ä b?.txt"
+        let receipt = try await download.run()
+        #expect(receipt.bytes == 10)
+        #expect(receipt.remoteURL == download.server.url("/files/folder/%C3%A4%20b%3F.txt"))
+        #expect(download.content == "0123456789" && download.isInPlace)
+        let request = try #require(download.server.requests.first)
+        #expect(request.method == "GET" && request.path == "/files/folder/%C3%A4%20b%3F.txt")
+        #expect(request.headers["range"] == nil)
+        #expect(request.headers["accept-encoding"] == "identity")
+        #expect(download.recorder.progress.last?.confirmed == 10)
+        await download.end()
+    }
+
+    @Test func anEmptyFile() async throws {
+        let download = try TestDownload(answers: [[.answer(200)]])
+        #expect(try await download.run().bytes == 0)
+        #expect(download.isInPlace)
+        await download.end()
+    }
+
+    @Test func aFileOfUnknownLength() async throws {
+        let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n5\r\n56789\r\n0\r\n\r\n"
+        let download = try TestDownload(answers: [[.raw(chunked)]])
+        #expect(try await download.run().bytes == 10)
+        #expect(download.content == "0123456789")
+        await download.end()
+    }
+
+    // MARK: Going on
+
+    @Test(arguments: [
+        ["ETag": "\"v1\""],
+        ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"],
+        ["ETag": "W/\"v1\"", "Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:50:37 GMT"],
+    ])
+    func itGoesOnWithTheSameVersion(headers: [String: String]) async throws {
+        let range = headers.merging(["Content-Range": "bytes 4-9/10"]) { $1 }
+        let download = try await halfReceived(headers, then: [[.answer(206, range, body: "456789")]])
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 4)
+        #expect(try await download.run(from: checkpoint).bytes == 10)
+        #expect(download.content == "0123456789")
+        let request = try #require(download.server.requests.last)
+        #expect(request.headers["range"] == "bytes=4-")
+        let validator = headers["ETag"].flatMap { $0.hasPrefix("W/") ? nil : $0 } ?? headers["Last-Modified"]
+        #expect(request.headers["if-range"] == validator)
+        await download.end()
+    }
+
+    /// Nothing tells one version from another there, so nothing received may be taken for a part of the next answer.
+    @Test(arguments: [
+        [:], ["ETag": "W/\"v1\""], ["ETag": "\"v1\"", "Accept-Ranges": "none"],
+        // Changed in the very second of the answer.
+        ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:37 GMT"],
+    ])
+    func withoutAVersionItBeginsAnew(headers: [String: String]) async throws {
+        let download = try await halfReceived(headers, then: [[.answer(200, headers, body: "abcdefghij")]])
+        #expect(download.recorder.checkpoints.isEmpty)
+        #expect(download.recorder.progress.allSatisfy { $0.confirmed == 0 })
+        _ = try await download.run()
+        #expect(download.content == "abcdefghij")
+        await download.end()
+    }
+
+    @Test(arguments: [
+        [ServerStep.answer(200, ["ETag": "\"v2\""], body: "abcdefghij")], [.answer(200, [:], body: "abcdefghij")],
+        [.answer(206, ["ETag": "\"v2\"", "Content-Range": "bytes 4-9/10"], body: "efghij")],
+        [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-10/11"], body: "efghijk")],
+        [.answer(416, ["Content-Range": "bytes */3"])],
+        // A server without ranges.
+        [.answer(200, ["ETag": "\"v1\""], body: "0123456789")],
+    ])
+    func whatCannotBeContinuedIsLost(answer: [ServerStep]) async throws {
+        let download = try await halfReceived(then: [answer, [.answer(200, ["ETag": "\"v1\""], body: "abcdefghij")]])
+        let error = await download.failure(from: download.recorder.checkpoints.last)
+        #expect(error?.failureClass == .resumeLost)
+        #expect(download.part == "0123")
+        // As the queue does then.
+        _ = try await download.run()
+        #expect(download.content == "abcdefghij")
+        await download.end()
+    }
+
+    @Test func aServerWithoutRangesIsRemembered() async throws {
+        let whole = [ServerStep.answer(200, ["ETag": "\"v1\""], body: "0123456789")]
+        let download = try await halfReceived(then: [whole, Self.cut(["ETag": "\"v1\""]), whole])
+        let checkpoints = download.recorder.checkpoints
+        _ = await download.failure(from: checkpoints.last)
+        _ = await download.failure()
+        #expect(download.recorder.checkpoints.count == checkpoints.count)
+        _ = try await download.run()
+        #expect(download.content == "0123456789")
+        await download.end()
+    }
+
+    @Test func aFileThatWasThereAlreadyIsPutInPlace() async throws {
+        // All of it came, and only then the connection broke.
+        let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
+        let download = try TestDownload(answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4"])]])
+        _ = await download.failure()
+        let receipt = try await download.run(from: try #require(download.recorder.checkpoints.last))
+        #expect(receipt.bytes == 4)
+        #expect(download.content == "0123" && download.isInPlace)
+        await download.end()
+    }
+
+    @Test func aPartThatIsGoneIsLost() async throws {
+        let download = try await halfReceived(then: [])
+        try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
+        #expect(await download.failure(from: download.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        #expect(download.server.requests.count == 1)
+        await download.end()
+    }
+
+    // MARK: Answers that make no sense
+
+    @Test(arguments: [
+        [ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
+        [.answer(206, ["ETag": "\"v1\""], body: "456789")],
+        [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 9-4/10"], body: "456789")],
+        [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-9/10", "Content-Encoding": "gzip"], body: "456789")],
+        [.answer(204)],
+    ])
+    func answersThatMakeNoSense(answer: [ServerStep]) async throws {
+        let download = try await halfReceived(then: [answer])
+        let error = await download.failure(from: download.recorder.checkpoints.last)
+        #expect(error?.failureClass == .protocolViolation)
+        #expect(download.part == "0123")
+        await download.end()
+    }
+
+    @Test func aPartThatNobodyAskedFor() async throws {
+        let download = try TestDownload(answers: [[.answer(206, ["Content-Range": "bytes 0-9/20"], body: "0123456789")]])
+        #expect(await download.failure()?.failureClass == .protocolViolation)
+        #expect(download.content == nil)
+        await download.end()
+    }
+
+    // MARK: Refusals
+
+    @Test(arguments: [
+        (404, FailureClass.permanent, TransferError.Code.noSuchRemoteFile), (410, .permanent, .noSuchRemoteFile),
+        (401, .credentials, .credentialsRejected), (403, .credentials, .credentialsRejected), (405, .unsupported, .unsupported),
+        (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverError),
+        (500, .transient, .serverError),
+    ])
+    func refusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
+        let download = try TestDownload(answers: [[.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")]])
+        let error = await download.failure()
+        #expect(error?.failureClass == failureClass)
+        #expect(error?.code == code)
+        #expect(error?.retryAfter == (status == 429 || status == 503 ? .seconds(7) : nil))
+        #expect(download.content == nil)
+        await download.end()
+    }
+
+    @Test(arguments: [301, 302, 303, 307, 308]) func redirectsWithinTheServerAreFollowed(status: Int) async throws {
+        let download = try TestDownload(answers: [[.answer(status, ["Location": "/elsewhere"])], [.answer(200, body: "0123456789")]])
+        #expect(try await download.run().bytes == 10)
+        #expect(download.server.requests.map(\.path) == ["/files/a.txt", "/elsewhere"])
+        await download.end()
+    }
+
+    // MARK: What is there
+
+    @Test func aFileThatIsThereIsNotReplaced() async throws {
+        let download = try TestDownload(answers: [[.answer(200, body: "0123456789")]])
+        try download.put("mine")
+        #expect(await download.failure()?.code == .fileExists)
+        #expect(download.content == "mine")
+        await download.end()
+    }
+
+    @Test(arguments: [(OverwritePolicy.different, "0123456789", false), (.different, "012345678", true), (.always, "0123456789", true)])
+    func aFileThatIsTheSameIsLeft(policy: OverwritePolicy, mine: String, isReplaced: Bool) async throws {
+        var download = try TestDownload(answers: [[.answer(200, body: "abcdefghij")]])
+        download.overwrite = policy
+        try download.put(mine)
+        #expect(try await download.run().bytes == 10)
+        #expect(download.content == (isReplaced ? "abcdefghij" : mine))
+        #expect(download.recorder.progress.last?.confirmed == 10)
+        await download.end()
+    }
+
+    @Test func itHasTheTimeOfTheLastChange() async throws {
+        let download = try TestDownload(answers: [[.answer(200, ["Last-Modified": "Sun, 06 Nov 1994 08:49:37 GMT"], body: "0")]])
+        _ = try await download.run()
+        let attributes = try FileManager.default.attributesOfItem(atPath: download.folder.appending("file").string)
+        #expect((attributes[.modificationDate] as? Date)?.timeIntervalSince1970 == 784_111_777)
+        await download.end()
+    }
+
+    // MARK: Checksums
+
+    @Test(arguments: ["Repr-Digest", "Digest", "Content-MD5"]) func aChecksumIsCompared(header: String) async throws {
+        let content = Data("0123456789".utf8)
+        let (sha, md5) = (Data(SHA256.hash(data: content)), Data(Insecure.MD5.hash(data: content)))
+        let value = ["Repr-Digest": "sha-256=:\(sha.base64EncodedString()):, x=:AA==:", "Digest": "SHA-256=\(sha.base64EncodedString())"][
+            header]
+        var download = try TestDownload(answers: [
+            [.answer(200, [header: value ?? md5.base64EncodedString()], body: "0123456789")],
+            [.answer(200, [header: value ?? md5.base64EncodedString()], body: "0123456780")],
+        ])
+        download.options.verification = .checksum
+        download.overwrite = .always
+        let receipt = try await download.run()
+        #expect(
+            receipt.checksum
+                == (value == nil
+                    ? "md5:781e5e245d69b566979b86e28d23f2c7" : "sha256:84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"))
+        let error = await download.failure()
+        #expect(error?.code == .checksumMismatch && error?.failureClass == .resumeLost)
+        #expect(download.server.requests.first?.headers["want-repr-digest"] != nil)
+        await download.end()
+    }
+
+    @Test func withoutAChecksumNothingIsWritten() async throws {
+        var download = try TestDownload(answers: [[.answer(200, body: "0123456789")]])
+        download.options.verification = .checksum
+        #expect(await download.failure()?.failureClass == .unsupported)
+        #expect(download.content == nil)
+        await download.end()
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransportTesting
+
+/// What a broken transport does wrong with sources that grow.
+enum StreamDefect: String, CaseIterable, Sendable, CustomStringConvertible {
+    case takesBeginningForAll = "takes what there is at first for all of it"
+    case waitsForAll = "waits until the source is complete"
+    case startsOver = "starts over instead of resuming, at a place that it has"
+    case hidesFailure = "takes a failed source for a complete one"
+    case ignoresCancellation = "ignores cancellation"
+
+    var description: String { rawValue }
+
+    var brokenPromises: [StreamPromise] {
+        switch self {
+        case .takesBeginningForAll, .waitsForAll: [.growingSourceArrives]
+        case .startsOver: [.resumesAfterCut]
+        case .hidesFailure: [.failureOfSourceIsTold]
+        case .ignoresCancellation: [.cancellationEnds]
+        }
+    }
+
+    /// Whether an attempt never ends.
+    var hangs: Bool { self == .waitsForAll || self == .ignoresCancellation }
+}
+
+/// A transport with one defect in what it makes of sources that grow, around one without.
+struct BrokenStreams: Transport {
+    let memory: MemoryTransport
+    let defect: StreamDefect
+
+    var id: TransportID { memory.id }
+
+    func shutdown() async {}
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let source = try attempt.source
+        guard let growth = source.growth else { return try await memory.perform(attempt, reporting: reporter) }
+        switch defect {
+        case .takesBeginningForAll:
+            let first: Int64 = if case .growing(let size) = growth.extent { size } else { 0 }
+            return try await memory.perform(attempt.replacing(source: whole(source, first)), reporting: reporter)
+        case .waitsForAll:
+            try await growth.waitUntilReadable(at: .max)
+            return try await memory.perform(attempt, reporting: reporter)
+        case .startsOver:
+            guard let checkpoint = attempt.checkpoint else { return try await memory.perform(attempt, reporting: reporter) }
+            // Sends the beginning behind what is there already.
+            let content = try Data(contentsOf: URL(filePath: source.path.string))
+            let path = FilePath(source.path.string + "-shifted")
+            try (content.prefix(Int(checkpoint.confirmed)) + content).write(to: URL(filePath: path.string))
+            let shifted = UploadSource(path: path, identity: source.identity, growth: growth)
+            return try await memory.perform(attempt.replacing(source: shifted), reporting: reporter)
+        case .hidesFailure:
+            do {
+                return try await memory.perform(attempt, reporting: reporter)
+            } catch let error as TransferError where error.code == .producerGone {
+                return TransferReceipt(bytes: 0)
+            }
+        case .ignoresCancellation:
+            return try await Task { try await memory.perform(attempt, reporting: reporter) }.value
+        }
+    }
+
+    private func whole(_ source: UploadSource, _ size: Int64) -> UploadSource {
+        let growth = SourceGrowth(.complete(size)) { source.growth?.confirmed(before: $0) }
+        return UploadSource(path: source.path, identity: source.identity, growth: growth)
+    }
+}
