@@ -13,10 +13,9 @@ enum ExitStatus: Int32, Error {
 
     init(_ code: QueueError.Code) {
         switch code {
-        case .invalidAccount, .invalidRequest, .unreadableItems: self = .usage
+        case .invalidAccount, .invalidRequest, .unreadableItems, .fileExists: self = .usage
         case .noSuchAccount, .noSuchSession, .accountInUse, .indexOutOfRange, .staleOrder, .invalidTransition, .alreadyCompleted,
-            .duplicate,
-            .hasDependents, .impossibleOrder:
+            .duplicate, .hasDependents, .impossibleOrder:
             self = .unfit
         default: self = .storage
         }

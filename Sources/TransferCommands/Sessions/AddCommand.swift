@@ -6,30 +6,34 @@ import TransferKit
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a session that sends files and folders, and prints its ID.",
+        commandName: "add", abstract: "Adds a session that sends files and folders, or receives files, and prints its ID.",
         discussion: """
-            All paths are one session, sent in this order. A folder keeps its structure below its own name, and is read when the session \
-            runs. Nothing is transferred before "run". Where something can't be read, all that is wrong is named and nothing is added.
+            All paths are one session, moved in this order. A folder that is sent keeps its structure below its own name, and is read when \
+            the session runs. Nothing is transferred before "run". Where something can't be read, all that is wrong is named and nothing \
+            is added.
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
+            Example: transferq add studio reels/day1.mov --download --to ~/Movies
             Example: find . -name '*.wav' -print0 | transferq add studio -
             """)
 
     @OptionGroup var common: CommonOptions
     @OptionGroup var placement: PlacementOptions
+    @OptionGroup var direction: DirectionOptions
     @OptionGroup var transfer: TransferOptions
     @OptionGroup(visibility: .hidden) var later: LaterAddOptions
 
-    @Argument(help: "The account to send to.", completion: Candidates.accounts)
+    @Argument(help: "The account to send to, or to receive from.", completion: Candidates.accounts)
     var account: String
 
-    @Argument(help: "Files and folders, or - for paths from standard input, separated by NUL or by line breaks.")
+    @Argument(
+        help: "Files and folders, with --download remote files, or - for paths from standard input, separated by NUL or by line breaks.")
     var paths: [PathArgument] = []
 
     @Flag(help: "Read paths from standard input too, as with -.")
     var stdin = false
 
-    @Option(help: ArgumentHelp("A folder below the endpoint's.", valueName: "remote"))
+    @Option(help: ArgumentHelp("A folder below the endpoint's; with --download a local one.", valueName: "folder"))
     var to: String?
 
     @Option(help: ArgumentHelp("A name for the session.", valueName: "text"))
@@ -60,19 +64,20 @@ struct AddCommand: AsyncParsableCommand {
             throw ValidationError("The value of --context is not JSON; a text needs quotes of its own: '\"text\"'.")
         }
         if each, dedupe != nil { throw ValidationError("--each and --dedupe exclude each other: all but the first would be duplicates.") }
-        _ = try RemoteNaming(to: to.map(ProcessArguments.bytes))
+        if !direction.download { _ = try RemoteNaming(to: to.map(ProcessArguments.bytes)) }
     }
 
     func run() async throws {
         let paths = try await LocalPaths.read(paths.map(\.path) + (stdin ? [LocalPaths.standardInput] : []))
-        let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
-        let items = try await BlockingWork.run { () throws(TransferError) in
-            try paths.map { path throws(TransferError) in TransferItem(path, as: try naming.destination(of: path)) }
-        }
-        let options = try transfer.options()
+        let items = direction.download ? try remoteItems(paths) : try await localItems(paths)
+        var options = try transfer.options()
+        options.overwrite = direction.overwrite ?? options.overwrite
         let batches = each ? items.map { [$0] } : [items]
         let requests = try batches.map { batch in
-            var request = try SessionRequest.upload(items: batch, to: account, name: name, tags: tag, options: options)
+            var request =
+                direction.download
+                ? try SessionRequest.download(items: batch, from: account, to: folder, name: name, tags: tag, options: options)
+                : try SessionRequest.upload(items: batch, to: account, name: name, tags: tag, options: options)
             request.context = context.map { Data($0.utf8) }
             request.deduplicationKey = dedupe
             return request
@@ -83,5 +88,19 @@ struct AddCommand: AsyncParsableCommand {
             return try await placement.add(requests, to: queue)
         }
         await CommandContext.current.output.write(ids, asJSON: common.json)
+    }
+
+    /// Where downloads go.
+    private var folder: FilePath { FilePath(bytes: to.map(ProcessArguments.bytes) ?? []).absolute }
+
+    private func remoteItems(_ paths: [FilePath]) throws -> [TransferItem] {
+        try paths.map { .remote(try RemotePath(bytes: $0.bytes)) }
+    }
+
+    private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
+        let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
+        return try await BlockingWork.run { () throws(TransferError) in
+            try paths.map { path throws(TransferError) in TransferItem(path, as: try naming.destination(of: path)) }
+        }
     }
 }

@@ -53,13 +53,33 @@ struct TransferOptions: ParsableArguments {
     }
 }
 
+/// Which way files go.
+struct DirectionOptions: ParsableArguments {
+    @Flag(help: "Receive: the paths are names below the endpoint's folder, and --to is a local folder, the working directory otherwise.")
+    var download = false
+
+    @Option(
+        help: "What happens to a local file that is there already: \(Self.policies). Without this option nothing is replaced.",
+        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
+    var overwrite: OverwritePolicy?
+
+    func validate() throws {
+        if overwrite != nil, !download { throw ValidationError("--overwrite is for --download; a server decides on its own files.") }
+    }
+
+    private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
+
+    private static func policy(_ text: String) throws -> OverwritePolicy {
+        guard let policy = OverwritePolicy(rawValue: text) else { throw ValidationError("--overwrite takes one of \(policies).") }
+        return policy
+    }
+}
+
 /// What this version can't do for sessions.
 struct LaterAddOptions: ParsableArguments {
-    @Flag var download = false
-    @Option var overwrite: String?
     @Option var chunk: String?
 
     func validate() throws {
-        try LaterOptions.refuse([("--download", download), ("--overwrite", overwrite != nil), ("--chunk", chunk != nil)])
+        try LaterOptions.refuse([("--chunk", chunk != nil)])
     }
 }
