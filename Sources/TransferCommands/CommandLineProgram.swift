@@ -36,7 +36,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            var command = try RootCommand.parseAsRoot(CommonOptions.movingBehindCommand(arguments))
+            var command = try await RootCommand.asyncParseAsRoot(CommonOptions.movingBehindCommand(arguments))
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -57,7 +57,9 @@ public struct CommandLineProgram: Sendable {
     }
 
     private func refuse(_ message: String, _ status: ExitStatus) async -> ExitStatus {
-        await context.terminal.write("transferq: \(message)")
+        // What is wrong may be a name. Lines stay lines: several things may be.
+        let lines = message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControlCharacters }
+        await context.terminal.write("transferq: " + lines.joined(separator: "\n"))
         return status
     }
 

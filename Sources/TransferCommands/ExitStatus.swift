@@ -13,8 +13,10 @@ enum ExitStatus: Int32, Error {
 
     init(_ code: QueueError.Code) {
         switch code {
-        case .invalidAccount, .invalidRequest, .unreadableItems: self = .usage
-        case .noSuchAccount, .noSuchSession, .accountInUse: self = .unfit
+        case .invalidAccount, .invalidRequest, .unreadableItems, .fileExists: self = .usage
+        case .noSuchAccount, .noSuchSession, .accountInUse, .indexOutOfRange, .staleOrder, .invalidTransition, .alreadyCompleted,
+            .duplicate, .hasDependents, .impossibleOrder:
+            self = .unfit
         default: self = .storage
         }
     }

@@ -9,10 +9,18 @@ struct RootCommand: AsyncParsableCommand {
         discussion: """
             The queue is kept in a folder: --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
             Only "run" transfers anything.
+
+            Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
+            Example: transferq add studio reel.mov
+            Example: transferq run
+
+            What a shell completes, sessions and accounts included: transferq --generate-completion-script bash (or zsh, fish).
             """,
         version: version,
         subcommands: [
-            AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, RemoveCommand.self,
-            DoctorCommand.self,
+            AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self,
+            NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
+            ReleaseCommand.self, StopCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
+            QueueCommand.self, DoctorCommand.self,
         ])
 }

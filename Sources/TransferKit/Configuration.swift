@@ -13,7 +13,7 @@ public struct Storage: Sendable {
     ///   - folder: The folder.
     ///   - base: An absolute path of a folder that may be elsewhere the next time, such as an app's container. Local files below it are found
     ///     again there. nil for the one that the storage folder was opened with last, if ever with any.
-    ///   - ownerTimeout: How long to wait for another owner to let go. Default: not at all.
+    ///   - ownerTimeout: How long to wait for another owner to let go; anew if it does, and another one was faster. Default: not at all.
     public static func folder(_ folder: FilePath, base: FilePath? = nil, ownerTimeout: Duration = .zero) -> Storage {
         Storage(folder: folder, base: base, ownerTimeout: ownerTimeout)
     }

@@ -1,5 +1,6 @@
 import Foundation
 import SystemPackage
+import TUSLoopback
 import Testing
 
 @Suite struct AccountTests {
@@ -71,6 +72,59 @@ import Testing
         #expect(result.diagnostics.contains("1 session"))
     }
 
+    @Test func changes() async throws {
+        let program = try TransferQ()
+        try await program.succeed(
+            "account", "add", "studio", "https://one.example/files/", "--token-env", "OLD", "--header", "X-A: 1", "--header", "X-B: 2",
+            "--max-sessions", "2", "--rate", "1M")
+        #expect(try await account(program)["maxSessions"] as? Int == 2)
+        #expect(try await account(program)["rate"] as? Int == 1 << 20)
+        let edited = try await program.succeed(
+            "account", "edit", "studio", "--token-file", "new", "--header", "x-a: 3", "--header-env", "X-B: SECRET", "--max-sessions", "0",
+            "--json")
+        let account = try await account(program)
+        #expect(try edited.objects().first?["maxSessions"] is NSNull)
+        #expect(account["maxSessions"] is NSNull && account["rate"] as? Int == 1 << 20)
+        let endpoint = try #require((account["endpoints"] as? [[String: Any]])?.first)
+        #expect(endpoint["settings"] as? [String: String] == ["header.x-a": "3"])
+        let credentials = try #require(endpoint["credentials"] as? [[String: Any]])
+        #expect(credentials.map { $0["kind"] as? String } == ["bearer", "header"])
+        #expect(credentials.map { $0["file"] as? String } == [program.folder.path.appending("new").string, nil])
+
+        try await program.succeed("account", "edit", "studio", "http://two.example/", "https://one.example/files/")
+        let endpoints = try #require(try await self.account(program)["endpoints"] as? [[String: Any]])
+        #expect(endpoints.map { $0["address"] as? String } == ["http://two.example/", "https://one.example/files/"])
+        #expect(endpoints.allSatisfy { ($0["credentials"] as? [Any])?.count == 2 })
+        #expect(try await program.run("account", "edit", "studio", "--header", "X-Token: hunter2").status == 2)
+        #expect(try await program.run("account", "edit", "studio", "--header", "Host: elsewhere").status == 2)
+        #expect(try await program.run("account", "edit", "nobody", "--rate", "1").status == 4)
+    }
+
+    private func account(_ program: TransferQ) async throws -> [String: Any] {
+        try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
+    }
+
+    @Test func removalWithItsSessions() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("reel", size: 3)
+        try await program.succeed("add", "studio", "reel")
+        try await program.succeed("account", "remove", "studio", "--cascade")
+        #expect(try await program.succeed("list", "--json").output == "")
+    }
+
+    @Test func whatItsEndpointsAnswer() async throws {
+        try await LoopbackStudio.with { studio in
+            let good = try await studio.program.succeed("account", "check", "studio", "--json")
+            let finding = try #require(try good.objects().first)
+            #expect(finding["version"] as? String == "1.0.0" && finding["address"] as? String == studio.url.absoluteString)
+            #expect((finding["features"] as? [String])?.contains("creation") == true && finding["latency"] is Double)
+            #expect(try await studio.program.run("account", "check", "nobody").status == 4)
+            await studio.server.stop()
+            #expect(try await studio.program.run("account", "check", "studio").status == 1)
+        }
+    }
+
     @Test(arguments: [
         (["https://user:hunter2@one.example/"], "--password-env"),
         (["sftp://user:hunter2@one.example/"], "sftp://"),
@@ -87,8 +141,12 @@ import Testing
         (["https://one.example/", "--token-env", "hunter2 is no name"], "environment variable"),
         (["https://one.example/", "--token-env", "A", "--token-file", "b"], "either"),
         (["https://one.example/", "--ca-file", "missing.pem"], "missing.pem"),
-        (["https://one.example/", "--rate", "3M"], "--rate"),
-        (["https://one.example/", "--max-sessions", "3"], "--max-sessions"),
+        (["https://one.example/", "--rate", "much"], "--rate"),
+        (["https://one.example/", "--max-sessions", "many"], "--max-sessions"),
+        (["https://one.example/", "--header", "Upload-Offset: 3"], "Upload-Offset"),
+        (["https://one.example/", "--header", "host: elsewhere"], "host"),
+        (["https://one.example/", "--header-env", "Tus-Resumable: VERSION"], "Tus-Resumable"),
+        (["https://one.example/", "--header", "X-A: 1", "--header-env", "x-a: A"], "twice"),
         (["https://one.example/", "--identity", "k"], "--identity"),
         ([], "endpoint"),
     ])

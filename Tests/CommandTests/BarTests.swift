@@ -3,31 +3,96 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-@Suite struct BarTests {
+@Suite(.serialized) struct BarTests {
     @Test(arguments: [40, 80, 200] as [UInt16], [true, false])
     func onATerminal(columns: UInt16, hasColor: Bool) async throws {
-        // Two files of half a second each, so that bars are drawn several times.
-        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 2 << 20)) { studio in
+        try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
             try program.folder.file("a", size: 1 << 20)
             try program.folder.file("b", size: 1 << 20)
-            let ids = try await program.succeed("add", "studio", "a", "b", "--each").lines
+            // Half a second each, so that bars are drawn several times.
+            let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "2M").lines
             let terminal = try PseudoTerminal(columns: columns)
             let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
             let drawing = try await terminal.finish()
             #expect(result.status == 0)
             #expect(result.output == "")
-            #expect(drawing.contains("total"))
-            #expect(drawing.contains("[#"))
             #expect(drawing.contains("\u{1B}[32m") == hasColor)
-            for id in ids { #expect(drawing.contains("completed\(hasColor ? "\u{1B}[0m" : "")  \(id.prefix(8))")) }
-            let lines = drawing.replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
-            let bars = lines.filter { $0.contains("[") && $0.contains("%") }
+            let bars = drawing.drawnLines.filter { $0.contains("[") && $0.contains("%") }
             #expect(bars.count > 2)
+            #expect(bars.contains { $0.hasPrefix("total") } && bars.contains { $0.hasPrefix("a ") && $0.contains("[#") })
             #expect(bars.allSatisfy { $0.count < Int(columns) })
+            #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
             // After the last line nothing is left of the bars.
-            #expect(drawing.hasSuffix("2 sessions completed.\r\n"))
+            var screen = Screen(columns: Int(columns))
+            screen.write(drawing)
+            #expect(screen.rows == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" } + ["2 sessions completed.", ""])
+            #expect(screen.unknown == [])
+        }
+    }
+
+    /// Each redraw takes the width that there is, and takes away what was drawn before, though that has been broken into more rows.
+    @Test func aTerminalThatBecomesNarrower() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            try program.folder.sparseFile("a", size: 120 << 20)
+            try await program.succeed("add", "studio", "a")
+            let terminal = try PseudoTerminal(columns: 200)
+            let run = try program.start(["run"], diagnostics: terminal.terminal)
+            // The file and the total.
+            while !terminal.drawn.contains("\u{1B}[2A") { await Task.yield() }
+            terminal.resize(columns: 40)
+            // A line of 199 columns takes five rows of 40.
+            while !terminal.drawn.contains("\u{1B}[10A") { await Task.yield() }
+            let narrow = terminal.drawn.count
+            while !terminal.drawn.dropFirst(narrow).contains("\u{1B}[2A") { await Task.yield() }
+            run.send(SIGINT)
+            #expect(await run.result().status == 130)
+            let drawing = try await terminal.finish()
+            let last = try #require(drawing.ranges(of: "\u{1B}[10A").last)
+            let lines = String(drawing[last.upperBound...]).drawnLines.filter { $0.contains("%") }
+            #expect(!lines.isEmpty && lines.allSatisfy { $0.count < 40 })
+            #expect(drawing.contains("Interrupted; "))
+        }
+    }
+
+    /// More sessions run than a small terminal has rows.
+    @Test func aTerminalOfFewRows() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            let names = (0..<9).map { "\($0)" }
+            for name in names { try program.folder.sparseFile(name, size: 1 << 20) }
+            _ = try await program.run(["add", "studio"] + names + ["--each"])
+            let terminal = try PseudoTerminal(columns: 80, rows: 6)
+            let result = try await program.start(["run", "--jobs", "9"], diagnostics: terminal.terminal).result()
+            #expect(result.status == 0)
+            let drawing = try await terminal.finish()
+            #expect(drawing.contains("… and 6 more"))
+            let moves = drawing.matches(of: /\u{1B}\[(\d+)A/).compactMap { Int($0.1) }
+            #expect(moves.max() == 5)
+            var screen = Screen(columns: 80)
+            screen.write(drawing)
+            #expect(screen.rows.count == 11 && screen.rows.dropLast(2).allSatisfy { $0.hasPrefix("completed  ") })
+        }
+    }
+
+    /// A character of East Asia takes two columns.
+    @Test func namesThatAreWide() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            try program.folder.file("a", size: 1 << 20)
+            try await program.succeed("add", "studio", "a", "--name", String(repeating: "映", count: 60))
+            let terminal = try PseudoTerminal(columns: 80)
+            #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 0)
+            let bars = try await terminal.finish().drawnLines.filter { $0.hasPrefix("映") && $0.contains("%") }
+            #expect(!bars.isEmpty)
+            for bar in bars { #expect(bar.count + bar.count(where: { $0 == "映" }) < 80, "\(bar)") }
+            let listed = try await program.succeed("list").lines
+            #expect(listed.count == 2)
         }
     }
 
@@ -38,5 +103,12 @@ import Testing
         let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
         #expect(result.status == 0)
         #expect(try await !terminal.finish().contains("\u{1B}"))
+    }
+}
+
+extension String {
+    /// The lines of a drawing, without what moves the cursor.
+    fileprivate var drawnLines: [Substring] {
+        replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
     }
 }

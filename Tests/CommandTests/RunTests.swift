@@ -148,8 +148,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [["--jobs", "2"], ["--jobs", "0"], ["--forever"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
-    func whatThisVersionCannotDo(options: [String]) async throws {
+    @Test(arguments: [["--jobs", "0"], ["--forever", "--no-wait"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
+    func whatMakesNoSense(options: [String]) async throws {
         let program = try TransferQ()
         #expect(try await program.run(["run"] + options).status == 2)
     }

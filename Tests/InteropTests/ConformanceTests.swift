@@ -22,7 +22,7 @@ import TransportTesting
 
     @Test(arguments: StreamPromise.allCases)
     func keeps(_ promise: StreamPromise) async throws {
-        let fixture = try await LoopbackFixture()
+        let fixture = try await LoopbackFixture(isRelayed: true)
         do {
             try await promise.verify(fixture)
         } catch {
@@ -33,9 +33,9 @@ import TransportTesting
     }
 
     /// Where the server wants to know the length first.
-    @Test(arguments: StreamPromise.allCases)
+    @Test(arguments: StreamPromise.allCases.filter { $0 != .cancellationEnds })
     func keepsWithoutDeferredLength(_ promise: StreamPromise) async throws {
-        let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.creation, .termination]))
+        let fixture = try await LoopbackFixture(LoopbackOptions(extensions: [.termination]), isRelayed: true)
         do {
             try await promise.verify(fixture)
         } catch {
@@ -47,7 +47,9 @@ import TransportTesting
 
     @Test(arguments: DownloadPromise.allCases)
     func keeps(_ promise: DownloadPromise) async throws {
-        let fixture = try await FilesFixture()
+        let workshop = try Workshop()
+        let server = try await FilesFixture.startServer(in: workshop)
+        let fixture = try FilesFixture(workshop, port: server.port)
         do {
             try await promise.verify(fixture)
         } catch {
@@ -55,6 +57,7 @@ import TransportTesting
             throw error
         }
         await fixture.close()
+        withExtendedLifetime(server) {}
     }
 }
 
@@ -72,10 +75,16 @@ private struct LoopbackFixture: TransportFixture {
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
 
-    init(_ options: LoopbackOptions = LoopbackOptions()) async throws {
+    /// Breaks connections for streams, which are sent in many requests.
+    private let relay: CuttingRelay?
+
+    init(_ options: LoopbackOptions = LoopbackOptions(), isRelayed: Bool = false) async throws {
         workshop = try Workshop()
         server = TUSLoopbackServer(folder: FilePath(workshop.folder.appending(path: "server").path), options: options)
-        endpoint = .tus(try await server.start().absoluteString, credentials: .bearer(.environment("TOKEN")))
+        let address = try await server.start()
+        relay = isRelayed ? try CuttingRelay(to: address.port ?? 0) : nil
+        let port = relay.map { Int($0.port) } ?? address.port ?? 0
+        endpoint = .tus("http://127.0.0.1:\(port)\(address.path)/", credentials: .bearer(.environment("TOKEN")))
         // Port 1 (tcpmux) is one that nobody listens on.
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "sources").path)
@@ -84,6 +93,7 @@ private struct LoopbackFixture: TransportFixture {
 
     func close() async {
         await transport.shutdown()
+        relay?.stop()
         await server.stop()
     }
 
@@ -106,6 +116,6 @@ private struct LoopbackFixture: TransportFixture {
     }
 
     func cut(afterBytes bytes: Int64) async throws {
-        server.inject(.cut(afterBodyBytes: bytes))
+        if let relay { relay.cut(.fromClient, inAllAfter: Int(bytes)) } else { server.inject(.cut(afterBodyBytes: bytes)) }
     }
 }

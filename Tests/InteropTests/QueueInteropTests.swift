@@ -179,8 +179,8 @@ import TransferKit
         #expect(try await large.value.state == .completed)
         #expect(relay.hasCutAll)
         for session in [small, large] { try await workshop.checkContent(of: session, on: server) }
-        try checkResumed("large", times: 1)
-        #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 13, "HEAD": 1, "PATCH": 2])
+        // One HEAD says what became of the PATCH that was cut, the other one begins the next attempt.
+        #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 13, "HEAD": 2, "PATCH": 2])
         #expect(server.statistics.bytesStored == 8 << 20 + 12 * 30_000)
         await close(queue)
     }

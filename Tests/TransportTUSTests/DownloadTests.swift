@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import ScriptedHTTP
+import SystemPackage
 import Testing
 import TransferCore
 import TransportTUS
@@ -127,9 +128,19 @@ import TransportTUS
         let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
         let download = try TestDownload(answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4"])]])
         _ = await download.failure()
-        let receipt = try await download.run(from: try #require(download.recorder.checkpoints.last))
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        let receipt = try await download.run(from: checkpoint)
         #expect(receipt.bytes == 4)
         #expect(download.content == "0123" && download.isInPlace)
+        await download.end()
+    }
+
+    /// The process ended after the file had its name, and before the queue stored that.
+    @Test func aFileThatIsInPlaceIsNotReceivedAgain() async throws {
+        let download = try TestDownload(answers: [[.answer(200, body: "0123456789")], [.answer(200, body: "abcdefghij")]])
+        _ = try await download.run()
+        #expect(try await download.run().bytes == 10)
+        #expect(download.content == "0123456789")
         await download.end()
     }
 
@@ -233,6 +244,8 @@ import TransportTUS
         download.options.verification = .checksum
         download.overwrite = .always
         let receipt = try await download.run()
+        // What was put in place stays so until the queue has stored that.
+        try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
         #expect(
             receipt.checksum
                 == (value == nil

@@ -48,6 +48,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         do {
             let answer = try await fetch(into: sink, from: writer?.start ?? 0, known, positions, continuation)
             return try await complete(sink, answer, from: writer?.start ?? 0, known)
+        } catch let inPlace as PartSink.IsInPlace {
+            return try await finish(inPlace.writer, nil, size: inPlace.writer.start)
         } catch let upToDate as PartSink.IsUpToDate {
             let size = upToDate.remote.length ?? 0
             reporter.report(sent: size, confirmed: size)

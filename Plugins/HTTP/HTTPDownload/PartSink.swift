@@ -9,6 +9,11 @@ final class PartSink: HTTPResponseSink {
         var remote: RemoteFile
     }
 
+    /// Ends a request for a file that an earlier attempt received and put in place.
+    struct IsInPlace: Error {
+        var writer: FileWriter
+    }
+
     private struct State {
         var remote: RemoteFile?
         var writer: FileWriter?
@@ -109,7 +114,7 @@ final class PartSink: HTTPResponseSink {
 
     /// Opens the part, if it is not open, once nothing speaks against it. Blocks.
     ///
-    /// - Throws: ``IsUpToDate`` if the policy leaves what is there; a ``TransferError``.
+    /// - Throws: ``IsUpToDate`` if the policy leaves what is there; ``IsInPlace``; a ``TransferError``.
     @discardableResult func open() throws -> FileWriter {
         let (writer, remote) = state.withLock { ($0.writer, $0.remote) }
         if let writer { return writer }
@@ -119,6 +124,7 @@ final class PartSink: HTTPResponseSink {
             throw IsUpToDate(remote: remote)
         }
         let opened = try FileWriter.openNow(destination, on: threads)
+        if opened.isInPlace { throw IsInPlace(writer: opened) }
         state.withLock { $0.writer = opened }
         return opened
     }

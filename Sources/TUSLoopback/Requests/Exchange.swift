@@ -15,6 +15,8 @@ final class Exchange {
     let bodyLength: Int64?
     /// Whether all of the body was taken.
     private(set) var isBodyAtEnd: Bool
+    /// `http://host`, by the name under which the client knows the server, which may be that of a proxy (RFC 9110, section 7.2).
+    let origin: String
     private let headers: HTTPFields
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
@@ -28,6 +30,7 @@ final class Exchange {
         headers = request.headers
         method = request.head.tusMethod
         path = request.head.targetPath
+        origin = request.head.authority.map { "http://\($0)" } ?? connection.origin
         // The HTTP decoder refuses a length that is no number, and one beside a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0

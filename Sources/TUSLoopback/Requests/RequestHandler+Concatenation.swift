@@ -6,7 +6,7 @@ extension RequestHandler {
     ///
     /// - Parameter concat: The value of `Upload-Concat`: `final;` and URLs, absolute or relative, with spaces between them.
     func parts(of concat: String, for exchange: Exchange) throws(Refusal) -> [String] {
-        let base = URL(string: exchange.connection.origin + Self.root)
+        let base = URL(string: exchange.origin + Self.root)
         var parts: [String] = []
         var size: Int64 = 0
         for text in concat.dropFirst("final;".count).split(separator: " ") {

@@ -27,7 +27,7 @@ extension RequestHandler {
         } catch {
             return Response(500, body: "The upload can't be made: \(error).\n")
         }
-        let location = (options.usesRelativeLocation ? "" : exchange.connection.origin) + Self.root + upload.id
+        let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.root + upload.id
         let entry = recorder.begin("POST", offset: 0, for: upload)
         if upload.record.parts != nil { await assemble(upload) }
         guard takesContent else {

@@ -3,8 +3,9 @@ import ArgumentParser
 struct AccountCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "account", abstract: "Where files can be sent to, and with which credentials.",
+        discussion: "Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN",
         subcommands: [
-            AccountAddCommand.self, AccountListCommand.self, AccountShowCommand.self, AccountUnblockCommand.self,
-            AccountRemoveCommand.self,
+            AccountAddCommand.self, AccountListCommand.self, AccountShowCommand.self, AccountEditCommand.self, AccountCheckCommand.self,
+            AccountUnblockCommand.self, AccountRemoveCommand.self,
         ])
 }

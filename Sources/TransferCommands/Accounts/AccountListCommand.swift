@@ -3,13 +3,14 @@ import TransferCore
 import TransferKit
 
 struct AccountListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "Lists the accounts.")
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Lists the accounts.", discussion: "Example: transferq account list --json")
 
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
-        let accounts = try await common.withQueue { await $0.accounts() }
+        let accounts = try await common.withQueue { try await $0.accounts() }
         if common.json {
             for account in accounts { await output.write(JSONValue(account)) }
             return

@@ -3,16 +3,18 @@ import TransferCore
 import TransferKit
 
 struct AccountShowCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Shows an account, with the names of its credentials.")
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows an account, with the names of its credentials.",
+        discussion: "Example: transferq account show studio")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     func run() async throws {
         let output = CommandContext.current.output
-        guard let status = try await common.withQueue({ await $0.account(name) }) else {
+        guard let status = try await common.withQueue({ try await $0.account(name) }) else {
             throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
         }
         if common.json {
@@ -25,6 +27,8 @@ struct AccountShowCommand: AsyncParsableCommand {
     private func lines(of status: AccountStatus) -> [String] {
         var lines = ["Name:      \(status.account.name)", "Sessions:  \(status.sessions)"]
         lines.append("Blocked:   \(status.block.map { $0.error.description } ?? "no")")
+        if let limit = status.account.sessionLimit { lines.append("At once:   \(Figures.count(limit, "session"))") }
+        if let rate = status.account.rateLimit { lines.append("Rate:      at most \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
             lines.append("Endpoint:  \(endpoint.address) (\(endpoint.transport))")
             for reference in endpoint.credentials {

@@ -3,17 +3,18 @@ import TransferKit
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.")
+        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.",
+        discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
 
     func run() async throws {
         let status = try await common.withQueue { queue in
             try await queue.unblockAccount(name)
-            return await queue.account(name)
+            return try await queue.account(name)
         }
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }

@@ -3,7 +3,7 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// What holds for all endpoints of an account that is being added.
+/// What holds for all endpoints of an account that is added or changed.
 struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The environment variable that holds a bearer token.", valueName: "variable"))
     var tokenEnv: String?
@@ -32,23 +32,42 @@ struct EndpointOptions: ParsableArguments {
     func validate() throws {
         if tokenEnv != nil, tokenFile != nil { throw ValidationError("Give either --token-env or --token-file.") }
         if passwordEnv != nil, passwordFile != nil { throw ValidationError("Give either --password-env or --password-file.") }
+        var names: Set<String> = []
+        for field in try headerFields {
+            guard names.insert(field.name.lowercased()).inserted else {
+                throw ValidationError("The header \(field.name) is given twice.")
+            }
+        }
         _ = try credentials()
         _ = try settings()
     }
 
+    /// Puts what was given into an endpoint, in place of what it had of the same kind.
+    func apply(to endpoint: inout Endpoint) throws {
+        let (credentials, settings) = (try credentials(), try settings())
+        let headers = Set(try headerFields.map { $0.name.lowercased() })
+        let kinds = Set(credentials.map(\.kind)).subtracting([.header])
+        endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
+        endpoint.credentials += credentials
+        for key in endpoint.settings.keys where key.hasPrefix(Self.headerKey) {
+            if headers.contains(key.dropFirst(Self.headerKey.count).lowercased()) { endpoint.settings[key] = nil }
+        }
+        endpoint.settings.merge(settings) { $1 }
+    }
+
+    private static let headerKey = "header."
+
     /// Where the secrets come from.
-    func credentials() throws -> [CredentialReference] {
+    private func credentials() throws -> [CredentialReference] {
         var references: [CredentialReference] = []
         if let tokenEnv { references.append(.bearer(try variable(tokenEnv, "--token-env"))) }
         if let tokenFile { references.append(.bearer(try file(tokenFile.path, "--token-file"))) }
         if let passwordEnv { references.append(.password(try variable(passwordEnv, "--password-env"))) }
         if let passwordFile { references.append(.password(try file(passwordFile.path, "--password-file"))) }
-        for text in headerEnv {
-            let field = try HeaderField(text, option: "--header-env")
+        for field in try fields(headerEnv, "--header-env") {
             references.append(.header(field.name, try variable(field.value, "--header-env")))
         }
-        for text in headerFile {
-            let field = try HeaderField(text, option: "--header-file")
+        for field in try fields(headerFile, "--header-file") {
             let path = FilePath(bytes: ProcessArguments.bytes(of: field.value))
             references.append(.header(field.name, try file(path, "--header-file")))
         }
@@ -56,7 +75,7 @@ struct EndpointOptions: ParsableArguments {
     }
 
     /// What only the transport understands.
-    func settings() throws -> [String: String] {
+    private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile {
             let path = try filePath(caFile.path, "--ca-file")
@@ -65,18 +84,25 @@ struct EndpointOptions: ParsableArguments {
             }
             settings["caFile"] = path
         }
-        for text in header {
-            let field = try HeaderField(text, option: "--header")
+        for field in try fields(header, "--header") {
             guard !field.bearsSecret else {
                 throw ValidationError(
                     "The header \(field.name) carries a secret; name where it is: --header-env '\(field.name): VARIABLE' or --header-file '\(field.name): FILE'."
                 )
             }
-            guard settings.updateValue(field.value, forKey: "header.\(field.name)") == nil else {
-                throw ValidationError("The header \(field.name) is given twice.")
-            }
+            settings[Self.headerKey + field.name] = field.value
         }
         return settings
+    }
+
+    private var headerFields: [HeaderField] {
+        get throws {
+            try fields(header, "--header") + fields(headerEnv, "--header-env") + fields(headerFile, "--header-file")
+        }
+    }
+
+    private func fields(_ texts: [String], _ option: String) throws -> [HeaderField] {
+        try texts.map { try HeaderField($0, option: option) }
     }
 
     private func variable(_ name: String, _ option: String) throws -> CredentialReference.Source {

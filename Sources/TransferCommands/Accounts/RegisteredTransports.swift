@@ -15,15 +15,20 @@ public struct RegisteredTransport: Sendable {
     /// The libraries that it stands on, each a name and a version, for a diagnosis.
     public var libraries: @Sendable () -> [String]
 
+    /// Checks an endpoint of this transport without asking anybody; throws what is wrong with it, for a person.
+    public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
+
     /// Makes an entry.
     public init(
         id: TransportID, schemes: [String: String], make: @escaping @Sendable () -> any Transport,
-        libraries: @escaping @Sendable () -> [String] = { [] }
+        libraries: @escaping @Sendable () -> [String] = { [] },
+        validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in }
     ) {
         self.id = id
         self.schemes = schemes
         self.make = make
         self.libraries = libraries
+        self.validate = validate
     }
 }
 
@@ -41,11 +46,17 @@ public struct RegisteredTransports: Sendable {
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() },
-            libraries: { TUSTransport.libraries })
+            libraries: { TUSTransport.libraries },
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) })
     ])
 
     /// The schemes that endpoints can have, in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
     func make() -> [any Transport] { all.map { $0.make() } }
+
+    /// Checks an endpoint as its transport does.
+    func validate(_ endpoint: Endpoint) throws(TransferError) {
+        try all.first { $0.id == endpoint.transport }?.validate(endpoint)
+    }
 }

@@ -34,7 +34,7 @@ extension CommonOptions {
             if option == "--store", rest.count > 1 {
                 leading += rest.prefix(2)
                 rest = rest.dropFirst(2)
-            } else if ["--json", "-v", "-vv"].contains(option) || option.hasPrefix("--store=") {
+            } else if ["--json", "--verbose"].contains(option) || option.hasPrefix("--store=") || option.wholeMatch(of: /-v+/) != nil {
                 leading.append(option)
                 rest = rest.dropFirst()
             } else {

@@ -1,27 +1,16 @@
 import ArgumentParser
 import TransferKit
 
-/// Which sessions a command is about.
-struct SessionSelection: ParsableArguments {
-    @Argument(help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"))
-    var ids: [String] = []
-
-    @Flag(help: "All sessions.")
-    var all = false
-
-    @Option(help: "The sessions of this account.")
-    var account: String?
-
-    @Option(help: "The sessions with this tag.")
+/// Which sessions a command is about: some by their IDs, all, or those that meet all conditions.
+struct SessionSelection {
+    var ids: [String]
+    var filters: SessionFilters
     var tag: String?
 
-    @Flag(help: "The sessions that failed.")
-    var failed = false
-
-    private var hasFilter: Bool { account != nil || tag != nil || failed }
+    private var hasConditions: Bool { filters.account != nil || tag != nil || filters.failed }
 
     func validate() throws {
-        switch (!ids.isEmpty, all, hasFilter) {
+        switch (!ids.isEmpty, filters.all, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
             throw ValidationError("Nothing is selected; name IDs, or give --all, --account, --tag or --failed.")
@@ -30,24 +19,32 @@ struct SessionSelection: ParsableArguments {
         }
     }
 
-    /// The IDs of the sessions that are meant, in the order of the queue or of the arguments.
-    func resolve(in queue: TransferQueue) async throws -> [SessionID] {
-        if all { return await queue.sessionIDs() }
-        if hasFilter {
-            if let account, await queue.account(account) == nil {
-                throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
-            }
-            var found: [SessionID] = []
-            try await queue.forEachSession { session in
-                let isMeant =
-                    (account == nil || session.account == account) && (tag.map(session.tags.contains) ?? true)
-                    && (!failed || session.state == .failed)
-                if isMeant { found.append(session.id) }
-                return true
-            }
-            return found
+    /// Does something to the sessions that are meant, and returns those that it fits.
+    ///
+    /// - Throws: A `CommandFailure` for an ID that no session has, before anything is done.
+    func apply(_ operation: SessionOperation, in queue: any QueueAccess) async throws -> AppliedOperation {
+        guard !ids.isEmpty else { return AppliedOperation(changed: try await queue.apply(operation, to: group(in: queue))) }
+        let named = try await namedSessions(in: queue)
+        if named.count == 1 {
+            try await queue.apply(operation, to: named[0])
+            return AppliedOperation(changed: named)
         }
-        let known = await queue.sessionIDs()
+        let fitting = Set(try await queue.apply(operation, to: .sessions(named)))
+        var applied = AppliedOperation(changed: named.filter(fitting.contains))
+        for id in named where !fitting.contains(id) {
+            // A group leaves out what it does not fit, without saying why; a session by itself does.
+            do {
+                try await queue.apply(operation, to: id)
+                applied.changed.append(id)
+            } catch let error as QueueError {
+                applied.refusals.append(error)
+            }
+        }
+        return applied
+    }
+
+    private func namedSessions(in queue: any QueueAccess) async throws -> [SessionID] {
+        let known = try await queue.sessionIDs()
         var found: [SessionID] = []
         for id in ids {
             let session = try SessionPrefix.resolve(id, among: known)
@@ -55,4 +52,62 @@ struct SessionSelection: ParsableArguments {
         }
         return found
     }
+
+    private func group(in queue: any QueueAccess) async throws -> SessionGroup {
+        if let account = filters.account, try await queue.account(account) == nil {
+            throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
+        }
+        switch (filters.account, tag, filters.failed) {
+        case (nil, nil, false): return .all
+        case (let account?, nil, false): return .account(account)
+        case (nil, let tag?, false): return .tag(tag)
+        case (nil, nil, true): return .failed
+        default: break
+        }
+        var found: [SessionID] = []
+        try await queue.forEachSession { session in
+            let isMeant =
+                (filters.account == nil || session.account == filters.account) && (tag.map(session.tags.contains) ?? true)
+                && (!filters.failed || session.state == .failed)
+            if isMeant { found.append(session.id) }
+            return true
+        }
+        return .sessions(found)
+    }
+}
+
+/// What became of an operation on sessions.
+struct AppliedOperation: Sendable {
+    var changed: [SessionID]
+    /// Of sessions that were named and that it does not fit.
+    var refusals: [QueueError] = []
+}
+
+/// Conditions that every command about sessions takes.
+struct SessionFilters: ParsableArguments {
+    @Flag(help: "All sessions.")
+    var all = false
+
+    @Option(help: "The sessions of this account.", completion: Candidates.accounts)
+    var account: String?
+
+    @Flag(help: "The sessions that failed.")
+    var failed = false
+}
+
+/// A selection as most commands take it.
+struct SelectionArguments: ParsableArguments {
+    @Argument(
+        help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"),
+        completion: Candidates.sessions)
+    var ids: [String] = []
+
+    @OptionGroup var filters: SessionFilters
+
+    @Option(help: "The sessions with this tag.", completion: Candidates.tags)
+    var tag: String?
+
+    var selection: SessionSelection { SessionSelection(ids: ids, filters: filters, tag: tag) }
+
+    func validate() throws { try selection.validate() }
 }

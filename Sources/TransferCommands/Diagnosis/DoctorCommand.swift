@@ -5,7 +5,8 @@ import TransferKit
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Tells what this machine has and lacks: versions, the store, permissions, endpoints.")
+        commandName: "doctor", abstract: "Tells what this machine has and lacks: versions, the store, permissions, endpoints.",
+        discussion: "Example: transferq doctor --json")
 
     @OptionGroup var common: CommonOptions
 
@@ -16,14 +17,14 @@ struct DoctorCommand: AsyncParsableCommand {
         do {
             findings += try await common.withQueue { queue in
                 let store = await storeFinding(queue, folder)
-                return await [store] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
+                return try await [store] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
             }
         } catch let error as QueueError {
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
-            await print(findings)
+            await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
-        await print(findings)
+        await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
     }
 
@@ -46,7 +47,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return findings
     }
 
-    private func storeFinding(_ queue: TransferQueue, _ folder: FilePath) async -> Finding {
+    private func storeFinding(_ queue: any QueueAccess, _ folder: FilePath) async -> Finding {
         do {
             let health = try await queue.storeHealth()
             let fields: [(name: String, value: JSONValue)] = [
@@ -62,16 +63,5 @@ struct DoctorCommand: AsyncParsableCommand {
         } catch {
             return Finding(check: "store", state: .wrong, detail: "\(error)")
         }
-    }
-
-    private func print(_ findings: [Finding]) async {
-        let output = CommandContext.current.output
-        if common.json {
-            for finding in findings { await output.write(finding.json) }
-            return
-        }
-        var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)])
-        for finding in findings { table.append([finding.check, finding.state.rawValue, finding.detail]) }
-        await output.write(table.text)
     }
 }

@@ -18,3 +18,16 @@ struct Finding: Sendable {
         .object([("check", .string(check)), ("state", .string(state.rawValue)), ("detail", .string(detail))] + fields)
     }
 }
+
+extension OutputWriter {
+    /// Writes findings as JSON lines or as a table.
+    func write(_ findings: [Finding], asJSON isJSON: Bool) async {
+        if isJSON {
+            for finding in findings { await write(finding.json) }
+            return
+        }
+        var table = Table([("CHECK", .left), ("STATE", .left), ("DETAIL", .left)])
+        for finding in findings { table.append([finding.check, finding.state.rawValue, finding.detail]) }
+        await write(table.text)
+    }
+}

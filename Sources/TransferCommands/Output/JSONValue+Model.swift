@@ -77,8 +77,8 @@ extension JSONValue {
             "endpoints": .array(status.account.endpoints.map(JSONValue.init)),
             "blocked": JSONValue(status.block?.error, file: nil),
             "sessions": JSONValue(status.sessions),
-            "maxSessions": .null,
-            "rate": .null,
+            "maxSessions": JSONValue(status.account.sessionLimit),
+            "rate": JSONValue(status.account.rateLimit),
         ]
     }
 

@@ -25,11 +25,11 @@ final class Terminal: Sendable {
     /// Whether a person looks at it.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// The columns of the terminal (ioctl_tty(2), TIOCGWINSZ); 80 if it does not tell.
-    var width: Int {
+    /// The size of the terminal now (ioctl_tty(2), TIOCGWINSZ); that of a DEC VT100 if it does not tell.
+    var size: (columns: Int, rows: Int) {
         var size = winsize()
-        guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0 else { return 80 }
-        return Int(size.ws_col)
+        guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
+        return (Int(size.ws_col), Int(size.ws_row))
     }
 
     /// Writes lines above the footer, and returns once they are written.
@@ -58,11 +58,14 @@ final class Terminal: Sendable {
     }
 
     private func drawNow(_ lines: [String], footer: [String]?) {
+        let columns = size.columns
         let text = state.withLock { state in
             if lines.isEmpty, footer == nil { return "" }
             var text = ""
+            // A terminal that became narrower since has broken the lines that were too long for it.
+            let rows = state.footer.reduce(0) { $0 + max(1, ($1.columns + columns - 1) / columns) }
             // ECMA-48: cursor up, then erase to the end of the screen.
-            if !state.footer.isEmpty { text += "\u{1B}[\(state.footer.count)A\r\u{1B}[J" }
+            if rows > 0 { text += "\u{1B}[\(rows)A\r\u{1B}[J" }
             if let footer { state.footer = footer }
             for line in lines + state.footer { text += line + "\n" }
             return text

@@ -18,6 +18,6 @@ struct TerminalLogHandler: LogHandler {
     func log(event: LogEvent) {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
         let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
-        terminal.post("transferq: \(event.level): \(event.message)\(details)")
+        terminal.post("transferq: \(event.level): \(event.message)\(details)".withoutControlCharacters)
     }
 }

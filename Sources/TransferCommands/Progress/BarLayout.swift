@@ -36,22 +36,19 @@ struct BarLayout: Sendable {
         let percent = "\(Int(fraction * 100))%"
         var tail = Self.padded(percent, 4)
         let columns = max(1, width - 1)
-        for detail in details where columns - tail.count - 2 - detail.count >= Self.minimumBar + 4 { tail += "  " + detail }
-        var room = columns - tail.count - 1
-        guard room > Self.minimumBar + 4 else { return String("\(name) \(percent)".suffix(columns)) }
+        for detail in details where columns - tail.columns - 2 - detail.columns >= Self.minimumBar + 4 { tail += "  " + detail }
+        var room = columns - tail.columns - 1
+        guard room > Self.minimumBar + 4 else {
+            return "\(name.fitted(to: max(1, columns - percent.count - 1))) \(percent)".fitted(to: columns)
+        }
         let bar = min(Self.maximumBar, max(Self.minimumBar, room / 2))
         room -= bar + 3
         let filled = Int(fraction * Double(bar))
         let drawn = "[" + String(repeating: "#", count: filled) + String(repeating: "-", count: bar - filled) + "]"
-        return "\(Self.fitted(name, max(1, room))) \(drawn) \(tail)"
+        return "\(name.fitted(to: max(1, room))) \(drawn) \(tail)"
     }
 
     private static func padded(_ text: String, _ width: Int) -> String {
         String(repeating: " ", count: max(0, width - text.count)) + text
-    }
-
-    private static func fitted(_ text: String, _ width: Int) -> String {
-        if text.count <= width { return text + String(repeating: " ", count: width - text.count) }
-        return text.prefix(width - 1) + "…"
     }
 }

@@ -110,8 +110,12 @@ actor BarProgress: ProgressDisplay {
         isDirty = false
         let lines = scrolled
         scrolled = []
-        let width = terminal.width
-        var footer = running.map { bars.line($0.name, $0.statistics, width: width) }
+        let (width, height) = terminal.size
+        // What is above the screen can't be drawn over.
+        let room = max(0, height - 2)
+        let shown = running.count > room ? max(0, room - 1) : running.count
+        var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }
+        if shown < running.count { footer.append("… and \(running.count - shown) more".fitted(to: width - 1)) }
         footer.append(bars.total(total, rate: running.compactMap(\.statistics.rate).reduce(0, +), width: width))
         await terminal.draw(lines, footer: footer)
     }

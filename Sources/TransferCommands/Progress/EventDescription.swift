@@ -7,20 +7,38 @@ enum EventDescription {
     /// A line, or nil for what is of no interest or shown in another way.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
-        return switch kind {
-        case .didActivate: "started    \(name)"
-        case .completed: "completed  \(name)"
-        case .failed(_, let error): "failed     \(name): \(error)"
-        case .attemptFailed(_, let error, let retryAt):
-            "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
-        case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
-        case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
-        case .cancelled: "cancelled  \(name)"
-        case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
-        case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
-        case .gap: "missed     some of what happened"
-        case .storageFailed(let error): "store      \(error.message)"
-        default: nil
-        }
+        let line: String? =
+            switch kind {
+            case .didActivate: "started    \(name)"
+            case .completed: "completed  \(name)"
+            case .failed(_, let error): "failed     \(name): \(error)"
+            case .attemptFailed(_, let error, let retryAt):
+                "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
+            case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
+            case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
+            case .cancelled: "cancelled  \(name)"
+            case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
+            case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
+            case .gap: "missed     some of what happened"
+            case .storageFailed(let error): "store      \(error.message)"
+            default: nil
+            }
+        return line?.withoutControlCharacters
+    }
+
+    /// A line for any event: its name, and what it is about.
+    static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
+        let subject: String =
+            switch kind {
+            case .added(let ids, let index): "\(name ?? Figures.count(ids.count, "session")) at \(index)"
+            case .moved(_, let from, let to): "\(name ?? "") from \(from) to \(to)"
+            case .changed(let ids, let state): "\(name ?? Figures.count(ids.count, "session")) to \(state.rawValue)"
+            case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
+            case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
+            case .accountUnblocked(let account): "account \"\(account)\""
+            case .quarantined(let text): text
+            default: name ?? ""
+            }
+        return (subject.isEmpty ? kind.name : "\(kind.name)  \(subject)").withoutControlCharacters
     }
 }

@@ -6,15 +6,17 @@ struct RunCommand: AsyncParsableCommand {
         commandName: "run", abstract: "Runs the queue until nothing is left that can go on without a person.",
         discussion: """
             Waits for what is due later, such as the next attempt after a failure. Ctrl-C ends it cleanly: what was confirmed is kept, and \
-            the next run goes on from there.
+            the next run goes on from there. A second Ctrl-C ends it at once.
+
+            Example: transferq run --jobs 2 --progress plain
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: .hidden)
+    @Option(help: ArgumentHelp("How many sessions may run at once, for this run only.", valueName: "number"))
     var jobs: Int?
 
-    @Flag(help: .hidden)
+    @Flag(help: "Go on when nothing is left, until Ctrl-C.")
     var forever = false
 
     @Flag(help: "Don't wait for what is due later.")
@@ -25,7 +27,7 @@ struct RunCommand: AsyncParsableCommand {
 
     func validate() throws {
         if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on.") }
-        try LaterOptions.refuse([("--jobs above 1", (jobs ?? 1) > 1), ("--forever", forever)])
+        if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")
         }
@@ -33,12 +35,31 @@ struct RunCommand: AsyncParsableCommand {
 
     func run() async throws {
         let style = common.json && progress == .auto ? .json : progress
-        let signals = TerminationSignals()
+        let terminal = CommandContext.current.terminal
+        let signals = TerminationSignals {
+            terminal.post("transferq: Interrupted; what runs ends cleanly. Once more ends it at once.")
+        }
         defer { signals.cancel() }
-        let received = signals.received
-        let status = try await common.withQueue { queue in
-            try await ForegroundRun(queue: queue, style: style, waits: !noWait).run(until: received)
+        let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
+        let queue = try await openedQueue(signals)
+        let status: ExitStatus
+        do {
+            status = try await ForegroundRun(queue: queue, style: style, end: end).run(until: signals)
+        } catch {
+            await queue.shutdown()
+            throw error
         }
         if status != .done { throw status }
+    }
+
+    /// Opens the queue. A signal ends the wait for another owner too.
+    private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
+        let opening = Task { [common, jobs] in try await common.openedQueue(sessionLimit: jobs) }
+        signals.whenReceived { opening.cancel() }
+        do {
+            return try await opening.value
+        } catch {
+            throw signals.isReceived ? ExitStatus.interrupted : error
+        }
     }
 }

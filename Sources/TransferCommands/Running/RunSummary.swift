@@ -6,15 +6,17 @@ struct RunSummary: Sendable {
     let completed: Int
     let failed: Int
     let waiting: Int
+    let paused: Int
     let blocked: [AccountStatus]
 
     /// Sentences, or nothing when there is nothing to say.
     var lines: [String] {
         var lines: [String] = []
-        if completed + failed + waiting > 0 {
+        if completed + failed + waiting + paused > 0 {
             var parts = ["\(Figures.count(completed, "session")) completed"]
             if failed > 0 { parts.append("\(failed) failed") }
             if waiting > 0 { parts.append("\(waiting) waiting") }
+            if paused > 0 { parts.append("\(paused) paused") }
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
         for status in blocked {
@@ -23,6 +25,6 @@ struct RunSummary: Sendable {
                 "The account \"\(status.account.name)\" is blocked: \(error) When that is mended: transferq account unblock '\(status.account.name)'"
             )
         }
-        return lines
+        return lines.map(\.withoutControlCharacters)
     }
 }

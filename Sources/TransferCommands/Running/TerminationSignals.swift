@@ -1,4 +1,5 @@
 import Dispatch
+import TransferCore
 
 #if canImport(Glibc)
     import Glibc
@@ -6,25 +7,51 @@ import Dispatch
     import Darwin
 #endif
 
-/// SIGINT and SIGTERM as something to wait for, instead of an end of the process.
+/// SIGINT and SIGTERM: the first one asks for a clean end, the second one ends the process at once.
 struct TerminationSignals {
-    /// One element a signal.
-    let received: AsyncStream<Void>
+    private struct State: Sendable {
+        var isReceived = false
+        var action: (@Sendable () -> Void)?
+    }
+
+    private let state: Locked<State>
     private let sources: [any DispatchSourceSignal]
 
-    init() {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-        received = stream
+    /// - Parameter announce: Called with the first signal, on any thread; must not wait for anything.
+    init(announce: @escaping @Sendable () -> Void) {
         // A reader of our output that goes away must not end transfers; SIGPIPE would.
         signal(SIGPIPE, SIG_IGN)
+        let state = Locked(State())
+        self.state = state
         sources = [SIGINT, SIGTERM].map { number in
             // The source sees signals that the process ignores, so that none ends it before the source is set up.
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
-            source.setEventHandler { continuation.yield() }
+            source.setEventHandler {
+                let (isFirst, action) = state.withLock { state in
+                    defer { state.isReceived = true }
+                    return (!state.isReceived, state.action)
+                }
+                // Whatever still hangs, such as a terminal that takes nothing, must not keep the process.
+                guard isFirst else { _exit(ExitStatus.interrupted.rawValue) }
+                announce()
+                action?()
+            }
             source.resume()
             return source
         }
+    }
+
+    /// Whether a signal came.
+    var isReceived: Bool { state.withLock { $0.isReceived } }
+
+    /// Sets what the first signal does, in place of what was set before; does it at once if that signal came already.
+    func whenReceived(_ action: @escaping @Sendable () -> Void) {
+        let isReceived = state.withLock { state in
+            state.action = action
+            return state.isReceived
+        }
+        if isReceived { action() }
     }
 
     /// Stops listening; the signals stay ignored.

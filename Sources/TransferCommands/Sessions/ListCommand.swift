@@ -2,21 +2,22 @@ import ArgumentParser
 import TransferKit
 
 struct ListCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "list", abstract: "Lists the sessions in the order of the queue.")
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Lists the sessions in the order of the queue.",
+        discussion: "Example: transferq list --state waiting --max 10")
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: "Only sessions in this state: \(Self.stateNames). Can be repeated.")
+    @Option(
+        help: "Only sessions in this state: \(Self.stateNames). Can be repeated.",
+        completion: .list(SessionState.allCases.map(\.rawValue)))
     var state: [String] = []
 
-    @Option(help: "Only the sessions of this account.")
+    @Option(help: "Only the sessions of this account.", completion: Candidates.accounts)
     var account: String?
 
     @Option(help: ArgumentHelp("At most so many sessions.", valueName: "number"))
     var max: Int?
-
-    /// States of a queue that can be paused; until then no session is in one.
-    private static let laterStates = ["paused", "held", "cancelled"]
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
 
@@ -32,7 +33,7 @@ struct ListCommand: AsyncParsableCommand {
             ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
         ])
         let found = try await common.withQueue { queue in
-            if let account, await queue.account(account) == nil {
+            if let account, try await queue.account(account) == nil {
                 throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
             }
             guard max != 0 else { return 0 }
@@ -65,7 +66,7 @@ struct ListCommand: AsyncParsableCommand {
 
     private func states() throws -> Set<SessionState> {
         Set(
-            try state.filter { !Self.laterStates.contains($0) }.map { name in
+            try state.map { name in
                 guard let state = SessionState(rawValue: name) else {
                     throw ValidationError("There is no state \"\(name)\"; a session is \(Self.stateNames).")
                 }

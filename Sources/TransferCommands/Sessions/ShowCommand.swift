@@ -4,18 +4,19 @@ import TransferCore
 import TransferKit
 
 struct ShowCommand: AsyncParsableCommand {
-    static let configuration = CommandConfiguration(commandName: "show", abstract: "Shows a session with its files.")
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows a session with its files.", discussion: "Example: transferq show 3f2a --json")
 
     private static let page = 1_000
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session's ID, or the first characters of it.")
+    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {
         try await common.withQueue { queue in
-            let id = try SessionPrefix.resolve(id, among: await queue.sessionIDs())
+            let id = try await SessionPrefix.resolve(id, among: queue.sessionIDs())
             let session = try await queue.session(id)
             if common.json {
                 try await printJSON(session, of: queue)
@@ -26,7 +27,7 @@ struct ShowCommand: AsyncParsableCommand {
     }
 
     /// Writes one line page by page: a session may have a million items.
-    private func printJSON(_ session: SessionStatus, of queue: TransferQueue) async throws {
+    private func printJSON(_ session: SessionStatus, of queue: any QueueAccess) async throws {
         let output = CommandContext.current.output
         await output.write(JSONValue(session).text.dropLast() + ",\"items\":[")
         var isFirst = true
@@ -38,7 +39,7 @@ struct ShowCommand: AsyncParsableCommand {
         await output.write("]}\n")
     }
 
-    private func printText(_ session: SessionStatus, of queue: TransferQueue) async throws {
+    private func printText(_ session: SessionStatus, of queue: any QueueAccess) async throws {
         let output = CommandContext.current.output
         await output.write(SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n")
         try await forEachPage(of: session.id, in: queue) { items in
@@ -55,7 +56,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    private func forEachPage(of id: SessionID, in queue: TransferQueue, _ body: ([ItemStatus]) async throws -> Void) async throws {
+    private func forEachPage(of id: SessionID, in queue: any QueueAccess, _ body: ([ItemStatus]) async throws -> Void) async throws {
         var position: Int64 = 0
         while true {
             let items = try await queue.items(of: id, from: position, limit: Self.page)

@@ -19,7 +19,8 @@ package final class OwnerLock: Sendable {
 
     deinit { release() }
 
-    /// Takes the lock, waiting for another owner at most as long as the time-out.
+    /// Takes the lock, waiting for another owner at most as long as the time-out: anew for each, so that any number of processes which come
+    /// together, and each let go soon, have their turn however slow the machine is.
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
@@ -32,15 +33,19 @@ package final class OwnerLock: Sendable {
             throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: \(path) can't be opened (\(error)).")
         }
         // flock(2) has no time-out; its blocking form can't be given up without a signal.
-        let deadline = clock.now() + timeout
+        var deadline = clock.now() + timeout
+        var last: [UInt8]?
         while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
             guard code == EWOULDBLOCK || code == EINTR else {
                 try? descriptor.close()
                 throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be locked (\(Errno(rawValue: code))).")
             }
+            let note = readNote(descriptor)
+            if let last, last != note { deadline = clock.now() + timeout }
+            last = note
             guard clock.now() < deadline, (try? await clock.sleep(.milliseconds(20))) != nil else {
-                let owner = readOwner(descriptor)
+                let owner = Int(String(decoding: note, as: UTF8.self).split(separator: "\n").first ?? "")
                 try? descriptor.close()
                 throw QueueError(
                     .storageInUse,
@@ -62,17 +67,16 @@ package final class OwnerLock: Sendable {
     }
 
     private static func recordOwner(_ descriptor: FileDescriptor) {
-        // Only for people and messages: the lock is what counts, so a full disk does no harm.
-        let text = "\(getpid())\n"
+        // Only for people, messages and those that wait: the lock is what counts, so a full disk does no harm. The number tells this owner
+        // from another one in the same process.
+        let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n"
         guard ftruncate(descriptor.rawValue, 0) == 0 else { return }
-        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, text.utf8)
+        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)
     }
 
-    private static func readOwner(_ descriptor: FileDescriptor) -> Int? {
-        var bytes = [UInt8](repeating: 0, count: 32)
-        guard let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try descriptor.read(fromAbsoluteOffset: 0, into: $0) }) else {
-            return nil
-        }
-        return Int(String(decoding: bytes.prefix(count), as: UTF8.self).split(separator: "\n").first ?? "")
+    private static func readNote(_ descriptor: FileDescriptor) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: 64)
+        let count = try? unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(fromAbsoluteOffset: 0, into: $0) }
+        return Array(bytes.prefix(count ?? 0))
     }
 }

@@ -17,9 +17,9 @@ final class PseudoTerminal: Sendable {
     private let drawing: Locked<[UInt8]>
     private let reading: Task<Void, Never>
 
-    init(columns: UInt16) throws {
+    init(columns: UInt16, rows: UInt16 = 24) throws {
         var (observer, descriptor): (CInt, CInt) = (-1, -1)
-        var size = winsize(ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         guard unsafe openpty(&observer, &descriptor, nil, nil, &size) == 0 else { throw Errno(rawValue: errno) }
         // A program that inherits one of these would keep the terminal alive.
         for end in [observer, descriptor] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
@@ -42,12 +42,21 @@ final class PseudoTerminal: Sendable {
         }
     }
 
+    /// What was drawn so far.
+    var drawn: String { String(decoding: drawing.withLock { $0 }, as: UTF8.self) }
+
+    /// Changes the size, as a person does with the mouse (ioctl_tty(2), TIOCSWINSZ).
+    func resize(columns: UInt16, rows: UInt16 = 24) {
+        var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
+        _ = unsafe ioctl(terminal.rawValue, UInt(TIOCSWINSZ), &size)
+    }
+
     deinit { try? observer.close() }
 
     /// All that was drawn, once the programs that could draw have ended.
     func finish() async throws -> String {
         try terminal.close()
         await reading.value
-        return String(decoding: drawing.withLock { $0 }, as: UTF8.self)
+        return drawn
     }
 }

@@ -15,4 +15,10 @@ enum SessionSchema {
     static let error: Set<String> = ["class", "code", "message", "file"]
 
     static let event: Set<String> = ["revision", "time", "event", "id", "index"]
+
+    static let queue: Set<String> = [
+        "mode", "idle", "sessions", "running", "waiting", "scheduled", "paused", "held", "cancelled", "completed", "failed", "nextDue",
+        "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate",
+        "secondsRemaining", "orderRevision", "revision",
+    ]
 }

@@ -18,14 +18,16 @@ final class TemporaryFolder: Sendable {
     /// Makes a file of bytes that are the same for the same seed, and no others.
     @discardableResult
     func file(_ name: String, size: Int, seed: UInt64 = 1) throws -> FilePath {
+        // Word by word: a hundred million bytes one by one would keep a thread that all tests share for half a minute.
         var generator = SplitMix(state: seed)
-        var bytes = [UInt8]()
-        bytes.reserveCapacity(size + 8)
-        while bytes.count < size {
-            let word = generator.next()
-            for shift in stride(from: 0, to: 64, by: 8) { bytes.append(UInt8(truncatingIfNeeded: word >> UInt64(shift))) }
+        let words = (0..<(size + 7) / 8).map { _ in generator.next().littleEndian }
+        let file = try file(name, bytes: [])
+        let descriptor = try FileDescriptor.open(file, .writeOnly)
+        try descriptor.closeAfter {
+            _ = try unsafe words.withUnsafeBytes { unsafe try descriptor.writeAll($0) }
+            try descriptor.resize(to: Int64(size))
         }
-        return try file(name, bytes: Array(bytes.prefix(size)))
+        return file
     }
 
     /// Makes a file of zeros that takes no space.

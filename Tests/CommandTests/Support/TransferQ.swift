@@ -23,9 +23,24 @@ struct TransferQ: Sendable {
         try await run(arguments, input: input)
     }
 
-    /// Runs a command to its end.
+    /// Runs a command to its end. What it prints as JSON has to be what the schema says.
     func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
-        try await start(arguments, input: input).result()
+        let result = try await start(arguments, input: input).result()
+        if arguments.contains("--json") || arguments.contains("json"), let command = Self.command(in: arguments) {
+            for line in result.lines {
+                let problems = try Self.schema.problems(of: line, from: command)
+                #expect(problems == [], "\(arguments): \(line)")
+            }
+        }
+        return result
+    }
+
+    static let schema = JSONSchema("Schemas/transferq.schema.json")
+
+    /// The name of the command among its arguments.
+    static func command(in arguments: [String]) -> String? {
+        let pairs = zip(arguments, arguments.dropFirst()).map { "\($0) \($1)" } + [""]
+        return zip(arguments, pairs).lazy.map { schema.commands[$1] == nil ? $0 : $1 }.first { schema.commands[$0] != nil }
     }
 
     /// Runs a command that has to succeed.

@@ -8,12 +8,17 @@ final class CuttingRelay: Sendable {
     private struct State {
         /// After how many bytes from the client a connection breaks; the first is for the next connection that brings as many.
         var cuts: [Int] = []
-        /// The same for bytes from the server.
-        var answerCuts: [Int] = []
+        /// How many bytes are yet to pass in that direction before the connection breaks that brings the last of them.
+        var remaining: [Direction: Int] = [:]
         /// What is open: a number leaves before it is closed, as it may be someone else's descriptor the moment after.
         var connections: Set<CInt> = []
         var isListenerOpen = true
         var accepted = 0
+    }
+
+    enum Direction {
+        case fromClient
+        case fromServer
     }
 
     struct CannotListen: Error {}
@@ -48,9 +53,9 @@ final class CuttingRelay: Sendable {
         state.withLock { $0.cuts.append(bytes) }
     }
 
-    /// Breaks a connection after so many bytes from the server.
-    func cutAnswer(afterBytes bytes: Int) {
-        state.withLock { $0.answerCuts.append(bytes) }
+    /// Breaks a connection once so many bytes passed in all from now on.
+    func cut(_ direction: Direction, inAllAfter bytes: Int) {
+        state.withLock { $0.remaining[direction] = bytes }
     }
 
     /// How many connections were made.
@@ -115,15 +120,19 @@ final class CuttingRelay: Sendable {
         while true {
             let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(source, $0.baseAddress, $0.count, 0) }
             guard count > 0 else { return }
-            let allowed = state.withLock { state in
-                let cuts = isUpstream ? \State.cuts : \State.answerCuts
-                guard let cut = state[keyPath: cuts].first, passed + count >= cut else { return count }
-                state[keyPath: cuts].removeFirst()
-                return max(0, cut - passed)
+            let (allowed, isCut) = state.withLock { state -> (Int, Bool) in
+                let direction = isUpstream ? Direction.fromClient : .fromServer
+                if let remaining = state.remaining[direction] {
+                    state.remaining[direction] = remaining > count ? remaining - count : nil
+                    if remaining <= count { return (remaining, true) }
+                }
+                guard isUpstream, let cut = state.cuts.first, passed + count >= cut else { return (count, false) }
+                state.cuts.removeFirst()
+                return (max(0, cut - passed), true)
             }
             guard way.send(buffer.prefix(allowed)) else { return }
             passed += allowed
-            if allowed < count { return }
+            if isCut { return }
         }
     }
 }

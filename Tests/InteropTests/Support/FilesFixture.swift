@@ -19,22 +19,25 @@ final class FilesFixture: DownloadingFixture {
 
     private let workshop: Workshop
     private let server: URL
-    private let process: PythonProcess
     private let relay: CuttingRelay
     private let versions = Locked(0)
 
-    init() async throws {
-        let workshop = try Workshop()
-        let server = workshop.folder.appending(path: "server")
-        process = try await PythonProcess.start { try PythonProcess("nginx_files.py", [server.path]) }
-        relay = try CuttingRelay(to: process.port)
+    /// Starts nginx in the folder of a workshop.
+    static func startServer(in workshop: Workshop) async throws -> PythonProcess {
+        let folder = workshop.folder.appending(path: "server").path
+        return try await PythonProcess.start { try PythonProcess("nginx_files.py", [folder]) }
+    }
+
+    /// - Parameter port: Of the server that was started in the workshop; it has to live as long as the fixture.
+    init(_ workshop: Workshop, port: Int) throws {
+        relay = try CuttingRelay(to: port)
         endpoint = .tus("http://127.0.0.1:\(relay.port)/", credentials: .bearer(.environment("TOKEN")))
         // Port 1 (tcpmux) is one that nobody listens on.
         unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "local").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         self.workshop = workshop
-        self.server = server
+        server = workshop.folder.appending(path: "server")
     }
 
     func close() async {
@@ -64,7 +67,7 @@ final class FilesFixture: DownloadingFixture {
         try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.path)
     }
 
-    func cut(afterBytes bytes: Int64) async throws { relay.cutAnswer(afterBytes: Int(bytes)) }
+    func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromServer, inAllAfter: Int(bytes)) }
 
     // Nothing is uploaded here.
     func storedContent(of path: RemotePath) async throws -> Data? { nil }

@@ -22,7 +22,7 @@ final class Workshop: Sendable {
 
     /// Makes a file whose content repeats nowhere soon.
     func file(_ name: String, size: Int) throws -> FilePath {
-        var state = UInt64(size) &+ UInt64(name.utf8.reduce(7) { $0 &* 31 &+ Int($1) })
+        var state = UInt64(size) &+ UInt64(truncatingIfNeeded: name.utf8.reduce(7) { $0 &* 31 &+ Int($1) })
         var data = Data(capacity: size + 8)
         while data.count < size {
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407

@@ -224,6 +224,34 @@ import TransferKit
         try await second.value.close()
     }
 
+    /// The time-out is for one owner that does not let go, not for all that were faster.
+    @Test(arguments: [true, false]) func eachOwnerIsWaitedFor(letsGo: Bool) async throws {
+        let path = folder.path
+        let owner = Locked(try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system))
+        let (time, sleeps) = (Locked(Duration.zero), Locked(0))
+        let clock = EngineClock(
+            now: { time.withLock { $0 } }, date: { .distantPast },
+            sleep: { _ in
+                time.withLock { $0 += .seconds(9) }
+                let number = sleeps.withLock { count in
+                    count += 1
+                    return count
+                }
+                guard letsGo else { return }
+                owner.withLock { $0 }.release()
+                guard number < 4 else { return }
+                let next = try await OwnerLock.acquire(in: path, timeout: .zero, clock: .system)
+                owner.withLock { $0 = next }
+            })
+        do {
+            try await OwnerLock.acquire(in: path, timeout: .seconds(10), clock: clock).release()
+            #expect(letsGo && sleeps.withLock { $0 } == 4)
+        } catch {
+            #expect(!letsGo && error.code == .storageInUse && sleeps.withLock { $0 } == 2)
+        }
+        owner.withLock { $0 }.release()
+    }
+
     @Test(.oneProcessAtATime) func aDeadOwnersLockAndCommitsAreFound() async throws {
         let path = folder.path.appending("store").string
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = path as String] in

@@ -1,0 +1,27 @@
+import ArgumentParser
+import TransferKit
+
+struct AccountCheckCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "check", abstract: "Connects to each endpoint of an account, and tells what answers.",
+        discussion: """
+            Moves no file. Ends with 1 if an endpoint does not answer, or the account is blocked.
+
+            Example: transferq account check studio
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    var name: String
+
+    func run() async throws {
+        guard let status = try await common.withQueue({ try await $0.account(name) }) else {
+            throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+        }
+        // The store is let go by now: a server may take its time.
+        let findings = await EndpointCheck.findings([status], CommandContext.current.transports)
+        await CommandContext.current.output.write(findings, asJSON: common.json)
+        if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
+    }
+}

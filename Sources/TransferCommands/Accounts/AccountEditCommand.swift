@@ -1,0 +1,54 @@
+import ArgumentParser
+import TransferCore
+import TransferKit
+
+struct AccountEditCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "edit", abstract: "Changes an account; what is not given stays as it is.",
+        discussion: """
+            Endpoints take the place of those that it has. An endpoint that it has already keeps its credentials and settings; a new one gets \
+            those of the first. A credential or header takes the place of the one of the same kind or name. If the account is blocked, this \
+            lifts the block.
+
+            Example: transferq account edit studio --token-file ~/.studio-token --rate 2M
+            """)
+
+    @OptionGroup var common: CommonOptions
+    @OptionGroup var options: EndpointOptions
+    @OptionGroup var limits: AccountLimitOptions
+    @OptionGroup(visibility: .hidden) var later: LaterAccountOptions
+
+    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    var name: String
+
+    @Argument(help: ArgumentHelp("URLs, the preferred one first; none to keep those that it has.", valueName: "endpoint"))
+    var endpoints: [String] = []
+
+    func run() async throws {
+        let transports = CommandContext.current.transports
+        let given = try endpoints.map { try EndpointURL.endpoint($0, among: transports) }
+        let status = try await common.withQueue { queue in
+            guard var account = try await queue.account(name)?.account else {
+                throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+            }
+            if !given.isEmpty { account.endpoints = given.map { Self.completed($0, from: account.endpoints) } }
+            for index in account.endpoints.indices {
+                try options.apply(to: &account.endpoints[index])
+                try transports.validate(account.endpoints[index])
+            }
+            limits.apply(to: &account)
+            try await queue.save(account)
+            return try await queue.account(name)
+        }
+        if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
+    }
+
+    private static func completed(_ endpoint: Endpoint, from known: [Endpoint]) -> Endpoint {
+        let same = known.first { $0.address == endpoint.address && $0.transport == endpoint.transport }
+        guard let model = same ?? known.first(where: { $0.transport == endpoint.transport }) else { return endpoint }
+        var endpoint = endpoint
+        endpoint.credentials = model.credentials
+        endpoint.settings = model.settings
+        return endpoint
+    }
+}

@@ -1,0 +1,54 @@
+import ArgumentParser
+import Foundation
+import Logging
+import SystemPackage
+import TransferKit
+
+/// What a shell offers to complete a word with, looked up in the store when a person asks for it.
+enum Candidates {
+    static let accounts = CompletionKind.custom { words, _, prefix in
+        await find(words, prefix) { queue in await queue.accounts().map(\.account.name) }
+    }
+
+    static let sessions = CompletionKind.custom { words, _, prefix in
+        await find(words, prefix) { queue in await queue.sessionIDs().map(\.description) }
+    }
+
+    static let tags = CompletionKind.custom { words, _, prefix in
+        await find(words, prefix) { queue in
+            var tags: Set<String> = []
+            try await queue.forEachSession { session in
+                tags.formUnion(session.tags)
+                return true
+            }
+            return tags.sorted()
+        }
+    }
+
+    /// More are of no help to anybody.
+    private static let limit = 1_000
+
+    /// Nothing where there is no store yet, or where another process owns it: a person who presses a key must not wait.
+    private static func find(
+        _ words: [String], _ prefix: String, in lookUp: (TransferQueue) async throws -> [String]
+    ) async -> [String] {
+        guard let folder = try? StoreLocation.folder(option: store(in: words)),
+            FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string),
+            let queue = try? await TransferQueue(
+                storage: .folder(folder), transports: [],
+                configuration: QueueConfiguration(logger: Logger(label: "transferq", factory: { _ in SwiftLogNoOpLogHandler() })))
+        else { return [] }
+        let found = (try? await lookUp(queue)) ?? []
+        await queue.shutdown()
+        return Array(found.lazy.filter { $0.hasPrefix(prefix) }.prefix(limit))
+    }
+
+    /// The folder that the words of an unfinished command name.
+    private static func store(in words: [String]) -> FilePath? {
+        for (index, word) in words.enumerated() {
+            if word == "--store", words.indices.contains(index + 1) { return PathArgument(argument: words[index + 1])?.path }
+            if word.hasPrefix("--store=") { return PathArgument(argument: String(word.dropFirst("--store=".count)))?.path }
+        }
+        return nil
+    }
+}

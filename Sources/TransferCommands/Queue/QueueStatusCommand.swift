@@ -1,0 +1,82 @@
+import ArgumentParser
+import Foundation
+import TransferKit
+
+struct QueueStatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Tells how many sessions there are in which state, how much there is to do, and the limits.",
+        discussion: "Example: transferq queue status --json")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let (status, statistics) = try await common.withQueue { queue in
+            (try await queue.status(), try await queue.statistics())
+        }
+        let output = CommandContext.current.output
+        if common.json {
+            await output.write(JSONValue(status, statistics))
+        } else {
+            await output.write(Self.lines(status, statistics).map { $0 + "\n" }.joined())
+        }
+    }
+
+    private static func lines(_ status: QueueStatus, _ statistics: QueueStatistics) -> [String] {
+        let states = [
+            ("running", status.running), ("waiting", status.waiting), ("paused", status.paused), ("held", status.held),
+            ("cancelled", status.cancelled), ("completed", status.completed), ("failed", status.failed),
+        ]
+        let present = states.filter { $0.1 > 0 }.map { "\($0.1) \($0.0)" }
+        var lines = [
+            "Queue:     \(status.mode.rawValue)",
+            "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")",
+            "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) done",
+        ]
+        if let rate = statistics.rate {
+            lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
+        }
+        if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
+        lines.append("At once:   \(Figures.count(status.sessionLimit, "session"))")
+        lines.append("Limit:     \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
+        return lines
+    }
+}
+
+extension JSONValue {
+    /// The queue as `queue status` tells it. `rate` is the present one, as of a session; `rateLimit` the most that it may be.
+    fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
+        self = [
+            "mode": .string(status.mode.rawValue),
+            "idle": .bool(status.isIdle),
+            "sessions": JSONValue(status.sessions),
+            "running": JSONValue(status.running),
+            "waiting": JSONValue(status.waiting),
+            "scheduled": JSONValue(status.scheduled),
+            "paused": JSONValue(status.paused),
+            "held": JSONValue(status.held),
+            "cancelled": JSONValue(status.cancelled),
+            "completed": JSONValue(status.completed),
+            "failed": JSONValue(status.failed),
+            "nextDue": JSONValue(status.nextDue),
+            "maxSessions": JSONValue(status.sessionLimit),
+            "rateLimit": JSONValue(status.rateLimit),
+            "files": JSONValue(statistics.files),
+            "filesDone": JSONValue(statistics.filesDone),
+            "filesFailed": JSONValue(statistics.filesFailed),
+            "bytesTotal": JSONValue(statistics.bytesTotal),
+            "bytesDone": JSONValue(statistics.bytesDone),
+            "bytesSent": JSONValue(statistics.bytesSent),
+            "rate": JSONValue(statistics.rate),
+            "averageRate": JSONValue(statistics.averageRate),
+            "secondsRemaining": JSONValue(statistics.secondsRemaining),
+            "orderRevision": .integer(Int64(clamping: status.orderRevision)),
+            "revision": .integer(Int64(clamping: status.revision)),
+        ]
+    }
+
+    /// The limits of the queue, as `queue set` tells them.
+    init(limitsOf status: QueueStatus) {
+        self = ["maxSessions": JSONValue(status.sessionLimit), "rateLimit": JSONValue(status.rateLimit)]
+    }
+}

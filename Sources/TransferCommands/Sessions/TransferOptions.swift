@@ -1,0 +1,85 @@
+import ArgumentParser
+import TransferCore
+import TransferKit
+
+/// How new sessions are run.
+struct TransferOptions: ParsableArguments {
+    @Option(help: ArgumentHelp("A name and a value to tell the server with each file; can be repeated.", valueName: "name=value"))
+    var metadata: [String] = []
+
+    @Option(help: ArgumentHelp("Bytes per second for the session, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+    var rate: ByteCount?
+
+    @Option(
+        help: "What is compared at the end: \(Self.verifications).",
+        completion: .list(Verification.allCases.map(\.rawValue)), transform: Self.verification)
+    var verify: Verification?
+
+    @Option(
+        help: ArgumentHelp(
+            "How many files may be in flight at once, 1 to 64; otherwise six small ones or one large one.", valueName: "number"))
+    var parallel: Int?
+
+    func validate() throws {
+        if let parallel, !(1...64).contains(parallel) { throw ValidationError("--parallel takes a number from 1 to 64.") }
+        _ = try metadataValues()
+    }
+
+    func options() throws -> SessionOptions {
+        SessionOptions(
+            metadata: try metadataValues(), rateLimit: rate?.limit, filesInFlight: parallel,
+            verification: verify ?? SessionOptions().verification)
+    }
+
+    private static let verifications = Verification.allCases.map(\.rawValue).joined(separator: ", ")
+
+    private static func verification(_ text: String) throws -> Verification {
+        guard let verification = Verification(rawValue: text) else { throw ValidationError("--verify takes one of \(verifications).") }
+        return verification
+    }
+
+    private func metadataValues() throws -> [String: String] {
+        var values: [String: String] = [:]
+        for text in metadata {
+            guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+                throw ValidationError("--metadata takes NAME=VALUE.")
+            }
+            let name = String(text[..<equals])
+            guard values.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
+                throw ValidationError("--metadata names \"\(name)\" twice.")
+            }
+        }
+        return values
+    }
+}
+
+/// Which way files go.
+struct DirectionOptions: ParsableArguments {
+    @Flag(help: "Receive: the paths are names below the endpoint's folder, and --to is a local folder, the working directory otherwise.")
+    var download = false
+
+    @Option(
+        help: "What happens to a local file that is there already: \(Self.policies). Without this option nothing is replaced.",
+        completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
+    var overwrite: OverwritePolicy?
+
+    func validate() throws {
+        if overwrite != nil, !download { throw ValidationError("--overwrite is for --download; a server decides on its own files.") }
+    }
+
+    private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
+
+    private static func policy(_ text: String) throws -> OverwritePolicy {
+        guard let policy = OverwritePolicy(rawValue: text) else { throw ValidationError("--overwrite takes one of \(policies).") }
+        return policy
+    }
+}
+
+/// What this version can't do for sessions.
+struct LaterAddOptions: ParsableArguments {
+    @Option var chunk: String?
+
+    func validate() throws {
+        try LaterOptions.refuse([("--chunk", chunk != nil)])
+    }
+}

@@ -1,0 +1,48 @@
+import ArgumentParser
+import SystemPackage
+import TransferCore
+import TransferKit
+
+struct WhyCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "why", abstract: "Says why a session does not run.",
+        discussion: """
+            Tells the first thing that it waits for.
+
+            Example: transferq why 3f2a
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
+    var id: String
+
+    func run() async throws {
+        let session = try await common.withQueue { queue in
+            try await queue.session(SessionPrefix.resolve(id, among: queue.sessionIDs()))
+        }
+        let output = CommandContext.current.output
+        if common.json {
+            await output.write([
+                "id": .string(session.id.description), "index": JSONValue(session.index), "state": .string(session.state.rawValue),
+                "phase": JSONValue(session.phase?.rawValue), "why": JSONValue(session.why?.description),
+                "error": JSONValue(session.error, file: session.failedItem?.string),
+            ])
+        } else {
+            await output.write(Self.sentence(session).withoutControlCharacters + "\n")
+        }
+    }
+
+    private static func sentence(_ session: SessionStatus) -> String {
+        if let why = session.why { return why.description }
+        return switch session.state {
+        case .waiting: "It waits for its turn."
+        case .running: "It runs\(session.phase.map { " (\($0.rawValue))" } ?? "")."
+        case .paused: "It is paused, and goes on with: transferq resume \(SessionDescription.shortID(session.id))"
+        case .held: "It is held, and waits for: transferq release \(SessionDescription.shortID(session.id))"
+        case .cancelled: "It was cancelled."
+        case .completed: "It is completed."
+        case .failed: "It failed. \(session.error?.message ?? "")"
+        }
+    }
+}

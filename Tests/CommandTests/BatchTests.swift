@@ -1,0 +1,140 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCommands
+import TransferKit
+
+/// What `add` can be told.
+@Suite(.serialized) struct BatchTests {
+    @Test(arguments: [nil, "day/one"] as [String?])
+    func aFolder(to: String?) async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            for folder: String in ["shots/one/deep", "shots/two", "shots/empty"] {
+                try FileManager.default.createDirectory(
+                    atPath: program.folder.path.pushing(FilePath(folder)).string, withIntermediateDirectories: true)
+            }
+            let files = ["shots/a", "shots/one/b", "shots/one/deep/c", "shots/two/b"]
+            for (index, name) in files.enumerated() {
+                let path = try program.folder.file("scratch", size: 1_000 + index, seed: UInt64(index))
+                try FileManager.default.moveItem(atPath: path.string, toPath: program.folder.path.pushing(FilePath(name)).string)
+            }
+            let option = to.map { ["--to", $0] } ?? []
+            let id = try await program.run(["add", "studio", "shots/"] + option).lines[0]
+            try await program.succeed("run", "--progress", "none")
+            let session = try await studio.session(id)
+            #expect(session["state"] as? String == "completed")
+            #expect(session["name"] as? String == "shots")
+            #expect(session["files"] as? Int == 4)
+            let items = try #require(session["items"] as? [[String: Any]])
+            let names = files.map { (to.map { "\($0)/" } ?? "") + $0 }
+            #expect(items.compactMap { $0["destination"] as? String } == names)
+            let stored = try studio.storedByPath()
+            #expect(Set(stored.keys) == Set(names))
+            for (file, name) in zip(files, names) {
+                let local = program.folder.path.pushing(FilePath(file)).string
+                #expect(FileManager.default.contentsEqual(atPath: try #require(stored[name]), andPath: local))
+            }
+        }
+    }
+
+    @Test func theWorkingFolderItself() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let id = try await program.succeed("add", "studio", ".", "--to", "x").lines[0]
+        let shown = try #require(try await program.succeed("show", id, "--json").objects().first)
+        let item = try #require((shown["items"] as? [[String: Any]])?.first)
+        let name = try #require(program.folder.path.lastComponent).string
+        #expect(item["destination"] as? String == "x/\(name)")
+    }
+
+    @Test func aHundredThousandPaths() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let paths = Array(repeating: "a\0", count: 100_000).joined()
+        let id = try await program.succeed("add", "studio", "--stdin", "--to", "x", input: Array(paths.utf8)).lines[0]
+        let session = try #require(try await program.succeed("list", "--json").objects().first)
+        #expect(session["id"] as? String == id)
+        #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
+    }
+
+    @Test func duplicates() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 1)
+            let first = try await program.succeed("add", "studio", "a", "--dedupe", "k").lines
+            #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines == first)
+            #expect(try await program.succeed("add", "studio", "a", "--dedupe", "other").lines != first)
+            try await program.succeed("run", "--progress", "none")
+            #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines != first)
+        }
+    }
+
+    @Test func startTimes() async throws {
+        var program = try TransferQ()
+        program.environment = ["TZ": "America/New_York"]
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let times = [
+            ("2100-06-01T12:00:00Z", 4_115_534_400.0), ("2100-06-01T12:00:00.25+02:00", 4_115_527_200.25),
+            ("2100-06-01 12:00-0130", 4_115_539_800), ("2100-06-01T12:00", 4_115_548_800), ("2100-06-01", 4_115_505_600),
+        ]
+        var expected: [String: Double] = [:]
+        for (text, seconds) in times {
+            let id = try await program.succeed("add", "studio", "a", "--not-before", text).lines[0]
+            expected[id] = seconds
+        }
+        let before = Date()
+        let relative = try await program.succeed("add", "studio", "a", "--not-before", "+90m").lines[0]
+        let queue = try await TransferQueue(
+            storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        // Only a queue that runs says what else a session waits for.
+        try await queue.start()
+        let sessions = try await queue.sessions()
+        await queue.shutdown()
+        for session in sessions {
+            guard case .notBefore(let date)? = session.why else {
+                Issue.record("\(session.id) waits for something else")
+                continue
+            }
+            if session.id.description == relative {
+                #expect((before + 5_400...Date() + 5_400).contains(date))
+            } else {
+                #expect(date.timeIntervalSince1970 == expected[session.id.description])
+            }
+        }
+        let run = try await program.run("run", "--no-wait", "--progress", "none")
+        #expect(run.status == 1)
+    }
+
+    @Test func aChecksumThatTheServerCannotCompare() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 1)
+            try program.folder.file("b", size: 1)
+            let id = try await program.succeed("add", "studio", "a", "--verify", "checksum").lines[0]
+            try await program.succeed("add", "studio", "b", "--verify", "none", "--parallel", "3")
+            #expect(try await program.run("run", "--progress", "none").status == 1)
+            #expect(try await studio.session(id)["state"] as? String == "failed")
+            #expect(studio.server.storedFiles(named: "b").count == 1)
+        }
+    }
+}
+
+extension LoopbackStudio {
+    /// The complete files that the server has, by the paths that it was told of.
+    fileprivate func storedByPath() throws -> [String: String] {
+        let folder = program.folder.path.appending("server").string
+        var files: [String: String] = [:]
+        for name in try FileManager.default.contentsOfDirectory(atPath: folder) where name.hasSuffix(".json") {
+            let record = try CommandResult.object(String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8))
+            let metadata = try #require(record["metadata"] as? [String: String])
+            let path = try #require(metadata["relativePath"] ?? metadata["filename"])
+            #expect(record["complete"] as? Bool == true)
+            files[path] = "\(folder)/\(name.dropLast(".json".count)).bin"
+        }
+        return files
+    }
+}

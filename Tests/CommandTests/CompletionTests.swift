@@ -1,0 +1,62 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferKit
+
+/// What a shell completes.
+@Suite(.serialized) struct CompletionTests {
+    @Test(arguments: ["bash", "zsh", "fish"])
+    func aScriptForEachShell(shell: String) async throws {
+        let program = try TransferQ()
+        let script = try await program.succeed("--generate-completion-script", shell)
+        #expect(script.diagnostics == "")
+        for command in HelpTests.commands { #expect(script.output.contains(command.split(separator: " ").last ?? ""), "\(command)") }
+        // Options that this version refuses are not offered.
+        #expect(!script.output.contains("known-hosts"))
+        #expect(!FileManager.default.fileExists(atPath: program.store.string))
+    }
+
+    /// As bash calls it: the words so far, and the last one to be completed.
+    private func completions(_ program: TransferQ, _ words: String...) async throws -> [String] {
+        let script = """
+            PATH="$1:$PATH"; shift
+            source <(transferq --generate-completion-script bash)
+            COMP_WORDS=(transferq "$@"); COMP_CWORD=$#; COMP_LINE="${COMP_WORDS[*]}"; COMP_POINT=${#COMP_LINE}
+            "$(complete -p transferq | sed 's/.*-F \\([^ ]*\\).*/\\1/')" transferq "${@: -1}" "${COMP_WORDS[COMP_CWORD - 1]}"
+            printf '%s\\n' "${COMPREPLY[@]}"
+            """
+        let folder = TransferQ.executable.removingLastComponent()
+        let shell = try program.start("/bin/bash", (["-c", script, "bash", folder.string] + words).map { Array($0.utf8) })
+        let result = await shell.result()
+        #expect(result.diagnostics == "")
+        return result.lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    }
+
+    @Test func inBash() async throws {
+        let program = try TransferQ()
+        #expect(try await completions(program, "acc") == ["account"])
+        #expect(try await completions(program, "queue", "st").sorted() == ["start", "status", "stop"])
+        #expect(try await completions(program, "list", "--state", "wai") == ["waiting"])
+        #expect(try await completions(program, "run", "--progress", "b") == ["bars"])
+        #expect(try await completions(program, "show", "") == [])
+        // Asking makes no store.
+        #expect(!FileManager.default.fileExists(atPath: program.store.string))
+
+        for account in ["studio", "stage"] { try await program.succeed("account", "add", account, "https://one.example/") }
+        try program.folder.file("reel", size: 1)
+        let id = try await program.succeed("add", "stage", "reel", "--tag", "night").lines[0]
+        #expect(try await completions(program, "account", "show", "st").sorted() == ["stage", "studio"])
+        #expect(try await completions(program, "add", "stu") == ["studio"])
+        #expect(try await completions(program, "add", "stage", "re") == ["reel"])
+        #expect(try await completions(program, "show", String(id.prefix(3))) == [id])
+        #expect(try await completions(program, "cancel", "--tag", "n") == ["night"])
+        #expect(try await completions(program, "cancel", "--account", "sta") == ["stage"])
+
+        // A queue that another process owns is not waited for.
+        let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
+        let blocked = try await completions(program, "account", "show", "st")
+        await queue.shutdown()
+        #expect(blocked == [])
+    }
+}

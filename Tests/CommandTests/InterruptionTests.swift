@@ -1,0 +1,69 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What Ctrl-C does to a run that can't end at once.
+@Suite(.serialized) struct InterruptionTests {
+    /// The reader of its output takes nothing, so the events of a clean end find no way out. The transfers do not care.
+    @Test func twoSignals() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let names = (0..<20).map { "\($0)" }
+            for name in names { try program.folder.file(name, size: 10) }
+            _ = try await program.run(["add", "studio"] + names + ["--each"])
+            let fifo = program.folder.path.appending("fifo")
+            #expect(unsafe fifo.withPlatformString { unsafe mkfifo($0, 0o600) } == 0)
+            // Both ends, so that neither this nor the program has to wait for the other one to open it (fifo(7)); and full.
+            let reader = try FileDescriptor.open(fifo, .readWrite, options: [.closeOnExec, .nonBlocking])
+            defer { try? reader.close() }
+            while (try? reader.writeAll([0x0A])) != nil {}
+            let terminal = try PseudoTerminal(columns: 80)
+            let script = Array("exec \"$0\" run --json > fifo".utf8)
+            let run = try program.start(
+                "/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes], diagnostics: terminal.terminal)
+            while studio.server.statistics.uploads.count(where: \.isComplete) < names.count { await Task.yield() }
+            run.send(SIGINT)
+            while !terminal.drawn.contains("Once more") { await Task.yield() }
+            run.send(SIGINT)
+            let result = await run.result()
+            #expect(result.status == 130 && !result.wasKilled)
+            _ = try await terminal.finish()
+            // Nothing is lost with that either.
+            #expect(try await program.run("run", "--progress", "none").status == 0)
+            let sessions = try await program.succeed("list", "--json").objects()
+            #expect(sessions.allSatisfy { $0["state"] as? String == "completed" })
+            for name in names { #expect(!studio.server.storedFiles(named: name).isEmpty, "\(name)") }
+        }
+    }
+
+    /// A run that waits for another owner of the queue does not make a person wait too.
+    @Test func whileAnotherProcessOwnsTheQueue() async throws {
+        let program = try TransferQ()
+        let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
+        let terminal = try PseudoTerminal(columns: 80)
+        let run = try program.start(["run"], diagnostics: terminal.terminal)
+        while !isWaiting(run.processID, for: program.store) { await Task.yield() }
+        run.send(SIGTERM)
+        #expect(await run.result().status == 130)
+        await queue.shutdown()
+        _ = try await terminal.finish()
+    }
+
+    /// Whether a process has the store's lock open, as one does that waits for it (proc(5)).
+    private func isWaiting(_ process: pid_t, for store: FilePath) -> Bool {
+        let folder = "/proc/\(process)/fd"
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
+        return numbers.contains { number in
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "\(folder)/\(number)")) == store.appending("owner.lock").string
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import Foundation
+import TUSLoopback
+import Testing
+import TransferCommands
+import TransferKit
+
+@Suite(.serialized) struct OperationTests {
+    private static let operations = ["now", "next", "pause", "resume", "hold", "release", "stop", "cancel", "retry", "remove"]
+
+    private func program(_ count: Int = 1) async throws -> (TransferQ, ids: [String]) {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let added = try await program.run(["add", "studio"] + Array(repeating: "a", count: count) + ["--each"])
+        return (program, added.lines)
+    }
+
+    @Test(arguments: operations + ["set", "move"])
+    func sessionsThatAreNotThere(operation: String) async throws {
+        let (program, ids) = try await program()
+        let rest = operation == "set" ? ["--rate", "1M"] : operation == "move" ? ["0"] : []
+        let result = try await program.run([operation, ids[0], "ffffffff"] + rest)
+        #expect(result.status == 4)
+        #expect(result.output == "" && result.diagnostics.contains("ffffffff"))
+        // Nothing was done to the other one either.
+        #expect(try await program.succeed("list", "--json").objects().map { $0["state"] as? String } == ["waiting"])
+        #expect(try await program.run([operation] + rest).status == 2)
+        #expect(try await program.run([operation, "--account", "nobody"] + rest).status == 4)
+    }
+
+    @Test(arguments: ["resume", "release", "retry"])
+    func whatDoesNotFitTheState(operation: String) async throws {
+        let (program, ids) = try await program(2)
+        let result = try await program.run(operation, ids[0])
+        #expect(result.status == 4)
+        #expect(result.diagnostics.contains("is waiting") && result.output == "")
+        // A group is what it fits.
+        let group = try await program.run(operation, "--all", "--json")
+        #expect(group.status == 0 && group.output == "")
+    }
+
+    @Test func someThatFitAndSomeThatDoNot() async throws {
+        let (program, ids) = try await program(3)
+        try await program.succeed("hold", ids[1])
+        let result = try await program.run(["release"] + ids)
+        #expect(result.status == 4)
+        #expect(result.lines == [ids[1]])
+        #expect(result.diagnostics.contains(ids[0]) && result.diagnostics.contains(ids[2]))
+    }
+
+    @Test func aWaitingSessionThatIsPaused() async throws {
+        let (program, ids) = try await program()
+        try await program.succeed("pause", ids[0])
+        #expect(try await program.succeed("list", "--json").objects().first?["state"] as? String == "held")
+        #expect(try await program.succeed("why", ids[0]).output.contains("transferq release"))
+    }
+
+    @Test(arguments: [["-1"], ["9"], ["x"], []])
+    func indicesThatAreNotThere(index: [String]) async throws {
+        let (program, ids) = try await program(2)
+        let result = try await program.run(["move", ids[0]] + index)
+        #expect(result.status == (index == ["9"] ? 4 : 2))
+        #expect(try await program.succeed("list", "--json").objects().map { $0["id"] as? String } == ids)
+    }
+
+    @Test func changedTags() async throws {
+        let (program, ids) = try await program(3)
+        try await program.succeed("set", ids[0], ids[2], "--tag", "x", "--tag", "y")
+        #expect(try await program.succeed("list", "--json").objects().map { $0["tags"] as? [String] } == [["x", "y"], [], ["x", "y"]])
+        #expect(try await program.succeed("remove", "--tag", "y").lines == [ids[0], ids[2]])
+        #expect(try await program.run("set", ids[1]).status == 2)
+        #expect(try await program.run("set", ids[1], "--rate", "x").status == 2)
+        try await program.succeed("cancel", ids[1])
+        #expect(try await program.run("set", ids[1], "--tag", "z").status == 4)
+    }
+
+    @Test func aCompletedSession() async throws {
+        try await LoopbackStudio.with { studio in
+            try studio.program.folder.file("a", size: 1)
+            let id = try await studio.program.succeed("add", "studio", "a").lines[0]
+            try await studio.program.succeed("run", "--progress", "none")
+            for operation in Self.operations where operation != "remove" {
+                #expect(try await studio.program.run(operation, id).status == 4, "\(operation)")
+            }
+            #expect(try await studio.program.succeed("why", id).output == "It is completed.\n")
+        }
+    }
+
+    /// Partial content goes with a cancelled session, unless it is to be kept.
+    @Test(arguments: [true, false])
+    func cancelledInTheMiddle(keepsPartial: Bool) async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            let program = studio.program
+            try program.folder.sparseFile("large", size: 120 << 20)
+            try program.folder.file("small", size: 10)
+            let id = try await program.succeed("add", "studio", "large").lines[0]
+            try await program.interruptedRun()
+            try await program.run(["cancel", id] + (keepsPartial ? ["--keep-partial"] : [])).expectSuccess()
+            try await program.succeed("add", "studio", "small")
+            try await program.succeed("run", "--progress", "none")
+            #expect(studio.server.storedFiles(named: "large").count == (keepsPartial ? 1 : 0))
+            #expect(try await studio.session(id)["state"] as? String == "cancelled")
+        }
+    }
+
+    @Test func aPausedSessionNeedsAPerson() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("large", size: 64 << 20)
+            let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
+            try await program.pauseInTheMiddle(id)
+
+            let run = try await program.run("run")
+            #expect(run.status == 1)
+            #expect(run.diagnostics.contains("1 paused"))
+            #expect(try await program.succeed("why", id, "--json").objects().first?["state"] as? String == "paused")
+            try await program.succeed("resume", id)
+            try await program.succeed("set", id, "--rate", "0")
+            try await program.succeed("run", "--progress", "none")
+            #expect(try studio.hasArrived("large"))
+        }
+    }
+}
+
+extension TransferQ {
+    /// Runs the queue until bytes moved, and interrupts it.
+    func interruptedRun() async throws {
+        let run = try start(["run", "--progress", "json"])
+        for await line in run.lines {
+            let event = try CommandResult.object(line)
+            if event["event"] as? String == "progress", (event["bytesSent"] as? Int ?? 0) > 0 { break }
+        }
+        run.send(SIGINT)
+        let status = await run.result().status
+        try #require(status == 130)
+    }
+
+    /// Pauses a session once it runs, in this process: only the one that runs a session can pause it.
+    func pauseInTheMiddle(_ id: String) async throws {
+        let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        let session = try await queue.handle(try #require(SessionID(id)))
+        let events = queue.events
+        try await queue.start()
+        for await event in events {
+            if case .didStartRunning(session.id) = event.kind { break }
+        }
+        #expect(try await queue.pause(session.id) == .paused)
+        await queue.shutdown()
+    }
+}
+
+extension CommandResult {
+    func expectSuccess() throws {
+        try #require(status == 0, "\(testDescription)")
+    }
+}

@@ -1,0 +1,71 @@
+import Foundation
+import TUSLoopback
+import Testing
+import TransferKit
+
+@Suite(.serialized) struct QueueCommandTests {
+    @Test func statusAndLimits() async throws {
+        let program = try TransferQ()
+        let initial = try #require(try await program.succeed("queue", "status", "--json").objects().first)
+        #expect(Set(initial.keys) == SessionSchema.queue)
+        #expect(initial["mode"] as? String == "stopped" && initial["sessions"] as? Int == 0)
+        #expect(initial["rateLimit"] is NSNull && initial["maxSessions"] as? Int == 1 && initial["nextDue"] is NSNull)
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 7)
+        try await program.succeed("add", "studio", "a")
+        try await program.succeed("add", "studio", "a", "--hold")
+        let set = try await program.succeed("queue", "set", "--max-sessions", "3", "--rate", "1.5M", "--json").objects().first
+        #expect(set?["maxSessions"] as? Int == 3 && set?["rateLimit"] as? Int == 1_572_864)
+        let status = try #require(try await program.succeed("queue", "status", "--json").objects().first)
+        #expect(status["waiting"] as? Int == 1 && status["held"] as? Int == 1 && status["sessions"] as? Int == 2)
+        #expect(status["bytesTotal"] as? Int == 14 && status["maxSessions"] as? Int == 3 && status["rateLimit"] as? Int == 1_572_864)
+        let people = try await program.succeed("queue", "status").output
+        #expect(people.contains("2: 1 waiting, 1 held") && people.contains("At once:   3 sessions") && people.contains("1.50 MiB/s"))
+        try await program.succeed("queue", "set", "--rate", "0")
+        #expect(try await program.succeed("queue", "status", "--json").objects().first?["rateLimit"] is NSNull)
+    }
+
+    @Test(arguments: [[], ["--max-sessions", "0"], ["--rate", "x"]])
+    func limitsThatMakeNoSense(options: [String]) async throws {
+        #expect(try await TransferQ().run(["queue", "set"] + options).status == 2)
+    }
+
+    @Test(arguments: ["start", "stop", "drain"])
+    func withoutAnOwner(command: String) async throws {
+        let program = try TransferQ()
+        let alone = try await program.run("queue", command)
+        #expect(alone.status == 4)
+        #expect(alone.diagnostics.contains("transferq run") && alone.output == "")
+    }
+
+    @Test func anotherLimitForOneRun() async throws {
+        // So slow that the second begins long before the first is done.
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
+            let program = studio.program
+            try await program.succeed("queue", "set", "--max-sessions", "1")
+            for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 1 << 20) }
+            let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
+            let events = try await program.succeed("run", "--jobs", "2", "--progress", "json").objects()
+            let story = events.filter { ["didActivate", "completed"].contains($0["event"] as? String) }
+            #expect(story.prefix(2).map { $0["event"] as? String } == ["didActivate", "didActivate"])
+            #expect(story.prefix(2).map { $0["id"] as? String } == Array(ids.prefix(2)))
+            #expect(story.dropFirst(2).first?["event"] as? String == "completed")
+            #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
+        }
+    }
+
+    @Test func aRunThatDoesNotEnd() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 100)
+            try await program.succeed("add", "studio", "a")
+            let run = try program.start(["run", "--forever", "--json"])
+            for await line in run.lines where try CommandResult.object(line)["event"] as? String == "queueBecameIdle" { break }
+            run.send(SIGTERM)
+            let result = await run.result()
+            #expect(result.status == 130)
+            #expect(try result.objects().last?["event"] as? String == "queueStopped")
+            #expect(try studio.hasArrived("a"))
+        }
+    }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+/// The schema of the program's output, and as much of JSON Schema (draft 2020-12) as it uses; any other keyword in it is a failure.
+struct JSONSchema: Sendable {
+    private let root: JSONTree
+
+    /// - Parameter file: A path from the package's folder.
+    init(_ file: String) {
+        // Tests/CommandTests/Support/JSONSchema.swift
+        let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
+        // Where it can't be read, no command is described, and every check fails.
+        root = (try? JSONTree(String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
+    }
+
+    /// What each command prints, by the command's name.
+    var commands: [String: String] { (root["commands"]?.object ?? [:]).compactMapValues(\.string) }
+
+    /// What is wrong with a line that a command printed.
+    func problems(of line: String, from command: String) throws -> [String] {
+        let reference = try #require(commands[command], "The schema does not say what \(command) prints.")
+        return validate(try JSONTree(line), against: .object(["$ref": .string(reference)]), at: "").problems
+    }
+
+    private struct Finding {
+        var problems: [String] = []
+        /// The members of an object that some schema has spoken of.
+        var evaluated: Set<String> = []
+
+        mutating func add(_ other: Finding) {
+            problems += other.problems
+            evaluated.formUnion(other.evaluated)
+        }
+
+        mutating func require(_ condition: Bool, _ problem: @autoclosure () -> String) {
+            if !condition { problems.append(problem()) }
+        }
+    }
+
+    private func validate(_ value: JSONTree, against schema: JSONTree, at place: String) -> Finding {
+        var finding = Finding()
+        switch schema {
+        case .bool(let isAllowed):
+            finding.require(isAllowed, "\(place) is not allowed")
+        case .object(let keywords):
+            for (keyword, argument) in keywords where keyword != "unevaluatedProperties" {
+                finding.add(check(value, keyword, argument, beside: keywords, at: place))
+            }
+            if keywords["unevaluatedProperties"] == .bool(false), let members = value.object {
+                let unknown = Set(members.keys).subtracting(finding.evaluated)
+                finding.require(unknown.isEmpty, "\(place) has \(unknown.sorted()) beside what it may have")
+            }
+        default:
+            finding.problems.append("the schema for \(place) is none")
+        }
+        return finding
+    }
+
+    private func check(
+        _ value: JSONTree, _ keyword: String, _ argument: JSONTree, beside keywords: [String: JSONTree], at place: String
+    ) -> Finding {
+        var finding = Finding()
+        switch keyword {
+        case "description": break
+        case "$ref": finding.add(validate(value, against: definition(argument), at: place))
+        case "type":
+            let types = argument.array?.compactMap(\.string) ?? argument.string.map { [$0] } ?? []
+            let fits = types.contains(value.type) || value.type == "integer" && types.contains("number")
+            finding.require(fits, "\(place) is of the type \(value.type)")
+        case "enum": finding.require(argument.array?.contains(value) == true, "\(place) is none of those that are listed: \(value)")
+        case "const": finding.require(argument == value, "\(place) is \(value)")
+        case "pattern":
+            let isMatch = value.string.map { text in
+                (try? Regex(argument.string ?? "").firstMatch(in: text)) != nil
+            }
+            finding.require(isMatch != false, "\(place) has another form: \(value)")
+        case "minimum": finding.require(value.number.map { $0 >= argument.number ?? .infinity } ?? true, "\(place) is too small")
+        case "minItems": finding.require(value.array.map { Double($0.count) >= argument.number ?? .infinity } ?? true, "\(place) is empty")
+        case "items":
+            for (index, element) in (value.array ?? []).enumerated() {
+                finding.problems += validate(element, against: argument, at: "\(place)[\(index)]").problems
+            }
+        case "required":
+            for name in argument.array?.compactMap(\.string) ?? [] where value.object != nil {
+                finding.require(value[name] != nil, "\(place) lacks \(name)")
+            }
+        case "properties":
+            for (name, schema) in argument.object ?? [:] {
+                guard let member = value[name] else { continue }
+                finding.evaluated.insert(name)
+                finding.problems += validate(member, against: schema, at: "\(place).\(name)").problems
+            }
+        case "additionalProperties":
+            for (name, member) in value.object ?? [:] where keywords["properties"]?[name] == nil {
+                finding.evaluated.insert(name)
+                finding.problems += validate(member, against: argument, at: "\(place).\(name)").problems
+            }
+        case "anyOf", "oneOf":
+            let found = (argument.array ?? []).map { validate(value, against: $0, at: place) }
+            let fitting = found.filter(\.problems.isEmpty)
+            let isRight = keyword == "anyOf" ? !fitting.isEmpty : fitting.count == 1
+            finding.require(isRight, "\(place) fits \(fitting.count) of the alternatives: \(found.flatMap(\.problems))")
+            finding.evaluated.formUnion(fitting.flatMap(\.evaluated))
+        default: finding.problems.append("the schema for \(place) has \(keyword), which is not checked here")
+        }
+        return finding
+    }
+
+    private func definition(_ reference: JSONTree) -> JSONTree {
+        let path = (reference.string ?? "").split(separator: "/").dropFirst()
+        return path.reduce(root) { $0[String($1)] ?? .null }
+    }
+}

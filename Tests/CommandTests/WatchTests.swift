@@ -1,0 +1,47 @@
+import Foundation
+import Testing
+import TransferKit
+
+@Suite struct WatchTests {
+    @Test func theStoryOverAllProcesses() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            for name: String in ["a", "b"] { try program.folder.file(name, size: 100) }
+            let ids = try await program.succeed("add", "studio", "a", "b", "--each").lines
+            try await program.succeed("move", ids[1], "0")
+            let middle = try #require(try await program.succeed("queue", "status", "--json").objects().first?["revision"] as? Int)
+            let run = try await program.succeed("run", "--progress", "json").objects().filter { $0["event"] as? String != "progress" }
+            try await program.succeed("remove", ids[0])
+
+            let log = try await program.succeed("watch", "--json")
+            let events = try log.objects()
+            #expect(events.allSatisfy { SessionSchema.event.isSubset(of: $0.keys) })
+            #expect(events.compactMap { $0["revision"] as? Int } == Array(1...events.count))
+            let added = try #require(events.first { $0["event"] as? String == "added" })
+            #expect(added["ids"] as? [String] == ids && added["index"] as? Int == 0)
+            let moved = try #require(events.first { $0["event"] as? String == "moved" })
+            #expect(moved["id"] as? String == ids[1] && moved["from"] as? Int == 1 && moved["to"] as? Int == 0)
+            // What a run told is what the log tells of it, indices included.
+            let told = { (event: [String: Any]) in
+                "\(event["revision"] as? Int ?? -1) \(event["event"] as? String ?? "") \(event["id"] as? String ?? "") \(event["index"] as? Int ?? -1)"
+            }
+            #expect(events.map(told).contains(run.map(told)))
+
+            let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
+            #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
+            #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
+            let people = try await program.succeed("watch")
+            #expect(people.lines.count == events.count)
+            #expect(people.lines.contains { $0.contains("completed") && $0.contains(ids[1].prefix(8)) })
+        }
+    }
+
+    @Test func aQueueOfAnotherProcess() async throws {
+        let program = try TransferQ()
+        let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
+        let result = try await program.run("watch")
+        await queue.shutdown()
+        #expect(result.status == 3)
+        #expect(result.diagnostics.contains("isn't possible yet"))
+    }
+}
