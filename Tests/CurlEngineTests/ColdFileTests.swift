@@ -112,9 +112,25 @@ import TransportSupport
         #if os(Linux)
             let descriptor = try FileDescriptor.open(path, .readWrite)
             try descriptor.closeAfter {
-                _ = fdatasync(descriptor.rawValue)
-                _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_DONTNEED)
+                let size = Int(try descriptor.seek(offset: 0, from: .end))
+                // The kernel leaves pages that it is just busy with.
+                repeat {
+                    _ = fdatasync(descriptor.rawValue)
+                    _ = posix_fadvise(descriptor.rawValue, 0, 0, POSIX_FADV_DONTNEED)
+                } while isCached(descriptor, size)
             }
         #endif
     }
+
+    #if os(Linux)
+        /// Whether any of the file is in the page cache (mincore(2)).
+        private func isCached(_ descriptor: FileDescriptor, _ size: Int) -> Bool {
+            guard let pages = unsafe mmap(nil, size, PROT_READ, MAP_SHARED, descriptor.rawValue, 0), unsafe pages != MAP_FAILED else {
+                return false
+            }
+            defer { unsafe munmap(pages, size) }
+            var states = [UInt8](repeating: 0, count: (size + 4_095) / 4_096)
+            return unsafe mincore(pages, size, &states) == 0 && states.contains { $0 & 1 == 1 }
+        }
+    #endif
 }

@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import TransferCore
 
 #if canImport(Glibc)
@@ -71,8 +72,7 @@ enum HangingResolver {
         compiler.executableURL = URL(filePath: "/usr/bin/env")
         compiler.arguments = ["cc", "-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]
         try compiler.run()
-        compiler.waitUntilExit()
-        guard compiler.terminationStatus == 0 else { throw DoesNotCompile() }
+        guard compiler.awaitEnd() == 0 else { throw DoesNotCompile() }
 
         let tests = Process()
         let output = Pipe()
@@ -87,7 +87,6 @@ enum HangingResolver {
         tests.standardError = output
         try tests.run()
         let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        tests.waitUntilExit()
-        return (tests.terminationStatus, text)
+        return (tests.awaitEnd(), text)
     }
 }

@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import ScriptedHTTP
 import TransportSupport
 
 /// A server that speaks TLS on a free port of the loopback interface, with a certificate for `localhost` of its own. Answers 200 to everything,
@@ -108,9 +110,9 @@ final class TLSServer: Sendable {
     var url: String { "https://localhost:\(port)/" }
 
     func stop() {
-        try? input.fileHandleForWriting.close()
-        // It ends at once. Foundation keeps what is not waited for.
-        process.waitUntilExit()
+        // Its input may be open in other processes, too.
+        kill(process.processIdentifier, SIGKILL)
+        process.awaitEnd()
         try? FileManager.default.removeItem(at: folder)
     }
 }
@@ -134,7 +136,6 @@ func openssl(_ arguments: [String], input: Data = Data()) throws -> Data {
     try source.fileHandleForWriting.write(contentsOf: input)
     try source.fileHandleForWriting.close()
     let printed = output.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    guard process.terminationStatus == 0 else { throw Failed(arguments: arguments) }
+    guard process.awaitEnd() == 0 else { throw Failed(arguments: arguments) }
     return printed
 }

@@ -1,4 +1,5 @@
 import Foundation
+import ScriptedHTTP
 import SystemPackage
 import Testing
 import TransferCore
@@ -92,8 +93,7 @@ import TransferKit
         curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
         curl.arguments = ["--silent", "--fail", "--request", "DELETE", "--header", "Tus-Resumable: 1.0.0", location]
         try curl.run()
-        curl.waitUntilExit()
-        #expect(curl.terminationStatus == 0)
+        #expect(curl.awaitEnd() == 0)
     }
 }
 

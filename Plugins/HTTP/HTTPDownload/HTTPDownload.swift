@@ -139,6 +139,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         reporter.report(total: size)
         try await writer.finish(size: size, modificationTime: remote?.modificationTime)
         reporter.report(sent: size, confirmed: size)
+        if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt
     }
 }

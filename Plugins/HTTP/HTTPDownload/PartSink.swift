@@ -123,7 +123,7 @@ final class PartSink: HTTPResponseSink {
         {
             throw IsUpToDate(remote: remote)
         }
-        let opened = try FileWriter.openNow(destination, on: threads)
+        let opened = try FileWriter.openNow(destination, size: remote?.length, on: threads)
         if opened.isInPlace { throw IsInPlace(writer: opened) }
         state.withLock { $0.writer = opened }
         return opened

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import ScriptedHTTP
 
 /// A program of the folder Servers, as a process of its own. It prints its port when it listens.
 final class PythonProcess {
@@ -44,7 +45,7 @@ final class PythonProcess {
     /// Ends the process at once, as a crash would.
     func kill() {
         _ = Glibc.kill(process.processIdentifier, SIGKILL)
-        process.waitUntilExit()
+        process.awaitEnd()
     }
 
     deinit {
