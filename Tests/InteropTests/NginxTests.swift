@@ -128,11 +128,13 @@ import TransportTUS
     @Test func aCertificateOfNobodyIsRefused() async throws {
         let site = try await open("2")
         try await site.queue.save(Account("real", endpoints: [.tus("https://127.0.0.1:\(site.proxy.port)/files/")]))
-        let session = try await site.queue.enqueue(
-            try .upload([workshop.file("file", size: 9)], to: "real", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1))))
+        let session = try await site.queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
+        let events = site.queue.events
         try await site.queue.start()
-        let error = await #expect(throws: TransferError.self) { try await session.value }
+        let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
+        #expect(error?.failureClass == .trust)
         #expect(error?.message.contains("certificate") == true)
+        #expect(try await session.status.state == .waiting)
         #expect(site.server.statistics.requests.isEmpty)
         await close(site)
     }

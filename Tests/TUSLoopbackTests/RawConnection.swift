@@ -10,6 +10,7 @@ import TransferCore
 /// A plain TCP client that writes what it is told and can vanish at any byte. Blocks: see ``onThread(_:)``.
 final class RawConnection {
     private var descriptor: CInt
+    private let port: Int
     private var unread: [UInt8] = []
 
     struct Answer: Sendable {
@@ -23,6 +24,7 @@ final class RawConnection {
     }
 
     init(to url: URL) throws {
+        port = url.port ?? 0
         #if canImport(Glibc)
             descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         #else
@@ -77,7 +79,7 @@ final class RawConnection {
 
     /// Sends a request's head, with what every request of tus needs.
     func sendHead(_ method: String, _ target: String, _ headers: [String: String] = [:], version: String? = "1.0.0") throws {
-        var text = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+        var text = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
         if let version { text += "Tus-Resumable: \(version)\r\n" }
         for (name, value) in headers { text += "\(name): \(value)\r\n" }
         try send(text + "\r\n")
