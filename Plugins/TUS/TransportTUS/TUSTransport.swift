@@ -6,8 +6,13 @@ import TransportSupport
 /// Sends files to servers that speak tus 1.0.0 (https://tus.io/protocols/resumable-upload), with those of its extensions that the server
 /// offers.
 ///
-/// An interrupted upload goes on where the server says that it stands; bytes count as confirmed only when the server said so. Endpoints are
-/// made with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the settings.
+/// An interrupted upload goes on where the server says that it stands; bytes count as confirmed only when the server said so. A source that
+/// still grows is sent as it comes; its length is told with the last request where the server allows that (*creation-defer-length*), and
+/// otherwise all of it is awaited first. Endpoints are made with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the
+/// settings.
+///
+/// Downloads, which the protocol does not know, are `GET` requests for a name below the endpoint's address (RFC 9110). What was received is
+/// continued if the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begins anew.
 public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
@@ -46,7 +51,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
-    /// and one `OPTIONS` a day for all files of an endpoint.
+    /// and one `OPTIONS` a day for all files of an endpoint. Or downloads one file, in one request.
     ///
     /// Called by the queue, on a task of its own.
     ///

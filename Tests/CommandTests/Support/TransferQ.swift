@@ -35,7 +35,7 @@ struct TransferQ: Sendable {
         return result
     }
 
-    static let schema = JSONSchema("Schemas/transferq.schema.json")
+    static let schema = JSONSchema("Sources/Schemas/transferq.schema.json")
 
     /// The name of the command among its arguments.
     static func command(in arguments: [String]) -> String? {
