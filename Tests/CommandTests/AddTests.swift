@@ -98,7 +98,8 @@ import TransferCore
     }
 
     @Test(arguments: [
-        ["--chunk", "1M"], ["--overwrite", "never"], ["--overwrite", "odd", "--download"], ["--at", "x"], ["--next", "--now"],
+        ["--chunk", "0"], ["--chunk", "x"], ["--overwrite", "never"], ["--overwrite", "odd", "--download"], ["--at", "x"],
+        ["--next", "--now"],
         ["--next", "--at", "0"],
         ["--hold", "--now"], ["--now", "--after", "x"], ["--dedupe", "k", "--each"], ["--not-before", "12:00"],
         ["--not-before", "2025-02-30"], ["--not-before", "2025-06-01T12:00+25:00"], ["--not-before", "+5y"], ["--rate", "fast"],

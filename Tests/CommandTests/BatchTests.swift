@@ -109,6 +109,16 @@ import TransferKit
         #expect(run.status == 1)
     }
 
+    @Test func aFileGoesInChunks() async throws {
+        try await LoopbackStudio.with { studio in
+            try studio.program.folder.file("a", size: 5 << 19)
+            try await studio.program.succeed("add", "studio", "a", "--chunk", "1M", "--parallel", "2")
+            try await studio.program.succeed("run", "--progress", "none")
+            #expect(try studio.hasArrived("a"))
+            #expect(studio.server.statistics.requests == ["OPTIONS": 1, "POST": 1, "PATCH": 3])
+        }
+    }
+
     @Test func aChecksumThatTheServerCannotCompare() async throws {
         try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
             let program = studio.program

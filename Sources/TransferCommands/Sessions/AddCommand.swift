@@ -21,7 +21,6 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup var placement: PlacementOptions
     @OptionGroup var direction: DirectionOptions
     @OptionGroup var transfer: TransferOptions
-    @OptionGroup(visibility: .hidden) var later: LaterAddOptions
 
     @Argument(help: "The account to send to, or to receive from.", completion: Candidates.accounts)
     var account: String

@@ -17,18 +17,26 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "How many files may be in flight at once, 1 to 64; otherwise six small ones or one large one.", valueName: "number"))
+            "How many files may be in flight at once, and parts of one large file, 1 to 64; otherwise six small files or one large one.",
+            valueName: "number"))
     var parallel: Int?
+
+    @Option(
+        help: ArgumentHelp(
+            "The most bytes in one request, with K, M or G for the binary units; otherwise as many as the server takes.", valueName: "size")
+    )
+    var chunk: ByteCount?
 
     func validate() throws {
         if let parallel, !(1...64).contains(parallel) { throw ValidationError("--parallel takes a number from 1 to 64.") }
+        if let chunk, chunk.bytes < 1 { throw ValidationError("--chunk takes a size of at least 1 byte.") }
         _ = try metadataValues()
     }
 
     func options() throws -> SessionOptions {
         SessionOptions(
             metadata: try metadataValues(), rateLimit: rate?.limit, filesInFlight: parallel,
-            verification: verify ?? SessionOptions().verification)
+            verification: verify ?? SessionOptions().verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1)
     }
 
     private static let verifications = Verification.allCases.map(\.rawValue).joined(separator: ", ")
@@ -72,14 +80,5 @@ struct DirectionOptions: ParsableArguments {
     private static func policy(_ text: String) throws -> OverwritePolicy {
         guard let policy = OverwritePolicy(rawValue: text) else { throw ValidationError("--overwrite takes one of \(policies).") }
         return policy
-    }
-}
-
-/// What this version can't do for sessions.
-struct LaterAddOptions: ParsableArguments {
-    @Option var chunk: String?
-
-    func validate() throws {
-        try LaterOptions.refuse([("--chunk", chunk != nil)])
     }
 }
