@@ -12,7 +12,7 @@ while let argument = arguments.popFirst() {
     options[String(argument.dropFirst(2))] = value
 }
 
-func file(_ name: String) -> String {
+@MainActor func file(_ name: String) -> String {
     guard let path = options[name] else {
         print("benchmarks: --\(name) is needed")
         exit(2)
@@ -20,7 +20,7 @@ func file(_ name: String) -> String {
     return path
 }
 
-func number(_ name: String) -> Int {
+@MainActor func number(_ name: String) -> Int {
     guard let number = options[name].flatMap({ Int($0) }), number > 0 else {
         print("benchmarks: --\(name) is to be a number above 0")
         exit(2)
@@ -33,7 +33,7 @@ let programs = Programs(
     tuspyUploads: file("tuspy-uploads"))
 let (work, rounds, megabytes, files) = (file("work"), number("rounds"), number("megabytes"), number("files"))
 
-func isWanted(_ name: String) -> Bool { ["", name].contains(options["only"]) }
+@MainActor func isWanted(_ name: String) -> Bool { ["", name].contains(options["only"]) }
 
 do {
     struct Results: Codable {
