@@ -158,6 +158,7 @@ import TransportTUS
         [ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5-9/10"], body: "56789")],
         [.answer(206, ["ETag": "\"v1\""], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 9-4/10"], body: "456789")],
+        [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes -4-9/10"], body: "456789")],
         [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-9/10", "Content-Encoding": "gzip"], body: "456789")],
         [.answer(204)],
     ])
@@ -191,6 +192,29 @@ import TransportTUS
         #expect(error?.code == code)
         #expect(error?.retryAfter == (status == 429 || status == 503 ? .seconds(7) : nil))
         #expect(download.content == nil)
+        await download.end()
+    }
+
+    /// One file that is not for everyone must not block the account.
+    @Test func aRefusalAfterTheCredentialsWereAccepted() async throws {
+        var download = try TestDownload(answers: [[.answer(200, body: "0")], [.answer(403)]])
+        download.endpoint.credentials = [.bearer(.environment("TOKEN"))]
+        download.overwrite = .always
+        _ = try await download.run()
+        try FileManager.default.removeItem(atPath: download.folder.appending(".file.part").string)
+        #expect(await download.failure()?.failureClass == .permanent)
+        await download.end()
+    }
+
+    @Test func lessThanWasAskedForIsGoneOnFrom() async throws {
+        let some = ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 4-6/10"], body: "456")
+        let rest = ServerStep.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 7-9/10"], body: "789")
+        let download = try await halfReceived(then: [[some], [rest]])
+        #expect(await download.failure(from: download.recorder.checkpoints.last)?.failureClass == .transient)
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 7)
+        _ = try await download.run(from: checkpoint)
+        #expect(download.content == "0123456789")
         await download.end()
     }
 

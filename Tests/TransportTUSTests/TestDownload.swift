@@ -32,7 +32,8 @@ struct TestDownload {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint,
             payload: .download(DownloadDestination(root: folder, name: "file", partName: ".file.part", overwrite: overwrite)),
-            remotePath: try RemotePath(remotePath), checkpoint: checkpoint, options: options, credentials: FixedCredentials(),
+            remotePath: try RemotePath(remotePath), checkpoint: checkpoint, options: options,
+            credentials: FixedCredentials(secrets: ["TOKEN": "hunter2"]),
             logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }

@@ -119,6 +119,10 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         }
         let writer = try await threads.run { try sink.open() }
         let size = sink.position
+        if answer.response.status == 206, size < remote.length ?? size {
+            // It may send less than was asked for (RFC 9110, section 15.3.7); the next attempt goes on behind that.
+            throw TransferError(.transient, .connectionLost, "The server sent \(server.name) up to byte \(size) only.")
+        }
         if let length = remote.length, length != size {
             throw TransferError(
                 .protocolViolation, .badAnswer, "The server said that \(server.name) has \(length) bytes, and sent \(size).")

@@ -17,7 +17,9 @@ struct RemoteFile: Codable, Sendable, Hashable {
     init(_ head: HTTPResponseHead) {
         let changed = head.headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
         modificationTime = changed.map { Int64($0) * 1_000_000_000 }
-        length = head.status == 206 ? ContentRange(head.headers)?.total : head.headers["Content-Length"].flatMap { Int64($0) }
+        length =
+            head.status == 206
+            ? ContentRange(head.headers)?.total : head.headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
         digest = ContentDigest(head.headers, isWhole: head.status == 200)
         if let tag = head.headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
@@ -58,7 +60,7 @@ struct ContentRange {
         total = Int64(parts[1])
         guard parts[1] == "*" || total.map({ $0 >= 0 }) ?? false else { return nil }
         guard parts[0] != "*" else { return }
-        let bounds = parts[0].split(separator: "-").map { Int64($0) }
+        let bounds = parts[0].split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
         guard bounds.count == 2, let first = bounds[0], let last = bounds[1], first <= last, total.map({ last < $0 }) ?? true else {
             return nil
         }

@@ -175,7 +175,8 @@ struct TUSServer {
         answer.sentCredentials = !secrets.isEmpty
         answer.credentialsWereAccepted = acceptance.wereAccepted(fields, at: asked)
         // OPTIONS is answered by many without a look at the credentials.
-        if answer.isSuccess, isTrusted, flight.kind != .options { acceptance.note(fields, at: asked) }
+        let isAccepted = flight.kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess
+        if isAccepted, isTrusted, flight.kind != .options { acceptance.note(fields, at: asked) }
         return answer
     }
 

@@ -34,7 +34,8 @@ final class InstantTransport: Transport {
         if isOver {
             state.withLock { $0.waiter.take() }?.resume()
             // Until the queue is stopped.
-            try await Task.sleep(for: .seconds(3_600))
+            for await _ in AsyncStream(Void.self, { _ in }) {}
+            try Task.checkCancellation()
         }
         let size = try attempt.source.size
         reporter.report(sent: size, confirmed: size)
