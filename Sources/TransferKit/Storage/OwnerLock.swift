@@ -61,6 +61,8 @@ package final class OwnerLock: Sendable {
     /// Lets go; harmless when done twice.
     package func release() {
         descriptor.withLock { descriptor in
+            // Closing alone does not unlock as long as a child process that is just being started has a copy (flock(2)).
+            if let descriptor { _ = flock(descriptor.rawValue, LOCK_UN) }
             try? descriptor?.close()
             descriptor = nil
         }

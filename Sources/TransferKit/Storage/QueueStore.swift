@@ -28,6 +28,8 @@ package final class QueueStore: Sendable {
             do {
                 return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
+                // Not left to the lock's last reference, which may outlive this call: whoever is told of the failure can try again at once.
+                lock.release()
                 throw storageError(error, folder: storage.folder)
             }
         }

@@ -95,7 +95,7 @@ import TransferKit
         }
     }
 
-    @Test(arguments: DiskKind.allCases, [0, 50, 600, 4_096, 5_000, 20_000, 33_000, 60_000, 100_000])
+    @Test(arguments: [DiskKind.mounted], (0..<120).map { $0 * 1_100 })
     func aStoreThatCannotBeMadeIsMadeOnceThereIsRoom(_ kind: DiskKind, _ room: Int) async throws {
         let disk = try SmallDisk(kind, in: folder.path)
         await #expect(processExitsWith: .success) {
@@ -104,7 +104,13 @@ import TransferKit
             try disk.leave(room)
             do {
                 let stage = try await Stage(FilePath(root))
-                try await stage.queue.save(stage.account("a"))
+                do {
+                    try await stage.queue.save(stage.account("a"))
+                } catch {
+                    // Otherwise the store is let go some time after the queue's last use.
+                    await stage.queue.shutdown()
+                    throw error
+                }
                 await stage.queue.shutdown()
             } catch let error as QueueError {
                 #expect(error.code == .storageUnavailable)
