@@ -6,6 +6,7 @@ public struct AttemptReporter: Sendable {
     private let saveCheckpoint: @Sendable (Checkpoint) async throws -> Void
     private let askAllowance: @Sendable (Int) -> Allowance
     private let reportTotal: @Sendable (Int64) -> Void
+    private let tellOfActivity: @Sendable () -> Void
 
     /// Makes a reporter; called by the queue and by tests of transports.
     ///
@@ -14,16 +15,19 @@ public struct AttemptReporter: Sendable {
     ///   - checkpoint: Returns once the checkpoint is durable.
     ///   - allowance: Must not block.
     ///   - total: Must not block.
+    ///   - activity: Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
         allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) },
-        total: @escaping @Sendable (Int64) -> Void = { _ in }
+        total: @escaping @Sendable (Int64) -> Void = { _ in },
+        activity: @escaping @Sendable () -> Void = {}
     ) {
         reportProgress = progress
         saveCheckpoint = checkpoint
         askAllowance = allowance
         reportTotal = total
+        tellOfActivity = activity
     }
 
     /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
@@ -41,6 +45,12 @@ public struct AttemptReporter: Sendable {
     /// Tells how many bytes a download has, as soon as the server said so, and again if that changes. Uploads are known without.
     public func report(total: Int64) {
         reportTotal(total)
+    }
+
+    /// Tells that the attempt works on something that moves no bytes, such as the checksum of a large file; say so every few seconds, as the
+    /// queue ends an attempt that it takes for stalled.
+    public func reportActivity() {
+        tellOfActivity()
     }
 
     /// Makes a checkpoint durable, and returns when it is.

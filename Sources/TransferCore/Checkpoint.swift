@@ -8,9 +8,14 @@ public struct Checkpoint: Hashable, Sendable, Codable {
     /// How many bytes of the file, from its start, this checkpoint vouches for.
     public var confirmed: Int64
 
+    /// When the other end means to remove what it has, if it said so. The queue shows it and does not act on it: whether something is gone is
+    /// found by asking.
+    public var expiresAt: Date?
+
     /// Makes a checkpoint.
-    public init(data: Data, confirmed: Int64) {
+    public init(data: Data, confirmed: Int64, expiresAt: Date? = nil) {
         self.data = data
         self.confirmed = confirmed
+        self.expiresAt = expiresAt
     }
 }

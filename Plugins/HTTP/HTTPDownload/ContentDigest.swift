@@ -53,22 +53,24 @@ struct ContentDigest: Codable, Sendable, Hashable {
 
     /// Whether a file has this checksum.
     ///
+    /// - Parameter progress: Called with each piece that was read.
     /// - Throws: A ``TransferError`` if it can't be read; `CancellationError`.
-    func isThat(of file: FileWriter, size: Int64, on threads: WorkerThreads) async throws -> Bool {
+    func isThat(of file: FileWriter, size: Int64, on threads: WorkerThreads, progress: () -> Void) async throws -> Bool {
         switch algorithm {
-        case .sha512: try await compare(SHA512(), file, size, threads)
-        case .sha256: try await compare(SHA256(), file, size, threads)
-        case .md5: try await compare(Insecure.MD5(), file, size, threads)
+        case .sha512: try await compare(SHA512(), file, size, threads, progress)
+        case .sha256: try await compare(SHA256(), file, size, threads, progress)
+        case .md5: try await compare(Insecure.MD5(), file, size, threads, progress)
         }
     }
 
     private func compare<Hash: HashFunction & Sendable>(
-        _ hash: Hash, _ file: FileWriter, _ size: Int64, _ threads: WorkerThreads
+        _ hash: Hash, _ file: FileWriter, _ size: Int64, _ threads: WorkerThreads, _ progress: () -> Void
     ) async throws -> Bool {
         var hash = hash
         var position: Int64 = 0
         while position < size {
             try Task.checkCancellation()
+            progress()
             let (start, count) = (position, Int(min(Int64(Self.readAtOnce), size - position)))
             let (next, read) = try await threads.run { [hash] in
                 var hash = hash

@@ -133,7 +133,9 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size, remoteURL: server.shownURL)
         if verification == .checksum, !writer.isInPlace {
-            guard let digest = remote?.digest, try await digest.isThat(of: writer, size: size, on: threads) else {
+            guard let digest = remote?.digest,
+                try await digest.isThat(of: writer, size: size, on: threads, progress: reporter.reportActivity)
+            else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
                     "What arrived of \(server.name) has another checksum than the server told; it begins anew.")

@@ -58,7 +58,14 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// - Parameter limit: The most bytes that it may vouch for.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
-        Checkpoint(data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit))
+        Checkpoint(
+            data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),
+            expiresAt: expires.map { Date(timeIntervalSince1970: TimeInterval($0)) })
+    }
+
+    /// When the first of the uploads is removed.
+    private var expires: Int? {
+        ([whole] + (parts ?? [])).compactMap(\.expires).min()
     }
 
     /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.

@@ -1,3 +1,4 @@
+public import Foundation
 public import SystemPackage
 public import TransferCore
 
@@ -35,6 +36,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var remoteURL: String?
     /// The checksum both ends agreed on; nil if none was compared.
     public var checksum: String?
+    /// When the other end means to remove what it has of an item that is not completed; nil if it did not say.
+    public var partialExpiresAt: Date?
     /// Why it failed or was left out, or why its last attempt failed.
     public var error: TransferError?
 }

@@ -12,7 +12,7 @@ package final class ActiveFile: Sendable {
     private let knownSize: Atomic<Int64>
     private let sentBytes: Atomic<Int64>
     private let confirmedBytes: Atomic<Int64>
-    private let refusals = Atomic(0)
+    private let signsOfLife = Atomic(0)
     private let stalled = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet.
     private let isAwaiting: @Sendable (Int64) -> Bool
@@ -50,13 +50,18 @@ package final class ActiveFile: Sendable {
 
     /// The rate limits let nothing through when the attempt asked.
     package func heldBack() {
-        refusals.add(1, ordering: .relaxed)
+        signsOfLife.add(1, ordering: .relaxed)
+    }
+
+    /// The attempt is busy with something that moves no bytes.
+    package func isActive() {
+        signsOfLife.add(1, ordering: .relaxed)
     }
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
-    /// How often the rate limits held the attempt back.
-    package var timesHeldBack: Int { refusals.load(ordering: .relaxed) }
+    /// How often it was known that the attempt does not hang, though it moves nothing.
+    package var livelySigns: Int { signsOfLife.load(ordering: .relaxed) }
     /// Whether it is the app's turn, whose stream has no more yet.
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }

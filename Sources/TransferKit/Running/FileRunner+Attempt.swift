@@ -149,7 +149,8 @@ extension FileRunner {
             },
             total: { [self] total in
                 if isDownload, total >= 0 { setSize(of: active, total) }
-            })
+            },
+            activity: { active.isActive() })
     }
 
     /// The size turned out.

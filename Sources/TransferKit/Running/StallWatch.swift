@@ -1,17 +1,17 @@
-/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through and, of a
-/// stream, there are bytes to be sent.
+/// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through, it is
+/// not busy with something else and, of a stream, there are bytes to be sent.
 ///
 /// After the last byte was sent, the server may take longer: a PATCH is confirmed at its end only.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
         let confirmed: Int64
-        let timesHeldBack: Int
+        let livelySigns: Int
 
         init(_ file: ActiveFile) {
             sent = file.sent
             confirmed = file.confirmed
-            timesHeldBack = file.timesHeldBack
+            livelySigns = file.livelySigns
         }
     }
 

@@ -74,13 +74,15 @@ extension QueueStore {
                 let row = try Row.fetchOne(
                     db.cachedStatement(
                         sql: """
-                            SELECT data, confirmed, identity FROM checkpoint
+                            SELECT data, confirmed, identity, expires_at FROM checkpoint
                             WHERE session = ? AND position = ? AND endpoint = ? AND generation = ?
                             """),
                     arguments: [session, position, endpoint, generation])
             else { return nil }
             return StoredCheckpoint(
-                checkpoint: Checkpoint(data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1)),
+                checkpoint: Checkpoint(
+                    data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1),
+                    expiresAt: try row.decode(Int64?.self, atIndex: 3).map(StoreCoding.date)),
                 identity: try Self.identity(try row.decode(String.self, atIndex: 2)))
         }
     }

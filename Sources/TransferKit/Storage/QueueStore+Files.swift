@@ -22,13 +22,14 @@ extension QueueStore {
             try execute(
                 db,
                 """
-                INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity) VALUES (?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity, expires_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT DO UPDATE SET generation = excluded.generation, data = excluded.data, confirmed = excluded.confirmed,
-                    identity = excluded.identity
+                    identity = excluded.identity, expires_at = excluded.expires_at
                 """,
                 [
                     session, position, endpoint.address, generation, checkpoint.data, checkpoint.confirmed,
-                    try StoreCoding.encodeIfPresent(identity) ?? "null",
+                    try StoreCoding.encodeIfPresent(identity) ?? "null", checkpoint.expiresAt.map { StoreCoding.encode($0) as Int64 },
                 ])
         case .size(let size):
             try execute(

@@ -78,7 +78,9 @@ extension QueueStore {
                 db.cachedStatement(
                     sql: """
                         SELECT file.*, (SELECT max(confirmed) FROM checkpoint
-                            WHERE checkpoint.session = file.session AND checkpoint.position = file.position) AS confirmed
+                            WHERE checkpoint.session = file.session AND checkpoint.position = file.position) AS confirmed,
+                            (SELECT expires_at FROM checkpoint WHERE checkpoint.session = file.session
+                                AND checkpoint.position = file.position ORDER BY confirmed DESC LIMIT 1) AS expires_at
                         FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?
                         """),
                 arguments: [key, position, limit]
@@ -126,6 +128,8 @@ extension QueueStore {
             bytesTotal: try Self.size(row),
             bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
             remoteURL: receipt?.remoteURL,
-            checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
+            checksum: receipt?.checksum,
+            partialExpiresAt: state == .completed ? nil : try row.decode(Int64?.self, forColumn: "expires_at").map(StoreCoding.date),
+            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
     }
 }

@@ -7,12 +7,27 @@ extension QueueStore {
     ///
     /// - Returns: The scheduler, a sentence for each row that was set aside, and what is to be told of it.
     package func load(_ settings: Scheduler.Settings) async throws -> (Scheduler, quarantined: [String], news: [QueueEvent.Kind]) {
-        let (scheduler, unreadable, recovery) = try await read { db in
+        let middle = try await read { db in
+            // A damaged row can have any key.
+            let least = try SessionKey.fetchOne(db, sql: "SELECT min(session) FROM schedule") ?? 0
+            return try least / 2 + (SessionKey.fetchOne(db, sql: "SELECT max(session) FROM schedule") ?? 0) / 2
+        }
+        // Of very many rows one reader takes the lower half and the other one the rest: nobody writes yet, so both see the same.
+        async let rest = read { db in Locked<LoadedRows?>(try LoadedRows(ScheduleScan(db, (middle + 1)...(.max)))) }
+        let lower = try await read { db in
             var scheduler = Scheduler(settings)
             var unreadable: [(SessionKey, String)] = []
             try Self.loadSettings(into: &scheduler, from: db)
             try Self.loadAccounts(into: &scheduler, from: db)
-            try Self.loadSessions(into: &scheduler, unreadable: &unreadable, from: db)
+            scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
+            try ScheduleScan(db, .min...middle).forEach { Self.load($0.key, $0.entry, $0.details, into: &scheduler, &unreadable) }
+            return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
+        }
+        let upper = try await rest
+        let (scheduler, unreadable, recovery) = try await read { db in
+            // Taken, as a copy would be one of everything.
+            var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
+            upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))
             var (recovery, duplicates) = scheduler.finishLoading()
             unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another one.") }
@@ -84,15 +99,13 @@ extension QueueStore {
         }
     }
 
-    private static func loadSessions(
-        into scheduler: inout Scheduler, unreadable: inout [(SessionKey, String)], from db: Database
-    ) throws {
-        scheduler.reserveLoading(try Int.fetchOne(db, sql: "SELECT count(*) FROM schedule") ?? 0)
-        try ScheduleScan(db).forEach { key, entry, details in
-            guard let entry, scheduler.load(entry, details) else {
-                unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
-                return
-            }
+    private static func load(
+        _ key: SessionKey, _ entry: Entry?, _ details: EntryDetails?, into scheduler: inout Scheduler,
+        _ unreadable: inout [(SessionKey, String)]
+    ) {
+        guard let entry, scheduler.load(entry, details) else {
+            unreadable.append((key, "The session in row \(key) has no valid ID, state or account."))
+            return
         }
     }
 

@@ -8,24 +8,24 @@ import GRDBSQLite
 struct ScheduleScan {
     private let statement: Statement
 
-    init(_ db: Database) throws {
+    /// - Parameter keys: The sessions to read.
+    init(_ db: Database, _ keys: ClosedRange<SessionKey> = .min ... .max) throws {
         statement = try db.makeStatement(
             sql: """
                 SELECT session, id, rank, account, state, lane, mark, keeps_partial, displaced_by, not_before, after_id, after_any,
                     deduplication_key, completed_at, needs_cheap_network
-                FROM schedule ORDER BY session
+                FROM schedule WHERE session BETWEEN ? AND ? ORDER BY session
                 """)
+        try statement.setArguments([keys.lowerBound, keys.upperBound])
     }
 
-    /// Calls the body with each row: no entry for one with values that make no sense, and no details where there are none.
-    func forEach(_ body: (SessionKey, Entry?, EntryDetails?) -> Void) throws {
+    /// Calls the body with each row.
+    func forEach(_ body: (Row) -> Void) throws {
         // The handle is the statement's own, which outlives this call.
         let handle = unsafe statement.sqliteStatement
         var result = unsafe sqlite3_step(handle)
         while result == SQLITE_ROW {
-            let columns = unsafe Columns(handle: handle)
-            let entry = columns.entry()
-            body(columns.integer(0), entry, entry == nil ? nil : columns.details())
+            body(unsafe Row(handle: handle))
             result = unsafe sqlite3_step(handle)
         }
         unsafe sqlite3_reset(handle)
@@ -35,14 +35,17 @@ struct ScheduleScan {
     }
 
     /// The columns of the present row (sqlite.org/c3ref/column_blob.html): valid until the next step.
-    @safe private struct Columns {
+    @safe struct Row {
         /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
         private static let greatestNumber: Int64 = 1 << 62
 
-        let handle: OpaquePointer?
+        fileprivate let handle: OpaquePointer?
 
-        func entry() -> Entry? {
-            let key = integer(0)
+        var key: SessionKey { integer(0) }
+
+        /// Nil if there are values that make no sense.
+        var entry: Entry? {
+            let key = key
             guard (1..<Self.greatestNumber).contains(key), let id = identity(1), let account = AccountKey(exactly: integer(3)),
                 let state = state(4),
                 let lane = UInt8(exactly: integer(5)).flatMap(Entry.Lane.init(rawValue:))
@@ -55,7 +58,8 @@ struct ScheduleScan {
             return entry
         }
 
-        func details() -> EntryDetails? {
+        /// Nil where there are none.
+        var details: EntryDetails? {
             guard integer(6) != 0 || !(isNull(8) && isNull(9) && isNull(10) && isNull(12) && isNull(13)) else { return nil }
             var details = EntryDetails()
             let mark = integer(6)
@@ -68,7 +72,7 @@ struct ScheduleScan {
             return details
         }
 
-        func integer(_ column: Int32) -> Int64 {
+        private func integer(_ column: Int32) -> Int64 {
             unsafe sqlite3_column_int64(handle, column)
         }
 

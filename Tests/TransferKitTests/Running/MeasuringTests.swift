@@ -63,6 +63,16 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(660)))
     }
 
+    @Test func whoIsBusyWithSomethingElseDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        for minute in 1...10 {
+            file.isActive()
+            #expect(!hangs(&watch, file, .seconds(60 * minute)))
+        }
+        #expect(hangs(&watch, file, .seconds(660)))
+    }
+
     @Test func whatIsSentOverAgainMoves() {
         let file = ActiveFile(position: 0, size: 100, start: 0, floor: 50)
         var watch = watch(file)

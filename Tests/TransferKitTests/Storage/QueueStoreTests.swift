@@ -50,7 +50,8 @@ import TransferKit
             .file(
                 1, position: 0,
                 .checkpoint(
-                    Checkpoint(data: Data([1]), confirmed: confirmed), endpoint: Endpoint(transport: "memory", address: endpoint),
+                    Checkpoint(data: Data([1]), confirmed: confirmed, expiresAt: Date(timeIntervalSince1970: TimeInterval(confirmed))),
+                    endpoint: Endpoint(transport: "memory", address: endpoint),
                     generation: 1,
                     identity))
         }
@@ -60,6 +61,7 @@ import TransferKit
         ])
         #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == 60)
         #expect(try await store.pendingFiles(of: 1, after: -1, limit: 1).first?.confirmed == 60)
+        #expect(try await store.items(of: 1, from: 0, limit: 1).first?.partialExpiresAt == Date(timeIntervalSince1970: 60))
         await store.close()
     }
 

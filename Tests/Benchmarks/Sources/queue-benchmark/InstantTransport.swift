@@ -7,33 +7,35 @@ final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?
         var gaps: [Double] = []
-        var limit = Int.max
-        var waiter: CheckedContinuation<Void, Never>?
+        var isHolding = false
     }
 
     static let shared = InstantTransport()
 
     let id: TransportID = "instant"
     private let state = Mutex(State())
+    private let (begun, beginning) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
     /// Seconds from the end of a file to the beginning of the next.
     var gaps: [Double] { state.withLock { $0.gaps } }
 
-    /// After so many files nothing ends any more.
-    var limit: Int {
-        get { state.withLock { $0.limit } }
-        set { state.withLock { $0.limit = newValue } }
+    /// Whether files end when the queue is stopped only.
+    var isHolding: Bool {
+        get { state.withLock { $0.isHolding } }
+        set { state.withLock { $0.isHolding = newValue } }
     }
+
+    /// When files began that don't end; for one who listens.
+    var beginnings: AsyncStream<ContinuousClock.Instant>.Iterator { begun.makeAsyncIterator() }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let now = ContinuousClock.now
-        let isOver = state.withLock { state in
+        let isHolding = state.withLock { state in
             if let lastEnd = state.lastEnd { state.gaps.append(lastEnd.duration(to: now) / .seconds(1)) }
-            return state.gaps.count >= state.limit
+            return state.isHolding
         }
-        if isOver {
-            state.withLock { $0.waiter.take() }?.resume()
-            // Until the queue is stopped.
+        if isHolding {
+            beginning.yield(now)
             for await _ in AsyncStream(Void.self, { _ in }) {}
             try Task.checkCancellation()
         }
@@ -41,13 +43,6 @@ final class InstantTransport: Transport {
         reporter.report(sent: size, confirmed: size)
         state.withLock { $0.lastEnd = .now }
         return TransferReceipt(bytes: size)
-    }
-
-    /// Returns once the limit is reached.
-    func reached() async throws {
-        await withCheckedContinuation { continuation in
-            state.withLock { $0.waiter = continuation }
-        }
     }
 
     func shutdown() async {}

@@ -6,7 +6,7 @@ import TransferKit
 /// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
-    print("usage: queue-benchmark enqueue|tasks|fill|open|gap|groups STORE COUNT [TASKS]")
+    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups STORE COUNT [TASKS]")
     exit(2)
 }
 let store = FilePath(arguments[1])
@@ -80,9 +80,11 @@ case "open":
     var queue: TransferQueue?
     report("open s", try await time { queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared]) })
     report("open peak MiB", peakMiB())
-    guard let queue, count > 0 else { exit(queue == nil ? 1 : 0) }
+    await queue?.shutdown()
+case "work":
+    // With as many sessions as there are.
+    let queue = try await TransferQueue(storage: .folder(store), transports: [InstantTransport.shared])
     let total = await queue.status().sessions
-    report("sessions", Double(total))
     var samples: [Double] = []
     for _ in 0..<1_000 {
         let index = Int.random(in: 0..<total)
@@ -95,11 +97,19 @@ case "open":
         samples.append(try await time { try await queue.move(.index(from), to: .index(to)) })
     }
     reportPercentiles("move, durable", samples)
-    InstantTransport.shared.limit = 1_000
+    // Each sample: a command gives one more session a slot, which is stored, and its file gets to the transport.
+    InstantTransport.shared.isHolding = true
+    var beginnings = InstantTransport.shared.beginnings
+    samples = []
+    try await queue.setSessionLimit(1)
     try await queue.start()
-    try await InstantTransport.shared.reached()
-    try await queue.stop()
-    reportPercentiles("dispatch, from session to session", InstantTransport.shared.gaps)
+    _ = await beginnings.next()
+    for limit in 2...400 {
+        let asked = ContinuousClock.now
+        try await queue.setSessionLimit(limit)
+        if let begun = await beginnings.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+    }
+    reportPercentiles("dispatch, from a free slot to the transport", samples)
     report("peak MiB", peakMiB())
     await queue.shutdown()
 case "gap":

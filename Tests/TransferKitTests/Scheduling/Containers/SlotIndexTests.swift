@@ -6,9 +6,7 @@ import TransferKit
     struct Crowded: SlotIdentity {
         var number: Int
 
-        func hash(into hasher: inout Hasher) {
-            hasher.combine(number % 7)
-        }
+        var slotHash: SlotHash { SlotHash(bits: UInt64(number % 7) << 61) }
     }
 
     @Test(arguments: 0..<20)
