@@ -40,6 +40,7 @@ let package = Package(
         .library(name: "TransferKit", targets: ["TransferKit"]),
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransferControl", targets: ["TransferControl"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
@@ -84,8 +85,10 @@ let package = Package(
 
         // Programs.
         .target(
+            name: "TransferControl", dependencies: ["TransferKit", "TransferCore", logging, system], swiftSettings: settings),
+        .target(
             name: "TransferCommands",
-            dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system], swiftSettings: settings),
+            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(
             name: "TUSLoopback",
@@ -124,8 +127,11 @@ let package = Package(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
+            name: "TransferControlTests", dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTesting", logging, system],
+            swiftSettings: settings),
+        .testTarget(
             name: "CommandTests",
-            dependencies: ["TransferCommands", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],
+            dependencies: ["TransferCommands", "TransferControl", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],

@@ -45,14 +45,21 @@ public struct CommandLineProgram: Sendable {
             return .done
         } catch let status as ExitStatus {
             return status
-        } catch let failure as CommandFailure {
-            return await refuse(failure.message, failure.status)
-        } catch let error as QueueError {
-            return await refuse(error.message, ExitStatus(error.code))
-        } catch let error as TransferError {
-            return await refuse(error.message, .usage)
+        } catch let error where error is CommandFailure || error is QueueError || error is TransferError {
+            let (status, message) = Self.explanation(of: error)
+            return await refuse(message, status)
         } catch {
             return await answer(parserError: error)
+        }
+    }
+
+    /// How the program ends with an error that is not the parser's, and what it says.
+    static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
+        switch error {
+        case let failure as CommandFailure: (failure.status, failure.message)
+        case let error as QueueError: (ExitStatus(error.code), error.message)
+        case let error as TransferError: (.usage, error.message)
+        default: (.storage, "\(error)")
         }
     }
 

@@ -8,7 +8,7 @@ struct RootCommand: AsyncParsableCommand {
         abstract: "Moves files in order and never loses its place.",
         discussion: """
             The queue is kept in a folder: --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
-            Only "run" transfers anything.
+            Only "run" and "agent" transfer anything; all commands work the same whether one of them owns the queue or not.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq add studio reel.mov
@@ -21,6 +21,6 @@ struct RootCommand: AsyncParsableCommand {
             AccountCommand.self, AddCommand.self, RunCommand.self, ListCommand.self, ShowCommand.self, WhyCommand.self, WatchCommand.self,
             NowCommand.self, NextCommand.self, MoveCommand.self, PauseCommand.self, ResumeCommand.self, HoldCommand.self,
             ReleaseCommand.self, StopCommand.self, CancelCommand.self, RetryCommand.self, RemoveCommand.self, SetCommand.self,
-            QueueCommand.self, DoctorCommand.self,
+            QueueCommand.self, AgentCommand.self, DoctorCommand.self,
         ])
 }

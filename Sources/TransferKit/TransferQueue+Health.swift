@@ -1,7 +1,7 @@
 import GRDB
 
 /// What a queue knows of the state of its store.
-public struct StoreHealth: Hashable, Sendable {
+public struct StoreHealth: Hashable, Sendable, Codable {
     /// The version of the SQLite library that this process runs on.
     public var sqliteVersion: String
     /// The schema of the store; see the queue's own migrations.

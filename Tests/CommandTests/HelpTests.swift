@@ -5,10 +5,11 @@ import Testing
         "add", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume", "hold", "release", "stop", "cancel",
         "retry", "remove", "set", "doctor", "account add", "account list", "account show", "account edit", "account check",
         "account unblock",
-        "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain",
+        "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain", "agent start", "agent stop",
+        "agent status", "agent unit", "agent run",
     ]
 
-    @Test(arguments: commands + ["account", "queue", ""])
+    @Test(arguments: commands + ["account", "agent", "queue", ""])
     func anExample(command: String) async throws {
         let program = try TransferQ()
         let help = try await program.run(command.split(separator: " ").map(String.init) + ["--help"])

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferCore
 import TransferKit
 

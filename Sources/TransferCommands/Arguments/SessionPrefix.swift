@@ -1,13 +1,14 @@
+import TransferControl
 import TransferKit
 
 /// Finds the session that the first characters of an ID stand for.
 enum SessionPrefix {
     private static let namedCandidates = 10
+    /// How many are looked for; there is no use in counting more.
+    private static let limit = 10_000
 
-    static func resolve(_ prefix: String, among known: [SessionID]) throws(CommandFailure) -> SessionID {
-        if let whole = SessionID(prefix), known.contains(whole) { return whole }
-        let wanted = prefix.lowercased()
-        let candidates = wanted.isEmpty ? [] : known.filter { $0.description.hasPrefix(wanted) }
+    static func resolve(_ prefix: String, in queue: any ControllableQueue) async throws -> SessionID {
+        let candidates = prefix.isEmpty ? [] : try await queue.sessionIDs(beginningWith: prefix, limit: limit)
         switch candidates.count {
         case 0: throw CommandFailure(.unfit, "There is no session \"\(prefix)\".")
         case 1: return candidates[0]

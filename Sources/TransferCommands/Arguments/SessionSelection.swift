@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 /// Which sessions a command is about: some by their IDs, all, or those that meet all conditions.
@@ -22,19 +23,19 @@ struct SessionSelection {
     /// Does something to the sessions that are meant, and returns those that it fits.
     ///
     /// - Throws: A `CommandFailure` for an ID that no session has, before anything is done.
-    func apply(_ operation: SessionOperation, in queue: any QueueAccess) async throws -> AppliedOperation {
+    func apply(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> AppliedOperation {
         guard !ids.isEmpty else { return AppliedOperation(changed: try await queue.apply(operation, to: group(in: queue))) }
         let named = try await namedSessions(in: queue)
         if named.count == 1 {
-            try await queue.apply(operation, to: named[0])
+            try await queue.apply(operation, to: .id(named[0]))
             return AppliedOperation(changed: named)
         }
-        let fitting = Set(try await queue.apply(operation, to: .sessions(named)))
+        let fitting = Set(try await queue.apply(operation, to: SessionGroup.sessions(named)))
         var applied = AppliedOperation(changed: named.filter(fitting.contains))
         for id in named where !fitting.contains(id) {
             // A group leaves out what it does not fit, without saying why; a session by itself does.
             do {
-                try await queue.apply(operation, to: id)
+                try await queue.apply(operation, to: .id(id))
                 applied.changed.append(id)
             } catch let error as QueueError {
                 applied.refusals.append(error)
@@ -43,17 +44,16 @@ struct SessionSelection {
         return applied
     }
 
-    private func namedSessions(in queue: any QueueAccess) async throws -> [SessionID] {
-        let known = try await queue.sessionIDs()
+    private func namedSessions(in queue: any ControllableQueue) async throws -> [SessionID] {
         var found: [SessionID] = []
         for id in ids {
-            let session = try SessionPrefix.resolve(id, among: known)
+            let session = try await SessionPrefix.resolve(id, in: queue)
             if !found.contains(session) { found.append(session) }
         }
         return found
     }
 
-    private func group(in queue: any QueueAccess) async throws -> SessionGroup {
+    private func group(in queue: any ControllableQueue) async throws -> SessionGroup {
         if let account = filters.account, try await queue.account(account) == nil {
             throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
         }

@@ -2,16 +2,17 @@ import ArgumentParser
 import Foundation
 import Logging
 import SystemPackage
+import TransferControl
 import TransferKit
 
-/// What a shell offers to complete a word with, looked up in the store when a person asks for it.
+/// What a shell offers to complete a word with, looked up in the queue when a person asks for it.
 enum Candidates {
     static let accounts = CompletionKind.custom { words, _, prefix in
-        await find(words, prefix) { queue in await queue.accounts().map(\.account.name) }
+        await find(words, prefix) { queue in try await queue.accounts().map(\.account.name) }
     }
 
     static let sessions = CompletionKind.custom { words, _, prefix in
-        await find(words, prefix) { queue in await queue.sessionIDs().map(\.description) }
+        await find(words, prefix) { queue in try await queue.sessionIDs(beginningWith: prefix, limit: limit).map(\.description) }
     }
 
     static let tags = CompletionKind.custom { words, _, prefix in
@@ -28,18 +29,26 @@ enum Candidates {
     /// More are of no help to anybody.
     private static let limit = 1_000
 
-    /// Nothing where there is no store yet, or where another process owns it: a person who presses a key must not wait.
+    /// Nothing where there is no store yet, or where its owner does not answer: a person who presses a key must not wait.
     private static func find(
-        _ words: [String], _ prefix: String, in lookUp: (TransferQueue) async throws -> [String]
+        _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {
         guard let folder = try? StoreLocation.folder(option: store(in: words)),
-            FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string),
-            let queue = try? await TransferQueue(
-                storage: .folder(folder), transports: [],
-                configuration: QueueConfiguration(logger: Logger(label: "transferq", factory: { _ in SwiftLogNoOpLogHandler() })))
+            FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string)
         else { return [] }
-        let found = (try? await lookUp(queue)) ?? []
-        await queue.shutdown()
+        let found: [String]
+        let remote = RemoteTransferQueue(folder: folder, timeout: .seconds(1))
+        if (try? await remote.owner()) != nil {
+            found = (try? await lookUp(remote)) ?? []
+        } else {
+            guard
+                let queue = try? await TransferQueue(
+                    storage: .folder(folder), transports: [],
+                    configuration: QueueConfiguration(logger: Logger(label: "transferq", factory: { _ in SwiftLogNoOpLogHandler() })))
+            else { return [] }
+            found = (try? await lookUp(queue)) ?? []
+            await queue.shutdown()
+        }
         return Array(found.lazy.filter { $0.hasPrefix(prefix) }.prefix(limit))
     }
 

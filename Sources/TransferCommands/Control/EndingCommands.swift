@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 
 struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
@@ -48,5 +49,5 @@ struct RemoveCommand: OperationCommand {
     @OptionGroup var arguments: SelectionArguments
 
     var selection: SessionSelection { arguments.selection }
-    var operation: SessionOperation { .remove }
+    var operation: SessionOperation { .remove() }
 }

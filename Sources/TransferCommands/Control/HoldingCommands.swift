@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 
 struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 /// A command that does one thing to the sessions that are selected, and prints the IDs of those that it was done to.

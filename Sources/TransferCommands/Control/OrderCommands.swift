@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 struct NowCommand: OperationCommand {
@@ -15,7 +16,7 @@ struct NowCommand: OperationCommand {
     @OptionGroup var arguments: SelectionArguments
 
     var selection: SessionSelection { arguments.selection }
-    var operation: SessionOperation { .run }
+    var operation: SessionOperation { .run() }
 }
 
 struct NextCommand: OperationCommand {
@@ -63,7 +64,7 @@ struct MoveCommand: OperationCommand {
             guard let index = words.last.flatMap({ Int($0) }) else {
                 throw ValidationError("The last argument of move is the index to move to: a number from 0 on.")
             }
-            return .move(.index(index))
+            return .move(to: .index(index))
         }
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 struct SetCommand: OperationCommand {

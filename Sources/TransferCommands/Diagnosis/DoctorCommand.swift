@@ -1,5 +1,6 @@
 import ArgumentParser
 import SystemPackage
+import TransferControl
 import TransferCore
 import TransferKit
 
@@ -47,7 +48,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return findings
     }
 
-    private func storeFinding(_ queue: any QueueAccess, _ folder: FilePath) async -> Finding {
+    private func storeFinding(_ queue: any ControllableQueue, _ folder: FilePath) async -> Finding {
         do {
             let health = try await queue.storeHealth()
             let fields: [(name: String, value: JSONValue)] = [

@@ -1,4 +1,5 @@
 import Foundation
+import TransferControl
 import TransferKit
 
 /// Draws a line per running session and one for the whole, below what scrolls.

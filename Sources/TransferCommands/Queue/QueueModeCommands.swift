@@ -1,15 +1,25 @@
 import ArgumentParser
+import TransferControl
+import TransferKit
 
 /// A command about the mode of the queue, which belongs to the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
+    func change(_ queue: RemoteTransferQueue) async throws
 }
 
 extension QueueModeCommand {
     func run() async throws {
-        // Whoever opens the queue here owns it, so nobody else does; one that another process owns can't be opened.
+        if let queue = try await common.answeringQueue() {
+            try await change(queue)
+            let status = try await queue.status()
+            if common.json { await CommandContext.current.output.write(["mode": .string(status.mode.rawValue)] as JSONValue) }
+            return
+        }
+        // Whoever opens the queue here owns it, so nobody else does; one that another process owns without a socket can't be opened.
         try await common.withOwnedQueue { _ in }
-        throw CommandFailure(.unfit, "No process owns the queue, so there is nothing to start or stop. To run it: transferq run")
+        throw CommandFailure(
+            .unfit, "No process owns the queue, so there is nothing to start or stop. To run it: transferq run, or transferq agent start")
     }
 }
 
@@ -19,20 +29,34 @@ struct QueueStartCommand: QueueModeCommand {
         discussion: "Example: transferq queue start")
 
     @OptionGroup var common: CommonOptions
+
+    func change(_ queue: RemoteTransferQueue) async throws { try await queue.start() }
 }
 
 struct QueueStopCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
         commandName: "stop", abstract: "Interrupts what runs in the process that owns the queue, and starts nothing new.",
-        discussion: "Example: transferq queue stop")
+        discussion: """
+            Returns when nothing runs any more. A "transferq run" without --forever ends with that, as nothing can start any more.
+
+            Example: transferq queue stop
+            """)
 
     @OptionGroup var common: CommonOptions
+
+    func change(_ queue: RemoteTransferQueue) async throws { try await queue.stopAndWait(.interrupt) }
 }
 
 struct QueueDrainCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
         commandName: "drain", abstract: "Lets what runs finish in the process that owns the queue, and starts nothing new.",
-        discussion: "Example: transferq queue drain")
+        discussion: """
+            Returns at once. A "transferq run" without --forever ends when what runs has finished.
+
+            Example: transferq queue drain
+            """)
 
     @OptionGroup var common: CommonOptions
+
+    func change(_ queue: RemoteTransferQueue) async throws { try await queue.stop(.drain) }
 }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 
 struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

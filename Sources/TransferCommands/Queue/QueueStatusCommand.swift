@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import TransferControl
 import TransferKit
 
 struct QueueStatusCommand: AsyncParsableCommand {

@@ -1,3 +1,4 @@
+import TransferControl
 import TransferCore
 import TransferKit
 
@@ -13,6 +14,8 @@ struct ForegroundRun {
     }
 
     let queue: TransferQueue
+    /// Lets other processes control the queue; nil where there can't be a socket.
+    let server: ControlServer?
     let style: ProgressStyle
     let end: End
 
@@ -24,25 +27,25 @@ struct ForegroundRun {
         let (shown, counted) = (queue.events, queue.events)
         async let showing: Void = Self.show(shown, on: display)
         async let tally = RunTally(counting: counted)
-        signals.whenReceived { [queue] in Task { await queue.shutdown() } }
+        signals.whenReceived { Task { await shutDown() } }
         do {
             try await queue.start()
         } catch {
             // Ends both subscriptions, which are waited for on the way out.
-            await queue.shutdown()
+            await shutDown()
             await showing
             // A signal before the start has shut the queue down.
             if signals.isReceived { return .interrupted }
             throw error
         }
         switch end {
-        case .whenIdle: await queue.waitUntilIdle()
-        case .whenNothingCanStart: await queue.waitUntilIdle(scheduled: false)
+        case .whenIdle: await waitForEnd(scheduled: true)
+        case .whenNothingCanStart: await waitForEnd(scheduled: false)
         case .never: for await _ in queue.events {}
         }
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
-        await queue.shutdown()
+        await shutDown()
         await showing
         let wasInterrupted = signals.isReceived
         let counts = await tally
@@ -54,6 +57,28 @@ struct ForegroundRun {
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > failedBefore)
         return hasFailures || remaining.waiting > 0 || remaining.paused > 0 ? .incomplete : .done
+    }
+
+    func shutDown() async {
+        await server?.shutDownQueue()
+        await queue.shutdown()
+    }
+
+    /// Waits until nothing is left to do, also for what still runs in a queue that another process told to stop.
+    private func waitForEnd(scheduled: Bool) async {
+        var events = queue.events.makeAsyncIterator()
+        while true {
+            await queue.waitUntilIdle(scheduled: scheduled)
+            // It does not wait for a queue that is about to stop, and another process may start it again.
+            while true {
+                let mode = await queue.status().mode
+                if mode == .stopped { return }
+                if mode == .running { break }
+                guard await events.next() != nil else { return }
+            }
+            let status = await queue.status()
+            if status.mode == .running, status.isIdle || (!scheduled && status.running == 0) { return }
+        }
     }
 
     private static func show(_ events: QueueEvents, on display: any ProgressDisplay) async {

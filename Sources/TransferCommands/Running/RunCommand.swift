@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 struct RunCommand: AsyncParsableCommand {
@@ -42,9 +43,10 @@ struct RunCommand: AsyncParsableCommand {
         defer { signals.cancel() }
         let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
         let queue = try await openedQueue(signals)
+        let server = ControlServer.open(for: queue, as: .run, logger: common.logger)
         let status: ExitStatus
         do {
-            status = try await ForegroundRun(queue: queue, style: style, end: end).run(until: signals)
+            status = try await ForegroundRun(queue: queue, server: server, style: style, end: end).run(until: signals)
         } catch {
             await queue.shutdown()
             throw error
@@ -54,7 +56,10 @@ struct RunCommand: AsyncParsableCommand {
 
     /// Opens the queue. A signal ends the wait for another owner too.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
-        let opening = Task { [common, jobs] in try await common.openedQueue(sessionLimit: jobs) }
+        let opening = Task { [common, jobs] in
+            try await common.refuseRunningQueue()
+            return try await common.openedQueue(sessionLimit: jobs)
+        }
         signals.whenReceived { opening.cancel() }
         do {
             return try await opening.value

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import SystemPackage
+import TransferControl
 import TransferCore
 import TransferKit
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 struct ListCommand: AsyncParsableCommand {
@@ -32,7 +33,7 @@ struct ListCommand: AsyncParsableCommand {
         var table = Table([
             ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
         ])
-        let found = try await common.withQueue { queue in
+        let found = try await common.withQueue(isRepeatable: false) { queue in
             if let account, try await queue.account(account) == nil {
                 throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
             }

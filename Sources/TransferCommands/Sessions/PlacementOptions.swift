@@ -1,4 +1,5 @@
 import ArgumentParser
+import TransferControl
 import TransferKit
 
 /// Where new sessions go in the queue, and when they may start.
@@ -32,8 +33,8 @@ struct PlacementOptions: ParsableArguments {
     }
 
     /// Sets what the sessions wait for.
-    func apply(to requests: inout [SessionRequest], in queue: any QueueAccess) async throws {
-        let other: SessionID? = if let after { try await SessionPrefix.resolve(after, among: queue.sessionIDs()) } else { nil }
+    func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
+        let other: SessionID? = if let after { try await SessionPrefix.resolve(after, in: queue) } else { nil }
         for index in requests.indices {
             requests[index].dependency = other.map(SessionDependency.after)
             requests[index].notBefore = notBefore?.date
@@ -41,10 +42,22 @@ struct PlacementOptions: ParsableArguments {
     }
 
     /// Adds the sessions where they are to be.
-    func add(_ requests: [SessionRequest], to queue: any QueueAccess) async throws -> [SessionID] {
-        let ids = try await queue.add(requests, at: at, held: hold)
-        if next { _ = try await queue.apply(.runNext, to: .sessions(ids)) }
-        if now { _ = try await queue.apply(.run, to: .sessions(ids)) }
+    func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
+        let ids = try await added(requests, to: queue)
+        if next { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(ids)) }
+        if now { _ = try await queue.apply(.run(), to: SessionGroup.sessions(ids)) }
         return ids
+    }
+
+    private func added(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
+        do {
+            return try await queue.add(requests, at: at, held: hold)
+        } catch let error as QueueError where error.code == .invalidRequest {
+            // An owner that ended before it answered had done it nevertheless, all or nothing, and this is the second time.
+            for request in requests {
+                guard (try? await queue.session(request.id)) != nil else { throw error }
+            }
+            return requests.map(\.id)
+        }
     }
 }

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SystemPackage
+import TransferControl
 import TransferCore
 import TransferKit
 
@@ -15,8 +16,8 @@ struct ShowCommand: AsyncParsableCommand {
     var id: String
 
     func run() async throws {
-        try await common.withQueue { queue in
-            let id = try await SessionPrefix.resolve(id, among: queue.sessionIDs())
+        try await common.withQueue(isRepeatable: false) { queue in
+            let id = try await SessionPrefix.resolve(id, in: queue)
             let session = try await queue.session(id)
             if common.json {
                 try await printJSON(session, of: queue)
@@ -27,7 +28,7 @@ struct ShowCommand: AsyncParsableCommand {
     }
 
     /// Writes one line page by page: a session may have a million items.
-    private func printJSON(_ session: SessionStatus, of queue: any QueueAccess) async throws {
+    private func printJSON(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(JSONValue(session).text.dropLast() + ",\"items\":[")
         var isFirst = true
@@ -39,7 +40,7 @@ struct ShowCommand: AsyncParsableCommand {
         await output.write("]}\n")
     }
 
-    private func printText(_ session: SessionStatus, of queue: any QueueAccess) async throws {
+    private func printText(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n")
         try await forEachPage(of: session.id, in: queue) { items in
@@ -56,7 +57,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    private func forEachPage(of id: SessionID, in queue: any QueueAccess, _ body: ([ItemStatus]) async throws -> Void) async throws {
+    private func forEachPage(of id: SessionID, in queue: any ControllableQueue, _ body: ([ItemStatus]) async throws -> Void) async throws {
         var position: Int64 = 0
         while true {
             let items = try await queue.items(of: id, from: position, limit: Self.page)

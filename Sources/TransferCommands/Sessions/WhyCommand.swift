@@ -1,5 +1,6 @@
 import ArgumentParser
 import SystemPackage
+import TransferControl
 import TransferCore
 import TransferKit
 
@@ -19,7 +20,7 @@ struct WhyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await common.withQueue { queue in
-            try await queue.session(SessionPrefix.resolve(id, among: queue.sessionIDs()))
+            try await queue.session(SessionPrefix.resolve(id, in: queue))
         }
         let output = CommandContext.current.output
         if common.json {

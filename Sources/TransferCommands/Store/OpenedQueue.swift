@@ -1,18 +1,23 @@
 import Logging
+import SystemPackage
+import TransferControl
 import TransferKit
 
 extension CommonOptions {
     /// How long commands that come together wait for each other.
     private static let ownerTimeout = Duration.seconds(10)
 
-    /// Reaches the queue for a command that works the same whoever owns it.
-    func withQueue<Result: Sendable>(_ body: (any QueueAccess) async throws -> Result) async throws -> Result {
-        try await withOwnedQueue { try await body($0) }
-    }
+    /// Where the queue is kept.
+    func folder() throws(CommandFailure) -> FilePath { try StoreLocation.folder(option: store?.path) }
 
     /// Opens the queue, hands it to a command, and closes it in any case.
     func withOwnedQueue<Result: Sendable>(_ body: (TransferQueue) async throws -> Result) async throws -> Result {
-        let queue = try await openedQueue()
+        try await Self.closing(openedQueue(), after: body)
+    }
+
+    static func closing<Result: Sendable>(
+        _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
+    ) async throws -> Result {
         do {
             let result = try await body(queue)
             await queue.shutdown()
@@ -25,10 +30,12 @@ extension CommonOptions {
 
     /// Opens the queue; the caller shuts it down.
     ///
-    /// - Parameter sessionLimit: How many sessions may be active at once in this process, whatever is stored; nil for what is stored.
-    func openedQueue(sessionLimit: Int? = nil) async throws -> TransferQueue {
-        let storage = Storage.folder(try StoreLocation.folder(option: store?.path), ownerTimeout: Self.ownerTimeout)
-        var configuration = QueueConfiguration(logger: logger)
+    /// - Parameters:
+    ///   - sessionLimit: How many sessions may be active at once in this process, whatever is stored; nil for what is stored.
+    ///   - logger: Where the queue logs to; nil for standard error.
+    func openedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
+        let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
+        var configuration = QueueConfiguration(logger: logger ?? self.logger)
         configuration.sessionLimitOverride = sessionLimit
         return try await TransferQueue(
             storage: storage, transports: CommandContext.current.transports.make(), configuration: configuration)

@@ -84,7 +84,7 @@ public struct AccountBlock: Hashable, Sendable, Codable {
 }
 
 /// A snapshot of an account.
-public struct AccountStatus: Hashable, Sendable {
+public struct AccountStatus: Hashable, Sendable, Codable {
     /// The account itself.
     public var account: Account
     /// Why none of its sessions starts; nil if it is not blocked.

@@ -40,4 +40,21 @@ public struct ItemStatus: Hashable, Sendable {
     public var partialExpiresAt: Date?
     /// Why it failed or was left out, or why its last attempt failed.
     public var error: TransferError?
+
+    /// Makes a snapshot, also of what another process told.
+    package init(
+        position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
+        bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, error: TransferError? = nil
+    ) {
+        self.position = position
+        self.source = source
+        self.destination = destination
+        self.isFolder = isFolder
+        self.state = state
+        self.bytesTotal = bytesTotal
+        self.bytesDone = bytesDone
+        self.remoteURL = remoteURL
+        self.checksum = checksum
+        self.error = error
+    }
 }

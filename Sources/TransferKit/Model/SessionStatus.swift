@@ -3,7 +3,7 @@ public import SystemPackage
 public import TransferCore
 
 /// A snapshot of a session.
-public struct SessionStatus: Hashable, Sendable {
+public struct SessionStatus: Hashable, Sendable, Codable {
     /// The session.
     public var id: SessionID
     /// Its place in the queue, from 0.
@@ -102,7 +102,7 @@ public struct SessionStatistics: Hashable, Sendable, Codable {
 }
 
 /// A snapshot of the queue itself.
-public struct QueueStatus: Hashable, Sendable {
+public struct QueueStatus: Hashable, Sendable, Codable {
     /// What the queue does with sessions that could start. Belongs to the process; not persisted.
     public enum Mode: String, Hashable, Sendable, Codable {
         /// Nothing starts.

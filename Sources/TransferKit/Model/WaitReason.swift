@@ -2,7 +2,7 @@ public import Foundation
 public import TransferCore
 
 /// Why a waiting session does not run: the first of its conditions that is not met. Derived from the present state, never stored.
-public enum WaitReason: Hashable, Sendable, CustomStringConvertible {
+public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
     /// The app stopped it; it goes on once another session was activated, or after a few seconds if there is none.

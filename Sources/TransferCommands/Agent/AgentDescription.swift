@@ -1,0 +1,30 @@
+import Foundation
+import SystemPackage
+import TransferControl
+import TransferCore
+
+/// An agent that runs, as people and programs are told of it.
+struct AgentDescription {
+    private let owner: QueueOwner
+    private let folder: FilePath
+
+    init(_ owner: QueueOwner, folder: FilePath) {
+        self.owner = owner
+        self.folder = folder
+    }
+
+    func write(asJSON isJSON: Bool) async {
+        let output = CommandContext.current.output
+        let log = folder.appending(RotatingLog.name)
+        if isJSON {
+            await output.write(
+                [
+                    "running": .bool(true), "process": .integer(Int64(owner.processID)), "since": JSONValue(owner.since),
+                    "store": .string(folder.string), "log": .string(log.string),
+                ] as JSONValue)
+        } else {
+            let text = "The agent runs as process \(owner.processID) since \(owner.since.formatted(.iso8601)); its log is \(log)."
+            await output.write(text.withoutControlCharacters + "\n")
+        }
+    }
+}

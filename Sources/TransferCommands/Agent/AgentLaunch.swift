@@ -1,0 +1,99 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Starts this program again, as an agent.
+enum AgentLaunch {
+    /// Starts the agent and waits until it is ready, or has failed. Blocks.
+    ///
+    /// - Parameters:
+    ///   - arguments: What follows the program's name, without the descriptor.
+    ///   - log: Where the agent logs to, for messages.
+    /// - Returns: The agent's process.
+    static func launch(_ arguments: [[UInt8]], log: FilePath) throws(CommandFailure) -> pid_t {
+        do {
+            let (reading, writing) = try FileDescriptor.pipe()
+            defer { try? reading.close() }
+            closeAllInChildren()
+            let process: pid_t
+            do {
+                defer { try? writing.close() }
+                process = try spawn(arguments + [Array("--ready-descriptor".utf8), Array("\(readyNumber)".utf8)], ready: writing)
+            }
+            let text = try readToEnd(reading)
+            guard let report = try? JSONDecoder().decode(AgentStarter.Report.self, from: text) else {
+                throw CommandFailure(.storage, "The agent ended before it was ready; \(log) may tell why.")
+            }
+            guard let status = report.status else { return process }
+            throw CommandFailure(ExitStatus(rawValue: status) ?? .storage, report.message ?? "The agent can't be started.")
+        } catch let failure as CommandFailure {
+            throw failure
+        } catch {
+            throw CommandFailure(.storage, "The agent can't be started: \(error).")
+        }
+    }
+
+    /// The descriptor that the agent writes to: the first one after the standard ones.
+    private static let readyNumber: CInt = 3
+
+    /// What this process was started with, such as a pipe of the shell's, must not live as long as the agent. The agent gets a copy of what it needs.
+    private static func closeAllInChildren() {
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")) ?? []
+        for number in numbers.compactMap({ CInt($0) }) where number > STDERR_FILENO { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
+    }
+
+    private static func readToEnd(_ descriptor: FileDescriptor) throws -> Data {
+        var data = Data()
+        var bytes = [UInt8](repeating: 0, count: 4_096)
+        while true {
+            let count = try unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
+            if count == 0 { return data }
+            data += bytes.prefix(count)
+        }
+    }
+
+    /// posix_spawn(3), with nothing of this process's terminal, signals or descriptors.
+    private static func spawn(_ arguments: [[UInt8]], ready: FileDescriptor) throws -> pid_t {
+        var actions = unsafe posix_spawn_file_actions_t()
+        try check(unsafe posix_spawn_file_actions_init(&actions))
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        // First of all, as the number may be that of another descriptor here. A copy onto itself would stay marked to be closed.
+        let source = ready.rawValue == readyNumber ? fcntl(ready.rawValue, F_DUPFD_CLOEXEC, readyNumber + 1) : ready.rawValue
+        try check(unsafe posix_spawn_file_actions_adddup2(&actions, source, readyNumber))
+        for number: CInt in 0...2 {
+            try check(unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", number == 0 ? O_RDONLY : O_WRONLY, 0))
+        }
+        var attributes = posix_spawnattr_t()
+        try check(unsafe posix_spawnattr_init(&attributes))
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var (none, all) = (sigset_t(), sigset_t())
+        unsafe sigemptyset(&none)
+        unsafe sigfillset(&all)
+        try check(unsafe posix_spawnattr_setsigmask(&attributes, &none))
+        try check(unsafe posix_spawnattr_setsigdefault(&attributes, &all))
+        try check(unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)))
+        let program = executable
+        var argv = unsafe ([program.bytes] + arguments).map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) } + [nil]
+        defer { unsafe argv.forEach { unsafe free($0) } }
+        var process: pid_t = 0
+        let code = unsafe program.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, environ) }
+        if source != ready.rawValue { close(source) }
+        try check(code)
+        return process
+    }
+
+    /// This program's own file.
+    static var executable: FilePath {
+        FilePath(Bundle.main.executablePath ?? CommandLine.arguments.first ?? "transferq")
+    }
+
+    private static func check(_ code: CInt) throws {
+        if code != 0 { throw Errno(rawValue: code) }
+    }
+}

@@ -1,0 +1,52 @@
+import ArgumentParser
+import SystemPackage
+import TransferCore
+
+struct AgentUnitCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "unit", abstract: "Prints a unit of systemd that runs the agent for this user.",
+        discussion: """
+            Example: transferq agent unit > ~/.config/systemd/user/transferq.service
+            Then: systemctl --user enable --now transferq; to let it run without a login: loginctl enable-linger
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let words = try [AgentLaunch.executable.bytes] + ["agent", "run", "--store"].map { Array($0.utf8) } + [common.folder().bytes]
+        let text = """
+            [Unit]
+            Description=transferq, a queue of file transfers
+            Documentation=man:transferq(1)
+
+            [Service]
+            Type=exec
+            ExecStart=\(words.map(Self.quoted).joined(separator: " "))
+            Restart=on-failure
+            RestartSec=5
+            TimeoutStopSec=60
+            UMask=0077
+
+            [Install]
+            WantedBy=default.target
+
+            """
+        await CommandContext.current.output.write(common.json ? (["unit": .string(text)] as JSONValue).text + "\n" : text)
+    }
+
+    /// A word of a command line as systemd.service(5) and systemd.syntax(7) want it, whatever bytes it has.
+    static func quoted(_ word: [UInt8]) -> String {
+        var text = ""
+        for byte in word {
+            switch byte {
+            case UInt8(ascii: "%"): text += "%%"
+            case UInt8(ascii: "$"): text += "$$"
+            case UInt8(ascii: "\\"): text += "\\\\"
+            case UInt8(ascii: "\""): text += "\\\""
+            case 0x20...0x7E: text.unicodeScalars.append(Unicode.Scalar(byte))
+            default: text += "\\x" + (byte < 0x10 ? "0" : "") + String(byte, radix: 16)
+            }
+        }
+        return "\"\(text)\""
+    }
+}

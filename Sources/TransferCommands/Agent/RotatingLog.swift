@@ -1,0 +1,106 @@
+import Dispatch
+import Foundation
+import Logging
+package import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A log file that is put aside when it is full, for its owner alone; of those, a few are kept.
+package final class RotatingLog: Sendable {
+    static let name = "agent.log"
+
+    private struct State: Sendable {
+        var descriptor: FileDescriptor
+        var size: Int
+    }
+
+    private let path: FilePath
+    private let limit: Int
+    private let kept: Int
+    private let takesStandardError: Bool
+    private let state: Locked<State>
+    private let queue = DispatchQueue(label: "transferq.log")
+
+    /// Opens the file, which may have been begun by an earlier process.
+    ///
+    /// - Parameters:
+    ///   - limit: How many bytes it may have, about.
+    ///   - kept: How many full ones are kept, as `agent.log.1` and so on.
+    ///   - takesStandardError: Whether standard error goes there too from now on: the last words of a process that crashes are worth keeping.
+    package init(at path: FilePath, limit: Int = 1 << 20, kept: Int = 4, takesStandardError: Bool = true) throws {
+        self.path = path
+        self.limit = limit
+        self.kept = kept
+        self.takesStandardError = takesStandardError
+        do {
+            state = Locked(try Self.open(path, takesStandardError))
+        } catch {
+            throw CommandFailure(.storage, "The log \(path) can't be written: \(error).")
+        }
+    }
+
+    private static func open(_ path: FilePath, _ takesStandardError: Bool) throws -> State {
+        let descriptor = try FileDescriptor.open(
+            path, .writeOnly, options: [.create, .append, .closeOnExec], permissions: [.ownerReadWrite])
+        let size = try descriptor.seek(offset: 0, from: .end)
+        if takesStandardError { _ = dup2(descriptor.rawValue, STDERR_FILENO) }
+        return State(descriptor: descriptor, size: Int(size))
+    }
+
+    /// Writes a line some time soon, in the order of the calls.
+    package func post(_ line: String) {
+        queue.async { [self] in
+            state.withLock { state in
+                let text = line + "\n"
+                if state.size > 0, state.size + text.utf8.count > limit { rotate(&state) }
+                // A full disk must not end transfers; what is missing in the log is the least of its troubles.
+                if let count = try? state.descriptor.writeAll(text.utf8) { state.size += count }
+            }
+        }
+    }
+
+    /// Returns once everything posted is written.
+    package func flush() async {
+        await withCheckedContinuation { continuation in
+            queue.async { continuation.resume() }
+        }
+    }
+
+    private func rotate(_ state: inout State) {
+        let names = [path] + (1...kept).map { FilePath("\(path).\($0)") }
+        for (old, new) in zip(names, names.dropFirst()).reversed() {
+            _ = unsafe old.withPlatformString { old in unsafe new.withPlatformString { unsafe rename(old, $0) } }
+        }
+        guard let opened = try? Self.open(path, takesStandardError) else { return }
+        try? state.descriptor.close()
+        state = opened
+    }
+}
+
+/// Writes log messages to a file, each with its time.
+struct FileLogHandler: LogHandler {
+    let log: RotatingLog
+    var logLevel = Logger.Level.info
+    var metadata: Logger.Metadata = [:]
+
+    init(log: RotatingLog) {
+        self.log = log
+    }
+
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    func log(event: LogEvent) {
+        let all = metadata.merging(event.metadata ?? [:]) { $1 }
+        let details = all.sorted { $0.key < $1.key }.map { " \($0.key)=\($0.value)" }.joined()
+        let time = Date().formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        log.post("\(time) \(event.level): \(event.message)\(details)".withoutControlCharacters)
+    }
+}

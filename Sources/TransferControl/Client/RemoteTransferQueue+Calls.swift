@@ -1,0 +1,91 @@
+import SystemPackage
+import TransferKit
+
+extension RemoteTransferQueue {
+    /// Asks for one value.
+    func call<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> Value {
+        try await withConnection(for: request, after: parts) { connection in
+            let answer = try await connection.read(ControlAnswer<Value>.self)
+            if let error = answer.error { throw error }
+            guard let value = answer.value else { throw QueueError(.invalidMessage, "The other process sent an answer without a value.") }
+            return value
+        }
+    }
+
+    /// Asks for something that has no result.
+    func order(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
+        let _: Nothing = try await call(request, after: parts)
+    }
+
+    /// Asks for a list, which may come in parts.
+    func list<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [Value] {
+        try await withConnection(for: request, after: parts) { connection in
+            var values: [Value] = []
+            while true {
+                let answer = try await connection.read(ControlAnswer<[Value]>.self)
+                if let error = answer.error { throw error }
+                values += answer.value ?? []
+                guard answer.more == true else { return values }
+            }
+        }
+    }
+
+    private func withConnection<Result: Sendable>(
+        for request: ControlRequest, after parts: [StagedPart], _ body: (ControlConnection) async throws -> Result
+    ) async throws -> Result {
+        let connection = try await connected()
+        return try await withTaskCancellationHandler {
+            do {
+                try await begin(request, after: parts, on: connection)
+                return try await body(connection)
+            } catch {
+                throw Task.isCancelled ? CancellationError() : error
+            }
+        } onCancel: {
+            connection.interrupt()
+        }
+    }
+
+    /// Connects; nothing was said yet.
+    func connected() async throws -> ControlConnection {
+        let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
+        let connection = ControlConnection(try socket.get(), timeout: timeout)
+        try await connection.connect(to: SocketAddress(folder: folder))
+        return connection
+    }
+
+    /// Sends a request, and receives who the other process is; the answer follows.
+    func begin(_ request: ControlRequest, after parts: [StagedPart] = [], on connection: ControlConnection) async throws {
+        do {
+            try await send(request, after: parts, on: connection)
+        } catch {
+            // An owner that refuses says why before it closes the connection.
+            guard error.code == .ownerLost else { throw error }
+        }
+        let greeting = try await greeting(on: connection)
+        guard greeting.version != nil else {
+            throw QueueError(
+                .unknownProtocolVersion,
+                "The process \(greeting.owner.processID), which owns the queue, is of another version of this software. Use the same version, or end that process."
+            )
+        }
+    }
+
+    private func greeting(on connection: ControlConnection) async throws -> GreetingAnswer {
+        do {
+            return try await connection.read(GreetingAnswer.self)
+        } catch {
+            guard error.code == .ownerLost else { throw error }
+            // It read nothing, or it would have answered to that first.
+            throw QueueError.unreachable(folder, "the process that owns it is about to end, or has too many clients")
+        }
+    }
+
+    private func send(
+        _ request: ControlRequest, after parts: [StagedPart], on connection: ControlConnection
+    ) async throws(QueueError) {
+        try await connection.write(Greeting())
+        for part in parts { try await connection.write(ControlRequest.stage(part)) }
+        try await connection.write(request)
+    }
+}

@@ -1,0 +1,147 @@
+import Foundation
+import Logging
+import TransferCore
+import TransferKit
+
+/// Serves one client: one request, with what belongs to it.
+struct ControlClient: Sendable {
+    /// How many sessions or items go into one part of an answer, unless they are large.
+    private static let part = 500
+
+    let connection: ControlConnection
+    let queue: TransferQueue
+    let owner: QueueOwner
+    let endOwner: (@Sendable () -> Void)?
+
+    /// Returns when the client has its answer, or is gone.
+    func serve() async throws(QueueError) {
+        let greeting = try await connection.read(Greeting.self)
+        let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
+        try await connection.write(GreetingAnswer(version: isKnown ? Greeting.version : nil, owner: owner))
+        guard isKnown else { return }
+        var batch = StagedBatch()
+        while true {
+            let request = try await connection.read(ControlRequest.self)
+            guard case .stage(let part) = request else { return await answer(request, batch) }
+            batch.take(part, size: await connection.sizeOfLastMessage)
+        }
+    }
+
+    private func answer(_ request: ControlRequest, _ batch: StagedBatch) async {
+        let beat = Task { [connection] in
+            while (try? await Task.sleep(for: ControlConnection.heartbeat)) != nil {
+                guard (try? await connection.writeHeartbeat()) != nil else { return connection.interrupt() }
+            }
+        }
+        defer { beat.cancel() }
+        do {
+            try batch.check()
+            if case .events(let revision) = request { return try await sendEvents(since: revision, beat) }
+            try await perform(request, batch)
+        } catch {
+            // A client that is gone misses nothing.
+            try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
+        }
+    }
+
+    private static func queueError(_ error: any Error) -> QueueError {
+        switch error {
+        case let error as QueueError: error
+        case let error as TransferError: QueueError(.invalidRequest, error.description)
+        case is CancellationError: QueueError(.shutDown, "The queue was shut down.")
+        default: QueueError(.invalidRequest, "\(error)")
+        }
+    }
+
+    private func perform(_ request: ControlRequest, _ batch: StagedBatch) async throws {
+        switch request {
+        case .owner: try await send(owner)
+        case .accounts: try await send(list: await queue.accounts())
+        case .account(let name): try await send(list: [await queue.account(name)].compactMap(\.self))
+        case .save(let account): try await send(queue.save(account))
+        case .deleteAccount(let name, let cascades): try await send(queue.deleteAccount(name, cascades: cascades))
+        case .unblockAccount(let name): try await send(queue.unblockAccount(name))
+        case .status: try await send(await queue.status())
+        case .statistics: try await send(queue.statistics())
+        case .forecast: try await send(list: queue.forecast())
+        case .storeHealth: try await send(queue.storeHealth())
+        case .setSessionLimit(let limit, let account): try await send(queue.setSessionLimit(limit, account: account))
+        case .setRateLimit(let rate, let account): try await send(queue.setRateLimit(rate, account: account))
+        case .setNetworkCondition(let condition): try await send(queue.setNetworkCondition(condition))
+        case .start: try await send(queue.start())
+        case .stop(let mode, let deadline): try await send(queue.stop(mode, deadline: deadline))
+        case .stopAndWait(let mode, let deadline): try await send(queue.stopAndWait(mode, deadline: deadline))
+        case .sessions(let start, let end): try await send(list: queue.sessions(max(0, start)..<max(0, start, end)))
+        case .sessionIDs: try await send(list: await queue.sessionIDs(), part: 20_000)
+        case .findSessionIDs(let prefix, let limit):
+            try await send(list: queue.sessionIDs(beginningWith: prefix, limit: limit), part: 20_000)
+        case .session(let id): try await send(queue.session(id))
+        case .items(let id, let position, let limit):
+            try await send(list: queue.items(of: id, from: position, limit: min(limit, 10_000)).map(ItemStatusRecord.init))
+        case .add(let index, let held): try await send(list: queue.add(batch.requests(), at: index, held: held), part: 20_000)
+        case .addItems(let session): try await send(queue.addItems(batch.transferItems(), to: session))
+        case .apply(let operation, let session): try await send(list: [queue.apply(operation, to: session)].compactMap(\.self))
+        case .applyToGroup(let operation, let group): try await send(list: queue.apply(operation, to: group), part: 20_000)
+        case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(batch.ids)), part: 20_000)
+        case .end: try await end()
+        case .stage, .events: break
+        }
+    }
+
+    private func send(_ value: some Codable & Sendable) async throws {
+        try await connection.write(ControlAnswer(value: value))
+    }
+
+    private func send(_ nothing: Void) async throws {
+        try await send(Nothing())
+    }
+
+    /// Sends a list in parts, each of which fits into a message.
+    private func send<Value: Codable & Sendable>(list: [Value], part: Int = part) async throws {
+        var rest = list[...]
+        var part = part
+        repeat {
+            let values = Array(rest.prefix(part))
+            let isLast = values.count == rest.count
+            let encoded = Result { () throws(QueueError) in try ControlConnection.encoded(ControlAnswer(value: values, more: !isLast)) }
+            if case .failure(let error) = encoded, error.code == .invalidMessage, part > 1 {
+                part = max(1, part / 8)
+                continue
+            }
+            try await connection.write(data: encoded.get())
+            rest = rest.dropFirst(values.count)
+        } while !rest.isEmpty
+    }
+
+    /// Sends what happens until the queue ends, or the client is gone.
+    private func sendEvents(since revision: UInt64?, _ beat: Task<Void, Never>) async throws {
+        let events = revision.map { queue.events(since: $0) } ?? queue.events
+        try await send(queue.revision)
+        for await event in events {
+            try await connection.write(data: Self.encoded(event))
+        }
+        try await connection.write(EventMessage(event: nil))
+    }
+
+    private static func encoded(_ event: QueueEvent) throws(QueueError) -> Data {
+        do {
+            return try ControlConnection.encoded(EventMessage(event: event))
+        } catch {
+            // Of more sessions than fit into a message: the reader has to look at the queue anyway.
+            let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
+            return try ControlConnection.encoded(EventMessage(event: gap))
+        }
+    }
+
+    /// Asks this process to end, and answers when the store is let go, which is when the events end.
+    private func end() async throws {
+        guard let endOwner else {
+            throw QueueError(
+                .invalidTransition, "The process \(owner.processID), which owns the queue, is no agent. End it as you end such a program.")
+        }
+        let events = queue.events
+        endOwner()
+        for await _ in events {}
+        try await send(Nothing())
+    }
+}

@@ -1,0 +1,172 @@
+import Dispatch
+import Foundation
+import SystemPackage
+import TransferKit
+
+/// One end of a connection: sends and receives messages.
+///
+/// A message is its length as four bytes, the highest first, and then so many bytes of JSON. One of no bytes is a sign of life: it says that the
+/// other end is still at work. The methods wait for the socket on a thread of their own.
+actor ControlConnection {
+    /// How large a message may be: a session's context is the one thing in a message whose size is the app's choice.
+    static let messageLimit = 8 << 20
+    /// How often whoever is at work gives a sign of life.
+    static let heartbeat = Duration.seconds(2)
+
+    nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
+    private let executor = SocketExecutor()
+    private nonisolated let socket: ControlSocket
+    private let timeout: Duration
+    private var buffer: [UInt8] = []
+    private var consumed = 0
+    /// How many bytes the message had that was received last.
+    private(set) var sizeOfLastMessage = 0
+
+    /// - Parameter timeout: How long the other end may do nothing while it is waited for.
+    init(_ socket: ControlSocket, timeout: Duration) {
+        self.socket = socket
+        self.timeout = timeout
+    }
+
+    /// Ends the connection, and whatever waits for it.
+    nonisolated func interrupt() { socket.interrupt() }
+
+    /// Connects to the owner of a queue, which must be the same user.
+    ///
+    /// - Throws: ``QueueError`` with the code `ownerUnreachable` or `ownerSilent`.
+    func connect(to address: SocketAddress) async throws(QueueError) {
+        let deadline = ContinuousClock.now + timeout
+        while true {
+            do {
+                try socket.connect(to: address)
+                break
+            } catch Errno.wouldBlock where ContinuousClock.now < deadline {
+                do { try await Task.sleep(for: .milliseconds(10)) } catch { throw .unreachable(address.folder, "the task was cancelled") }
+            } catch Errno.wouldBlock {
+                throw .silent
+            } catch {
+                throw .unreachable(address.folder, "\(error)")
+            }
+        }
+        guard socket.peerUser == geteuid() else {
+            throw .unreachable(address.folder, "the process at its socket belongs to another user")
+        }
+    }
+
+    func write(_ message: some Encodable & Sendable) throws(QueueError) {
+        try write(data: try Self.encoded(message))
+    }
+
+    /// Sends what ``encoded(_:)`` gave.
+    func write(data: Data) throws(QueueError) {
+        let length = UInt32(data.count)
+        try send([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + data)
+    }
+
+    /// Sends a sign of life.
+    func writeHeartbeat() throws(QueueError) { try send([0, 0, 0, 0]) }
+
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if it is too large.
+    static nonisolated func encoded(_ message: some Encodable) throws(QueueError) -> Data {
+        do {
+            let data = try JSONEncoder().encode(message)
+            guard data.count <= messageLimit else { throw QueueError.tooLarge(data.count) }
+            return data
+        } catch let error as QueueError {
+            throw error
+        } catch {
+            throw QueueError(.invalidMessage, "A message for the other process can't be written: \(error).")
+        }
+    }
+
+    /// Receives a message.
+    ///
+    /// - Throws: ``QueueError`` with the code `ownerLost` at the end of the stream, `ownerSilent` or `invalidMessage`.
+    func read<Message: Decodable & Sendable>(_ type: Message.Type) throws(QueueError) -> Message {
+        let data = try readData()
+        do {
+            return try JSONDecoder().decode(type, from: data)
+        } catch {
+            throw QueueError(.invalidMessage, "The other process sent something that is no message of this protocol.")
+        }
+    }
+
+    private func readData() throws(QueueError) -> Data {
+        while true {
+            let length = Int(try take(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+            guard length <= Self.messageLimit else { throw .tooLarge(length) }
+            guard length > 0 else { continue }
+            sizeOfLastMessage = length
+            return Data(try take(length))
+        }
+    }
+
+    private func take(_ count: Int) throws(QueueError) -> ArraySlice<UInt8> {
+        if consumed > 0, buffer.count - consumed < count {
+            buffer.removeFirst(consumed)
+            consumed = 0
+        }
+        while buffer.count - consumed < count {
+            do {
+                let bytes = try socket.receive(1 << 16)
+                guard !bytes.isEmpty else { throw QueueError.lost }
+                buffer += bytes
+            } catch Errno.wouldBlock {
+                guard try wait(for: .bytes) else { throw .silent }
+            } catch {
+                throw .lost
+            }
+        }
+        defer { consumed += count }
+        return buffer[consumed..<consumed + count]
+    }
+
+    private func send(_ bytes: [UInt8]) throws(QueueError) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            do {
+                rest = rest.dropFirst(try socket.send(rest))
+            } catch Errno.wouldBlock {
+                guard try wait(for: .room) else { throw .silent }
+            } catch {
+                throw .lost
+            }
+        }
+    }
+
+    private func wait(for readiness: ControlSocket.Readiness) throws(QueueError) -> Bool {
+        do {
+            return try socket.wait(for: readiness, timeout)
+        } catch {
+            throw .lost
+        }
+    }
+}
+
+/// Runs a connection's methods on a thread that may wait, away from the cooperative thread pool.
+private final class SocketExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "transferkit.control")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+}
+
+extension QueueError {
+    static func unreachable(_ folder: FilePath, _ cause: String) -> QueueError {
+        QueueError(.ownerUnreachable, "No process answers for the queue in \(folder): \(cause).")
+    }
+
+    static var lost: QueueError { QueueError(.ownerLost, "The process that owns the queue ended before it answered.") }
+
+    static var silent: QueueError {
+        QueueError(.ownerSilent, "The process that owns the queue does not answer. Let it go on, or end it, and try again.")
+    }
+
+    static func tooLarge(_ count: Int) -> QueueError {
+        QueueError(
+            .invalidMessage,
+            "A message of \(count) bytes is larger than the \(ControlConnection.messageLimit) that processes send each other.")
+    }
+}

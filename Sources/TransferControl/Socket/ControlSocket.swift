@@ -1,0 +1,138 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A connected socket that never blocks, except in ``wait(for:_:)``.
+///
+/// Used by one thread at a time, but for ``interrupt()``, which any thread may call.
+final class ControlSocket: Sendable {
+    /// Nil once it is closed, so that no call ever reaches a descriptor that is another file by then.
+    private let descriptor: Locked<CInt?>
+    private let number: CInt
+
+    /// - Parameter descriptor: Belongs to this object from now on.
+    init(_ descriptor: CInt) {
+        self.descriptor = Locked(descriptor)
+        number = descriptor
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(descriptor, F_SETFL, fcntl(descriptor, F_GETFL) | O_NONBLOCK)
+        #if canImport(Darwin)
+            var isOn: CInt = 1
+            unsafe setsockopt(descriptor, SOL_SOCKET, SO_NOSIGPIPE, &isOn, socklen_t(MemoryLayout<CInt>.size))
+        #endif
+    }
+
+    deinit {
+        descriptor.withLock { descriptor in
+            if let descriptor { _ = Self.closeDescriptor(descriptor) }
+            descriptor = nil
+        }
+    }
+
+    private static func closeDescriptor(_ descriptor: CInt) -> CInt { close(descriptor) }
+
+    static func make() throws(Errno) -> ControlSocket {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        #else
+            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw .last }
+        return ControlSocket(descriptor)
+    }
+
+    /// Ends all that waits for it, and all that would, as if the other end had gone.
+    func interrupt() {
+        descriptor.withLock { descriptor in
+            if let descriptor { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
+        }
+    }
+
+    /// - Throws: `Errno.wouldBlock` when the other end has too many that wait already.
+    func connect(to address: SocketAddress) throws(Errno) {
+        try unsafe address.withAddress { (pointer, size) throws(Errno) in
+            #if canImport(Glibc)
+                let status = unsafe Glibc.connect(number, pointer, size)
+            #else
+                let status = unsafe Darwin.connect(number, pointer, size)
+            #endif
+            if status != 0 { throw .last }
+        }
+    }
+
+    /// The user that the process at the other end runs as (unix(7), SO_PEERCRED; getpeereid(3)); nil if the system does not tell.
+    var peerUser: uid_t? {
+        #if os(Linux)
+            // struct ucred: process, user and group, 32 bits each.
+            var credentials: [UInt32] = [0, 0, 0]
+            var size = socklen_t(MemoryLayout<UInt32>.size * credentials.count)
+            let status = unsafe credentials.withUnsafeMutableBytes { bytes in
+                unsafe getsockopt(number, SOL_SOCKET, SO_PEERCRED, bytes.baseAddress, &size)
+            }
+            return status == 0 ? credentials[1] : nil
+        #else
+            var (user, group) = (uid_t(), gid_t())
+            return unsafe getpeereid(number, &user, &group) == 0 ? user : nil
+        #endif
+    }
+
+    /// Receives what is there, at most so many bytes; empty at the end of the stream.
+    ///
+    /// - Throws: `Errno.wouldBlock` if nothing is there.
+    func receive(_ limit: Int) throws(Errno) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: limit)
+        while true {
+            let count = unsafe bytes.withUnsafeMutableBytes { unsafe recv(number, $0.baseAddress, $0.count, 0) }
+            if count >= 0 { return Array(bytes.prefix(count)) }
+            if errno != EINTR { throw .last }
+        }
+    }
+
+    /// Sends as much as there is room for, and returns how much.
+    ///
+    /// - Throws: `Errno.wouldBlock` if there is no room.
+    func send(_ bytes: ArraySlice<UInt8>) throws(Errno) -> Int {
+        #if canImport(Glibc)
+            let flags = CInt(MSG_NOSIGNAL)
+        #else
+            let flags: CInt = 0
+        #endif
+        while true {
+            let count = unsafe bytes.withUnsafeBytes { bytes in
+                #if canImport(Glibc)
+                    unsafe Glibc.send(number, bytes.baseAddress, bytes.count, flags)
+                #else
+                    unsafe Darwin.send(number, bytes.baseAddress, bytes.count, flags)
+                #endif
+            }
+            if count >= 0 { return count }
+            if errno != EINTR { throw .last }
+        }
+    }
+
+    /// What a socket can be waited for.
+    enum Readiness {
+        case bytes
+        case room
+    }
+
+    /// Blocks until there are bytes or room, or the other end is gone.
+    ///
+    /// - Returns: Whether that is so; otherwise the time is up.
+    func wait(for readiness: Readiness, _ timeout: Duration) throws(Errno) -> Bool {
+        let deadline = ContinuousClock.now + timeout
+        while true {
+            var request = pollfd(fd: number, events: Int16(readiness == .bytes ? POLLIN : POLLOUT), revents: 0)
+            let left = (deadline - .now) / .milliseconds(1)
+            let count = unsafe poll(&request, 1, CInt(max(0, min(left.rounded(.up), 1e9))))
+            if count > 0 { return true }
+            if count == 0 { return false }
+            if errno != EINTR { throw .last }
+        }
+    }
+}

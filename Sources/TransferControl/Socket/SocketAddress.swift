@@ -1,0 +1,69 @@
+import SystemPackage
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The socket beside a store.
+///
+/// An address has room for 108 bytes on Linux and 104 elsewhere (unix(7)), and a path may be longer: it is named by way of an open
+/// folder there (proc(5)).
+struct SocketAddress {
+    static let name = "control.sock"
+
+    let folder: FilePath
+    var path: FilePath { folder.appending(Self.name) }
+
+    /// Calls a function with the address.
+    ///
+    /// - Throws: `Errno.fileNameTooLong` where there is no way to name a long path.
+    func withAddress<Result>(
+        _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        if path.bytes.count < Self.capacity { return try unsafe Self.withAddress(of: path.bytes, body) }
+        #if os(Linux)
+            let descriptor: FileDescriptor
+            do {
+                descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+            } catch let error as Errno {
+                throw error
+            } catch {
+                throw .invalidArgument
+            }
+            defer { try? descriptor.close() }
+            return try unsafe Self.withAddress(of: Array("/proc/self/fd/\(descriptor.rawValue)/\(Self.name)".utf8), body)
+        #else
+            throw .fileNameTooLong
+        #endif
+    }
+
+    private static var capacity: Int {
+        let address = sockaddr_un()
+        return MemoryLayout.size(ofValue: address.sun_path)
+    }
+
+    /// - Parameter path: Shorter than the capacity.
+    private static func withAddress<Result>(
+        of path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { field in
+            unsafe field.copyBytes(from: path)
+        }
+        return try unsafe withUnsafePointer(to: &address) { pointer throws(Errno) in
+            try unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer throws(Errno) in
+                try unsafe body(pointer, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+    }
+}
+
+extension Errno {
+    /// What the last call of the system failed with.
+    static var last: Errno { Errno(rawValue: errno) }
+}

@@ -1,0 +1,62 @@
+import Foundation
+import TransferKit
+
+/// What a client asks for: once a connection, after any number of ``stage(_:)``, which have no answer.
+enum ControlRequest: Codable, Sendable {
+    case owner
+    case accounts
+    case account(name: String)
+    case save(Account)
+    case deleteAccount(name: String, cascades: Bool)
+    case unblockAccount(name: String)
+
+    case status
+    case statistics
+    case forecast
+    case storeHealth
+    case setSessionLimit(Int?, account: String?)
+    case setRateLimit(Int64?, account: String?)
+    case setNetworkCondition(NetworkCondition)
+    case start
+    case stop(StopMode, deadline: Duration?)
+    case stopAndWait(StopMode, deadline: Duration?)
+
+    case sessions(from: Int, to: Int)
+    case sessionIDs
+    case findSessionIDs(prefix: String, limit: Int)
+    case session(SessionID)
+    case items(of: SessionID, from: Int64, limit: Int)
+
+    /// A part of what a later request is about.
+    case stage(StagedPart)
+    /// Adds the sessions that were staged.
+    case add(at: Int?, held: Bool)
+    /// Adds the items that were staged.
+    case addItems(to: SessionReference)
+    case apply(SessionOperation, to: SessionReference)
+    case applyToGroup(SessionOperation, to: SessionGroup)
+    /// Applies to the group of the IDs that were staged.
+    case applyToStaged(SessionOperation)
+
+    /// Answered with ``EventMessage``s until the queue ends; without a revision from now on.
+    case events(since: UInt64?)
+    /// Ends an owner that can be asked to; answered when it has let the store go.
+    case end
+}
+
+/// An answer, or a part of one that is a list.
+struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
+    var value: Value?
+    /// Whether another part follows.
+    var more: Bool?
+    var error: QueueError?
+}
+
+/// The answer to what has none.
+struct Nothing: Codable, Sendable {}
+
+/// What follows the answer to a request for events.
+struct EventMessage: Codable, Sendable {
+    /// Nil at the end: the queue was shut down.
+    var event: QueueEvent?
+}

@@ -1,0 +1,39 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// An item's snapshot; names are bytes.
+struct ItemStatusRecord: Codable, Sendable {
+    var position: Int64
+    var source: Data
+    var destination: Data
+    var isFolder: Bool
+    var state: ItemState
+    var bytesTotal: Int64?
+    var bytesDone: Int64
+    var remoteURL: String?
+    var checksum: String?
+    var error: TransferError?
+
+    init(_ item: ItemStatus) {
+        position = item.position
+        source = Data(item.source.bytes)
+        destination = Data(item.destination.bytes)
+        isFolder = item.isFolder
+        state = item.state
+        bytesTotal = item.bytesTotal
+        bytesDone = item.bytesDone
+        remoteURL = item.remoteURL
+        checksum = item.checksum
+        error = item.error
+    }
+
+    var status: ItemStatus {
+        get throws {
+            ItemStatus(
+                position: position, source: FilePath(bytes: source), destination: try RemotePath(bytes: destination), isFolder: isFolder,
+                state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum, error: error)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// A part of a request that can be of any size.
+enum StagedPart: Codable, Sendable {
+    /// A session; its items follow.
+    case session(SessionHead)
+    /// Items of the last session, or of none.
+    case items([ItemRecord])
+    /// More bytes of the last item, which is one of bytes from memory.
+    case bytes(Data)
+    /// Sessions of a group.
+    case ids([SessionID])
+}
+
+/// A session that is to be added, without its items.
+struct SessionHead: Codable, Sendable {
+    var id: SessionID
+    var account: String
+    var direction: TransferDirection
+    var folder: [UInt8]?
+    var name: String?
+    var tags: [String]
+    var context: Data?
+    var options: SessionOptions
+    var notBefore: Date?
+    var dependency: SessionDependency?
+    var deduplicationKey: String?
+
+    init(_ request: SessionRequest, in workingFolder: FilePath) {
+        id = request.id
+        account = request.account
+        direction = request.direction
+        folder = request.folder.map { workingFolder.pushing($0).bytes }
+        name = request.name
+        tags = request.tags
+        context = request.context
+        options = request.options
+        notBefore = request.notBefore
+        dependency = request.dependency
+        deduplicationKey = request.deduplicationKey
+    }
+
+    /// - Throws: What is wrong with the items.
+    func request(_ items: [ItemRecord]) throws -> SessionRequest {
+        var request = try SessionRequest.upload(items: try items.map { try $0.item }, to: account, name: name, tags: tags, options: options)
+        request.id = id
+        request.direction = direction
+        request.folder = folder.map { FilePath(bytes: $0) }
+        request.context = context
+        request.notBefore = notBefore
+        request.dependency = dependency
+        request.deduplicationKey = deduplicationKey
+        return request
+    }
+}
+
+/// An item that is to be added.
+struct ItemRecord: Codable, Sendable {
+    private enum Kind: String, Codable {
+        case path
+        case data
+        case remote
+    }
+
+    /// How many bytes from memory one record has; the others follow.
+    static let pieceSize = 1 << 19
+
+    private var kind: Kind
+    /// Of a path, from the root; of a remote file, the local name.
+    private var path: Data?
+    var data: Data?
+    private var destination: Data?
+    private var symbolicLinks: SymbolicLinkPolicy?
+    private var uploadURL: String?
+
+    /// - Throws: ``QueueError`` with the code `invalidRequest` for a stream.
+    init(_ item: TransferItem, in workingFolder: FilePath) throws(QueueError) {
+        destination = item.destination.map { Data($0.bytes) }
+        uploadURL = item.uploadURL
+        switch item.content {
+        case .path(let path):
+            kind = .path
+            // An empty path stays one, to be refused as such.
+            self.path = Data(path.isEmpty ? [] : workingFolder.pushing(path).bytes)
+            symbolicLinks = item.symbolicLinks
+        case .data(let data):
+            kind = .data
+            self.data = data
+        case .remote(let name):
+            kind = .remote
+            path = name.map { Data($0.bytes) }
+        case .stream:
+            throw QueueError(
+                .invalidRequest,
+                "\(item.destination?.description ?? "An item") is a stream, which only the process that owns the queue can produce; write it to a file, or own the queue."
+            )
+        }
+    }
+
+    /// How many bytes it takes in a message, roughly.
+    var cost: Int { 128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 }
+
+    var item: TransferItem {
+        get throws {
+            let name = try destination.map { try RemotePath(bytes: $0) }
+            var item: TransferItem
+            switch (kind, path, name) {
+            case (.path, let path?, let name): item = TransferItem(FilePath(bytes: path), as: name, symbolicLinks: symbolicLinks ?? .follow)
+            case (.data, _, let name?): item = .data(data ?? Data(), as: name)
+            case (.remote, let path, let name?): item = .remote(name, as: path.map { FilePath(bytes: $0) })
+            case (.path, nil, _), (.data, _, nil), (.remote, _, nil):
+                throw QueueError(.invalidMessage, "An item that is to be added lacks its path or its name.")
+            }
+            item.uploadURL = uploadURL
+            return item
+        }
+    }
+}

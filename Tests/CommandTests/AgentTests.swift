@@ -1,0 +1,151 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCommands
+import TransferControl
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+@Suite(.serialized) struct AgentTests {
+    @Test func itOutlivesItsShell() async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            // The shell is gone when its script is through; the agent has a session of its own.
+            let script = Array("\"$0\" agent start --json".utf8)
+            let shell = try program.start("/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes])
+            let started = await shell.result()
+            #expect(started.status == 0, "\(started.testDescription)")
+            let agent = try #require(try started.objects().first)
+            let process = try #require(agent["process"] as? Int32)
+            #expect(getsid(process) == process)
+            let status = try await program.succeed("agent", "status", "--json").objects().first
+            #expect(status?["process"] as? Int32 == process && status?["running"] as? Bool == true)
+            // Once more is the same agent.
+            #expect(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32 == process)
+
+            try program.folder.file("a", size: 1_000)
+            let id = try await program.succeed("add", "studio", "a").lines[0]
+            try await studio.arrival(of: id)
+            #expect(try studio.hasArrived("a"))
+
+            try await program.succeed("agent", "stop")
+            #expect(try await program.run("agent", "status").status == 4)
+            #expect(try await program.run("agent", "stop").status == 4)
+            let log = program.store.appending("agent.log").string
+            #expect(try FileManager.default.attributesOfItem(atPath: log)[.posixPermissions] as? Int == 0o600)
+            let text = try String(contentsOfFile: log, encoding: .utf8)
+            #expect(text.contains("ready") && text.contains("completed  \(id.prefix(8)) a") && text.contains("has ended"))
+        }
+    }
+
+    @Test(arguments: [SIGKILL, SIGTERM]) func itIsStartedAgain(signal: Int32) async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
+            let first = try #require(
+                try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
+            let remote = RemoteTransferQueue(folder: program.store)
+            for try await event in remote.events(since: 0) {
+                if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
+            }
+            #expect(kill(first, signal) == 0)
+            // It has ended when its lock is free; another command may have it for a moment.
+            try await program.succeed("list")
+            let second = try #require(
+                try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
+            #expect(second != first)
+            try await program.succeed("set", id, "--rate", "0")
+            try await studio.arrival(of: id)
+            #expect(try studio.hasArrived("a"))
+        }
+    }
+
+    @Test func whatCannotStart() async throws {
+        let program = try TransferQ()
+        let file = try program.folder.file("file", size: 1)
+        let result = try await program.run("agent", "start", "--store", file.string)
+        #expect(result.status == 3 && result.diagnostics.contains(file.string), "\(result.testDescription)")
+        let run = try RunningQueue(program, "--forever")
+        try await run.event("queueStarted")
+        let second = try await program.run("agent", "start")
+        #expect(second.status == 3 && second.diagnostics.contains("process \(run.command.processID)"), "\(second.testDescription)")
+        #expect(try await program.run("agent", "stop").status == 4)
+        run.command.send(SIGTERM)
+        _ = await run.command.result()
+    }
+
+    /// An app adds sessions, leaves, comes back, and finds what happened meanwhile.
+    @Test func uploadsThatOutliveTheApp() async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            try await program.succeed("agent", "start")
+            let file = try program.folder.file("a", size: 100_000)
+            let app = RemoteTransferQueue(folder: program.store)
+            let known = try await app.status().revision
+            let id = try await app.enqueue(.upload([file], to: "studio"))
+            try await studio.arrival(of: id.description)
+            let later = RemoteTransferQueue(folder: program.store)
+            for try await event in later.events(since: known) where event.kind == .completed(id) { break }
+            #expect(try await later.value(of: id).state == .completed)
+        }
+    }
+
+    /// In the foreground, as a service manager has it.
+    @Test func inTheForeground() async throws {
+        let program = try TransferQ()
+        let agent = try program.start(["agent", "run"])
+        while try await program.run("agent", "status").status != 0 { await Task.yield() }
+        agent.send(SIGTERM)
+        let result = await agent.result()
+        #expect(result.status == 0 && result.output == "" && result.diagnostics.contains("ready"), "\(result.testDescription)")
+    }
+
+    @Test func aUnit() async throws {
+        let program = try TransferQ()
+        let unit = try await program.succeed("agent", "unit", "--store", "/a folder/100%/$x\"y\\").output
+        #expect(unit.contains("ExecStart=\"\(TransferQ.executable)\" \"agent\" \"run\" \"--store\" \"/a folder/100%%/$$x\\\"y\\\\\"\n"))
+        #expect(unit.hasPrefix("[Unit]\n") && unit.contains("WantedBy=default.target\n"))
+    }
+
+    @Test func aLogThatIsFull() async throws {
+        let folder = try TemporaryFolder()
+        let log = folder.path.appending("log")
+        let rotating = try RotatingLog(at: log, limit: 100, kept: 2, takesStandardError: false)
+        for number in 0..<40 { rotating.post("line \(number) of about twenty") }
+        await rotating.flush()
+        let files = try FileManager.default.contentsOfDirectory(atPath: folder.path.string).sorted()
+        #expect(files == ["log", "log.1", "log.2"])
+        let text = try files.reversed().map { try String(contentsOfFile: folder.path.appending($0).string, encoding: .utf8) }.joined()
+        let numbers = text.split(separator: "\n").compactMap { $0.split(separator: " ").dropFirst().first.flatMap { Int($0) } }
+        #expect(numbers == Array(40 - numbers.count..<40) && numbers.count >= 9)
+    }
+}
+
+extension LoopbackStudio {
+    /// As ``with(_:_:)``, and no agent is left behind.
+    fileprivate static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
+        try await with { studio in
+            do {
+                try await body(studio)
+            } catch {
+                _ = try? await studio.program.run("agent", "stop")
+                throw error
+            }
+            _ = try await studio.program.run("agent", "stop")
+        }
+    }
+
+    /// Waits until a session of the agent's has completed.
+    fileprivate func arrival(of id: String) async throws {
+        let session = try #require(SessionID(id))
+        _ = try await RemoteTransferQueue(folder: program.store).value(of: session)
+    }
+}

@@ -1,0 +1,176 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+
+/// Commands on a queue that another process runs.
+@Suite(.serialized) struct LiveControlTests {
+    @Test func aBatchThatIsChangedWhileItRuns() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            let small = "bcdefghij".map(String.init)
+            for name in small { try program.folder.file(name, size: 1_000, seed: UInt64(name.utf8.first ?? 0)) }
+            // At this rate the first one takes a quarter of an hour.
+            let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
+            let others = try await program.run(["add", "studio"] + small + ["--each"]).lines
+            let ids = Dictionary(uniqueKeysWithValues: zip(["a"] + small, [first] + others))
+            let id = { (name: String) in try #require(ids[name]) }
+            let run = try RunningQueue(program)
+            try await run.progress(of: first)
+
+            // Reordered, held and cancelled.
+            try await program.succeed("move", id("j"), "1")
+            try await program.succeed("hold", id("c"))
+            #expect(try await program.succeed("cancel", id("d"), "--json").objects().first?["id"] as? String == id("d"))
+            let order = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
+            #expect(order == ["a", "j", "b", "c", "d", "e", "f", "g", "h", "i"])
+            // Preempted: the first one makes room and comes back.
+            try await program.succeed("now", id("g"))
+            try await run.event("completed", of: id("g"))
+            try await run.progress(of: first)
+            // Paused: it keeps its slot, so nothing else starts.
+            try await program.succeed("pause", first)
+            #expect(try await studio.session(first)["state"] as? String == "paused")
+            #expect(try await program.succeed("why", id("j")).output.contains("keeps its slot"))
+            try await program.succeed("next", id("f"))
+            // With another slot the others go, in the order asked for.
+            try await program.succeed("queue", "set", "--max-sessions", "2")
+            try await run.event("completed", of: id("i"))
+            // Limited: without the limit it is over soon.
+            try await program.succeed("resume", first)
+            try await program.succeed("set", first, "--rate", "0")
+            let result = await run.command.result()
+            #expect(result.status == 0, "\(result.testDescription)")
+            #expect(studio.arrivals == ["a", "g", "f", "j", "b", "e", "h", "i"])
+            let states = try await program.succeed("list", "--json").objects().map { $0["state"] as? String }
+            #expect(states == ["completed", "completed", "completed", "held", "cancelled"] + Array(repeating: "completed", count: 5))
+            #expect(try studio.hasArrived("a"))
+        }
+    }
+
+    @Test func theModeOfTheQueue() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            try program.folder.file("b", size: 10)
+            let ids = [
+                try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0],
+                try await program.succeed("add", "studio", "b").lines[0],
+            ]
+            let run = try RunningQueue(program, "--forever")
+            try await run.progress(of: ids[0])
+            let mode = { (command: String) in try await program.succeed("queue", command, "--json").objects().first?["mode"] as? String }
+            #expect(try await mode("stop") == "stopped")
+            #expect(try await studio.session(ids[0])["state"] as? String == "waiting")
+            #expect(try await mode("start") == "running")
+            try await run.progress(of: ids[0])
+            #expect(try await mode("drain") == "draining")
+            try await program.succeed("set", ids[0], "--rate", "0")
+            try await run.event("queueStopped")
+            let states = try await program.succeed("list", "--json").objects().map { $0["state"] as? String }
+            #expect(states == ["completed", "waiting"])
+            run.command.send(SIGTERM)
+            #expect(await run.command.result().status == 130)
+        }
+    }
+
+    /// A run that was told to stop has nothing left to do, and says so.
+    @Test func aRunThatIsStopped() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
+            let run = try RunningQueue(program)
+            try await run.progress(of: id)
+            try await program.succeed("queue", "stop")
+            #expect(await run.command.result().status == 1)
+            #expect(try await studio.session(id)["state"] as? String == "waiting")
+        }
+    }
+
+    @Test func watchingWhileItRuns() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let run = try RunningQueue(program, "--forever")
+            try await run.event("queueStarted")
+            let watch = try program.start(["watch", "--json"])
+            var lines = watch.lines.makeAsyncIterator()
+            while let line = await lines.next(), try CommandResult.object(line)["event"] as? String != "queueStarted" {}
+            try program.folder.file("a", size: 10)
+            let id = try await program.succeed("add", "studio", "a").lines[0]
+            while let line = await lines.next() {
+                let event = try CommandResult.object(line)
+                if event["event"] as? String == "completed", event["id"] as? String == id { break }
+            }
+            run.command.send(SIGTERM)
+            #expect(await run.command.result().status == 130)
+            // The end of the queue is the end of the story, and the last of it is told.
+            let result = await watch.result()
+            #expect(result.status == 0)
+            #expect(try result.objects().last?["event"] as? String == "queueStopped")
+        }
+    }
+
+    @Test func ownersThatComeAndGo() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 10)
+            let run = try RunningQueue(program, "--forever")
+            try await run.event("queueStarted")
+            let second = try await program.run("run")
+            #expect(second.status == 3 && second.diagnostics.contains("process \(run.command.processID)"), "\(second.testDescription)")
+            let socket = program.store.appending("control.sock").string
+            #expect(try FileManager.default.attributesOfItem(atPath: socket)[.posixPermissions] as? Int == 0o600)
+            // Killed, it leaves its socket, which nobody answers at.
+            run.command.send(SIGKILL)
+            #expect(await run.command.result().wasKilled)
+            #expect(FileManager.default.fileExists(atPath: socket))
+            try await program.succeed("add", "studio", "a")
+            let again = try RunningQueue(program)
+            #expect(await again.command.result().status == 0)
+            #expect(!FileManager.default.fileExists(atPath: socket))
+            #expect(try studio.hasArrived("a"))
+        }
+    }
+
+    /// Commands that come while owners change find one or take its place; none is lost, none is done twice.
+    @Test func commandsWhileOwnersChange() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 10)
+            let ids = try await withThrowingTaskGroup(of: [String].self) { group in
+                for _ in 0..<3 {
+                    group.addTask {
+                        var ids: [String] = []
+                        for _ in 0..<4 { ids += try await program.succeed("add", "studio", "a", "--hold").lines }
+                        return ids
+                    }
+                }
+                for _ in 0..<4 {
+                    let run = try RunningQueue(program, "--forever")
+                    try await run.event("queueStarted")
+                    run.command.send(SIGTERM)
+                    #expect(await run.command.result().status == 130)
+                }
+                return try await group.reduce(into: []) { $0 += $1 }
+            }
+            let listed = try await program.succeed("list", "--json").objects().compactMap { $0["id"] as? String }
+            #expect(Set(listed) == Set(ids) && listed.count == 12)
+        }
+    }
+
+    @Test func anOwnerThatDoesNotAnswer() async throws {
+        let program = try TransferQ()
+        let run = try RunningQueue(program, "--forever")
+        try await run.event("queueStarted")
+        run.command.send(SIGSTOP)
+        let result = try await program.run("list")
+        run.command.send(SIGCONT)
+        #expect(result.status == 3)
+        #expect(result.diagnostics.contains("does not answer"))
+        try await program.succeed("list")
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
+    }
+}

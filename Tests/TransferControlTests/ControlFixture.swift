@@ -1,0 +1,57 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferControl
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A queue with an open socket, and a client of it in the same process.
+final class ControlFixture: Sendable {
+    let folder: FilePath
+    let memory = MemoryTransport(chunkSize: 1_000)
+    let queue: TransferQueue
+    let server: ControlServer
+    var store: FilePath { folder.appending("store") }
+    var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store) }
+
+    /// - Parameters:
+    ///   - name: What is between the folder for temporary files and the store.
+    ///   - endOwner: What the server does when it is asked to end the process.
+    init(
+        name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(10), endOwner: (@Sendable () -> Void)? = nil
+    ) async throws {
+        folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        queue = try await TransferQueue(
+            storage: .folder(folder.appending("store")), transports: [memory], configuration: configuration)
+        server = try ControlServer(for: queue, logger: configuration.logger, timeout: timeout, endOwner: endOwner)
+        try await queue.save(Account("a", endpoints: [memory.endpoint()]))
+    }
+
+    deinit { try? FileManager.default.removeItem(atPath: folder.string) }
+
+    /// Hands a fixture to a test, and shuts its queue down in any case.
+    static func with(timeout: Duration = .seconds(10), _ body: (ControlFixture) async throws -> Void) async throws {
+        let fixture = try await ControlFixture(timeout: timeout)
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.server.shutDownQueue()
+            throw error
+        }
+        await fixture.server.shutDownQueue()
+    }
+
+    func file(_ name: String, size: Int = 1_000) throws -> FilePath {
+        let path = folder.appending(name)
+        try Data(repeating: 7, count: size).write(to: URL(fileURLWithPath: path.string))
+        return path
+    }
+
+    func upload(_ names: String...) throws -> SessionRequest {
+        try .upload(names.map { try file($0) }, to: "a")
+    }
+}

@@ -1,0 +1,87 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferControl
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Clients that hang, lie or die do no harm to others.
+@Suite struct HostileClientTests {
+    @Test(arguments: [
+        Data("GET / HTTP/1.1\r\n\r\n".utf8), Data([0xFF, 0xFF, 0xFF, 0xFF]), Data([0, 0, 0, 2]) + Data("{}".utf8), Data([0, 0]),
+        HostileClientTests.frame(#"{"protocol":"transferkit-control","versions":[1]}"#) + HostileClientTests.frame(#"{"unknown":{}}"#),
+    ])
+    func nonsense(bytes: Data) async throws {
+        try await ControlFixture.with { fixture in
+            let client = try RawClient(fixture.store)
+            try client.send(bytes)
+            client.endSending()
+            _ = await client.readToEnd()
+            #expect(try await fixture.remote.status().sessions == 0)
+        }
+    }
+
+    @Test func anotherVersion() async throws {
+        try await ControlFixture.with { fixture in
+            let client = try RawClient(fixture.store)
+            try client.send(Self.frame(#"{"protocol":"transferkit-control","versions":[99]}"#))
+            let answer = await client.readToEnd()
+            let greeting = try #require(try JSONSerialization.jsonObject(with: answer.dropFirst(4)) as? [String: Any])
+            #expect(greeting["version"] == nil && greeting["owner"] != nil)
+        }
+    }
+
+    /// One that says nothing is let go, and as many as there can be keep nobody out for longer than that.
+    @Test func silence() async throws {
+        try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
+            let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
+            for client in silent { #expect(await client.readToEnd().isEmpty) }
+            #expect(try await fixture.remote.status().sessions == 0)
+        }
+    }
+
+    /// A subscriber that takes nothing is let go, and the queue does not wait for it.
+    @Test func aSubscriberThatTakesNothing() async throws {
+        try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
+            let client = try RawClient(fixture.store)
+            try client.send(Self.frame(#"{"protocol":"transferkit-control","versions":[1]}"#))
+            try client.send(Self.frame(#"{"events":{"since":0}}"#))
+            let request = try fixture.upload("a")
+            let ids = try await fixture.queue.add((0..<3_000).map { _ in var copy = request; copy.id = SessionID(); return copy })
+            for id in ids.prefix(2_000) { try await fixture.queue.hold(id) }
+            #expect(try await fixture.remote.status().held == 2_000)
+            withExtendedLifetime(client) {}
+        }
+    }
+
+    @Test func aSocketThatAnEarlierOwnerLeft() async throws {
+        let fixture = try await ControlFixture()
+        let socket = fixture.store.appending("control.sock")
+        #expect(try FileManager.default.attributesOfItem(atPath: socket.string)[.posixPermissions] as? Int == 0o600)
+        await fixture.server.shutDownQueue()
+        #expect(FileManager.default.createFile(atPath: socket.string, contents: nil))
+        let queue = try await TransferQueue(storage: .folder(fixture.store), transports: [])
+        let server = try ControlServer(for: queue, logger: Logger(label: "test"))
+        #expect(try await fixture.remote.status().mode == .stopped)
+        await server.shutDownQueue()
+    }
+
+    /// Longer than an address of a socket can be.
+    @Test func aLongPath() async throws {
+        let fixture = try await ControlFixture(name: String(repeating: "long-name/", count: 20) + UUID().uuidString)
+        #expect(try await fixture.remote.status().sessions == 0)
+        await fixture.server.shutDownQueue()
+        #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
+    }
+
+    static func frame(_ text: String) -> Data {
+        let length = UInt32(text.utf8.count)
+        return Data([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) }) + Data(text.utf8)
+    }
+}

@@ -1,0 +1,78 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferKit
+import TransportTesting
+
+@Suite struct RemoteEventTests {
+    /// An app leaves, comes back, and finds all that happened meanwhile, once each.
+    @Test func whatHappenedMeanwhile() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            let before = try await remote.status().revision
+            let gate = fixture.memory.gate("a", atByte: 0)
+            let id = try await remote.enqueue(fixture.upload("a"))
+            try await remote.start()
+            try await gate.reached()
+            var seen: [QueueEvent] = []
+            for try await event in remote.events(since: before) where !event.isProgress {
+                seen.append(event)
+                if case .didActivate = event.kind { break }
+            }
+            gate.open()
+            _ = try await queue.handle(id).value
+            for try await event in remote.events(since: try #require(seen.last).revision) where !event.isProgress {
+                seen.append(event)
+                if case .queueBecameIdle = event.kind { break }
+            }
+            #expect(seen.map(\.revision) == Array(before + 1...before + UInt64(seen.count)))
+            var log: [QueueEvent] = []
+            for await event in queue.events(since: before) {
+                log.append(event)
+                if log.count == seen.count { break }
+            }
+            #expect(seen == log)
+            #expect(seen.contains { $0.kind == .completed(id) })
+        }
+    }
+
+    @Test func theQueueEnds() async throws {
+        let fixture = try await ControlFixture()
+        var iterator = fixture.remote.events(since: 0).makeAsyncIterator()
+        _ = try await iterator.next()
+        async let end: Void = fixture.server.shutDownQueue()
+        while try await iterator.next() != nil {}
+        await end
+        #expect(try await iterator.next() == nil)
+        await #expect { try await fixture.remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
+        #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
+    }
+
+    @Test func aReaderThatIsCancelled() async throws {
+        try await ControlFixture.with { fixture in
+            let (started, signal) = AsyncStream.makeStream(of: Void.self)
+            let reader = Task {
+                for try await _ in fixture.remote.events(since: 0) { signal.yield() }
+            }
+            for await _ in started { break }
+            reader.cancel()
+            await #expect(throws: CancellationError.self) { try await reader.value }
+        }
+    }
+
+    @Test func askedToEnd() async throws {
+        let (asked, signal) = AsyncStream.makeStream(of: Void.self)
+        let fixture = try await ControlFixture { signal.yield() }
+        async let ended: Void = fixture.remote.endOwner()
+        for await _ in asked { break }
+        await fixture.server.shutDownQueue()
+        try await ended
+    }
+}
+
+extension QueueEvent {
+    fileprivate var isProgress: Bool {
+        if case .progress = kind { true } else { false }
+    }
+}

@@ -1,0 +1,116 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferControl
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A queue in another process is told and asked the same as one in this process.
+@Suite struct RemoteQueueTests {
+    @Test func queriesAreThoseOfTheQueue() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            var request = try fixture.upload("a", "b")
+            request.tags = ["x"]
+            request.context = Data(#"{"n":1}"#.utf8)
+            request.notBefore = Date(timeIntervalSinceNow: 3_600)
+            request.options.metadata = ["k": "v"]
+            let id = try await remote.enqueue(request)
+            #expect(id == request.id)
+            try await remote.setSessionLimit(3)
+            try await remote.setRateLimit(1 << 20, account: "a")
+            let session = try await remote.session(id)
+            #expect(try await session == queue.session(id))
+            #expect(session.tags == ["x"] && session.context == request.context)
+            guard case .notBefore? = session.why else { Issue.record("\(String(describing: session.why))"); return }
+            let (status, ownStatus) = (try await remote.status(), await queue.status())
+            #expect(status == ownStatus && status.sessionLimit == 3)
+            #expect(try await remote.statistics() == queue.statistics())
+            let (accounts, ownAccounts) = (try await remote.accounts(), await queue.accounts())
+            #expect(accounts == ownAccounts && accounts.first?.account.rateLimit == 1 << 20)
+            #expect(try await remote.account("nobody") == nil)
+            #expect(try await remote.items(of: id) == queue.items(of: id))
+            #expect(try await remote.sessions() == queue.sessions())
+            #expect(try await remote.forecast() == queue.forecast())
+            #expect(try await remote.storeHealth() == queue.storeHealth())
+            let ids = await queue.sessionIDs()
+            #expect(try await remote.sessionIDs() == ids)
+            #expect(try await remote.sessionIDs(beginningWith: String(id.description.prefix(6)).uppercased(), limit: 5) == [id])
+            #expect(try await remote.owner().processID == ProcessInfo.processInfo.processIdentifier)
+        }
+    }
+
+    @Test func operationsAndTheirRefusals() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            let ids = try await remote.add([fixture.upload("a"), fixture.upload("b"), fixture.upload("c")])
+            try await remote.move(ids[2], to: .front)
+            #expect(await queue.sessionIDs() == [ids[2], ids[0], ids[1]])
+            try await remote.hold(ids[0])
+            #expect(try await remote.pause(ids[1]) == .held)
+            #expect(try await remote.apply(.release, to: .all) == [ids[0], ids[1]])
+            #expect(try await remote.apply(.cancel(), to: .sessions([ids[0], ids[1]])) == [ids[0], ids[1]])
+            try await remote.update(ids[2], SessionUpdate(tags: ["t"]))
+            #expect(try await queue.session(ids[2]).tags == ["t"])
+            #expect(try await remote.apply(.remove(), to: .tag("t")) == [ids[2]])
+            await #expect { try await remote.session(ids[2]) } throws: { ($0 as? QueueError)?.code == .noSuchSession }
+            await #expect { try await remote.resume(ids[0]) } throws: { ($0 as? QueueError)?.code == .invalidTransition }
+            await #expect { try await remote.deleteAccount("a") } throws: { ($0 as? QueueError)?.code == .accountInUse }
+            await #expect { try await remote.endOwner() } throws: { ($0 as? QueueError)?.code == .invalidTransition }
+        }
+    }
+
+    /// More than fits into one message, both ways: items, bytes from memory and IDs.
+    @Test func requestsAndAnswersOfAnySize() async throws {
+        try await ControlFixture.with { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            let file = try fixture.file("file")
+            let many = try (0..<30_000).map { TransferItem(file, as: try RemotePath("folder/with/a/name/\($0)")) }
+            let bytes = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            let (first, second) = (
+                try SessionRequest.upload(items: many, to: "a"),
+                try SessionRequest.upload(
+                    items: [.data(bytes, as: try RemotePath("bytes")), .data(Data(), as: try RemotePath("none"))], to: "a")
+            )
+            try await remote.add([first, second])
+            #expect(try await remote.items(of: first.id, limit: 10_000) == queue.items(of: first.id, limit: 10_000))
+            #expect(try await queue.session(first.id).statistics.files == 30_000)
+            try await remote.addItems([TransferItem(file, as: try RemotePath("one-more"))], to: .id(first.id))
+            #expect(try await queue.session(first.id).statistics.files == 30_001)
+            let small = try (0..<5_000).map { try SessionRequest.upload(items: [TransferItem(file, as: RemotePath("\($0)"))], to: "a") }
+            let ids = try await remote.add(small, held: true)
+            #expect(ids == small.map(\.id))
+            #expect(try await remote.sessions().map(\.id) == [first.id, second.id] + ids)
+            #expect(try await remote.apply(.remove(), to: .sessions([first.id] + ids)) == [first.id] + ids)
+            try await remote.start()
+            try await #expect(remote.value(of: second.id).state == .completed)
+            #expect(fixture.memory.contents(of: "bytes") == bytes)
+        }
+    }
+
+    @Test func whatOnlyTheOwnerCanDo() async throws {
+        try await ControlFixture.with { fixture in
+            let (item, writer) = TransferItem.stream(as: try RemotePath("stream"))
+            let error = await #expect(throws: QueueError.self) {
+                try await fixture.remote.enqueue(.upload(items: [item], to: "a"))
+            }
+            #expect(error?.code == .invalidRequest && error?.message.contains("stream") == true)
+            writer.finish()
+        }
+    }
+
+    /// Paths are those of the process that names them.
+    @Test func relativePaths() async throws {
+        try await ControlFixture.with { fixture in
+            let path = FilePath(FileManager.default.currentDirectoryPath)
+            let id = try await fixture.remote.enqueue(.upload(["Package.swift"], to: "a"))
+            #expect(try await fixture.queue.items(of: id).first?.source == path.appending("Package.swift"))
+        }
+    }
+
+    @Test func nobodyAnswers() async throws {
+        let remote = RemoteTransferQueue(folder: FilePath(NSTemporaryDirectory()).appending(UUID().uuidString))
+        await #expect { try await remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
+    }
+}
