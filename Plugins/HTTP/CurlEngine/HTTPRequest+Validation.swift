@@ -9,6 +9,9 @@ extension HTTPRequest {
         }
         try headers.validate()
         try connection.validate()
+        if case .sequence = body, body.length == nil {
+            throw CurlEngineError(.invalidRequest, "A body of several parts can have no stream among them, and none that is missing.")
+        }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
             throw CurlEngineError(.invalidRequest, "Trailers need a body to follow, and HTTP/1.1.")
         }
