@@ -35,6 +35,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var remoteURL: String?
     /// The checksum both ends agreed on; nil if none was compared.
     public var checksum: String?
+    /// What the server answered when it had the file, where the transport keeps that; nil until it is completed.
+    public var answer: ServerAnswer?
     /// Why it failed or was left out, or why its last attempt failed.
     public var error: TransferError?
 }

@@ -126,6 +126,7 @@ extension QueueStore {
             bytesTotal: try Self.size(row),
             bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
             remoteURL: receipt?.remoteURL,
-            checksum: receipt?.checksum, error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
+            checksum: receipt?.checksum, answer: receipt?.answer,
+            error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
     }
 }
