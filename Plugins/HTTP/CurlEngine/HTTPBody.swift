@@ -19,7 +19,7 @@ public enum HTTPBody: Sendable {
     }
 
     /// How many bytes there are, or nil where there is no body or nobody knows.
-    var length: Int64? {
+    package var length: Int64? {
         switch self {
         case .none: nil
         case .bytes(let bytes): Int64(bytes.count)
