@@ -76,11 +76,13 @@ let package = Package(
             name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
+            name: "HTTPClient", dependencies: ["CurlEngine", "TransferCore"], path: "Plugins/HTTP/HTTPClient", swiftSettings: settings),
+        .target(
             name: "HTTPDownload", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, system],
             path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
         .target(
             name: "TransportTUS",
-            dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
+            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
         // Programs.

@@ -18,6 +18,12 @@ public struct CredentialReference: Hashable, Sendable, Codable {
 
         /// The value of the header named by ``CredentialReference/name``.
         public static let header = Kind(rawValue: "header")
+
+        /// What the private key of a client certificate is encrypted with, which the endpoint's settings name.
+        public static let clientKeyPassphrase = Kind(rawValue: "clientKeyPassphrase")
+
+        /// The password that goes with the user name for a proxy, which the endpoint's settings name.
+        public static let proxyPassword = Kind(rawValue: "proxyPassword")
     }
 
     /// Where a secret is read from.

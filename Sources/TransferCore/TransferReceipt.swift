@@ -19,14 +19,21 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     private var localPathBytes: [UInt8]?
 
+    /// What the server answered when it had the whole file, for transports whose servers say more than that; nil otherwise.
+    public var answer: ServerAnswer?
+
     /// What went wrong without harm to the content, each a sentence.
     public var warnings: [String]
 
     /// Makes a receipt.
-    public init(bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, warnings: [String] = []) {
+    public init(
+        bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerAnswer? = nil,
+        warnings: [String] = []
+    ) {
         self.bytes = bytes
         self.remoteURL = remoteURL
         self.checksum = checksum
+        self.answer = answer
         self.warnings = warnings
         localPathBytes = localPath?.bytes
     }

@@ -22,6 +22,18 @@ import TransportTesting
         }
     }
 
+    @Test(arguments: [TransportPromise.resumesAfterCut, .resumesAfterCancellation])
+    func `a transport that says so may start over`(promise: TransportPromise) async throws {
+        try await promise.verify(MemoryFixture(resumption: .fromStart) { ForgetfulTransport(memory: $0) })
+        let unsaid = try MemoryFixture { ForgetfulTransport(memory: $0) }
+        await #expect(throws: PromiseViolation.self) { try await promise.verify(unsaid) }
+        let untrue = try MemoryFixture(resumption: .fromStart)
+        await #expect(throws: PromiseViolation.self) { try await promise.verify(untrue) }
+        let unclean = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(unclean) }
+        #expect(violation?.observation.hasSuffix("the other end takes what it got for the file.") == true)
+    }
+
     @Test func `each promise is broken by some defect`() {
         let broken = Set(Defect.allCases.flatMap(\.brokenPromises))
         #expect(broken == Set(TransportPromise.allCases))

@@ -9,8 +9,15 @@ struct MemoryFixture: DownloadingFixture {
     let transport: any Transport
     let bench: Workbench
     let secrets = ["hunter2-correct-horse"]
+    let resumption: UploadResumption
+    private let takesAllForComplete: Bool
 
-    init(wrap: (MemoryTransport) -> any Transport = { $0 }) throws {
+    init(
+        resumption: UploadResumption = .fromCheckpoint, takesAllForComplete: Bool = false,
+        wrap: (MemoryTransport) -> any Transport = { $0 }
+    ) throws {
+        self.resumption = resumption
+        self.takesAllForComplete = takesAllForComplete
         memory = MemoryTransport(acceptedSecret: "hunter2-correct-horse")
         memory.refuse(host: "gone.example")
         transport = wrap(memory)
@@ -26,7 +33,9 @@ struct MemoryFixture: DownloadingFixture {
 
     func storedSize(of path: RemotePath) async throws -> Int64 { Int64(memory.partialContents(of: path.description)?.count ?? 0) }
 
-    func isComplete(_ path: RemotePath) async throws -> Bool { memory.contents(of: path.description) != nil }
+    func isComplete(_ path: RemotePath) async throws -> Bool {
+        takesAllForComplete || memory.contents(of: path.description) != nil
+    }
 
     func provide(_ content: Data, as path: RemotePath) async throws { memory.provide(content, as: path.description) }
 

@@ -5,6 +5,8 @@ enum BodySource {
     case file(FileBody)
     /// `remaining` is nil when nobody knows.
     case stream(StreamBody, remaining: Int64?)
+    /// What remains: never an exhausted source first.
+    case sequence([BodySource])
 
     /// How many of `limit` bytes can be asked for now.
     func availability(upTo limit: Int) -> StreamBody.Availability {
@@ -21,6 +23,8 @@ enum BodySource {
                 return .failed(CurlEngineError(.invalidRequest, "The body of a request ended before the length that was given for it."))
             case let other: return other
             }
+        case .sequence(let parts):
+            return parts.first?.availability(upTo: limit) ?? .end
         }
     }
 
@@ -40,6 +44,22 @@ enum BodySource {
             unsafe body.read(into: buffer)
             self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
             return .bytes(buffer.count)
+        case .sequence(var parts):
+            // Lets the part be changed where it is, and not in a copy.
+            self = .none
+            let read = unsafe parts[0].read(into: buffer)
+            if case .end = parts[0].availability(upTo: 1) { parts.removeFirst() }
+            self = .sequence(parts)
+            return read
+        }
+    }
+
+    /// Hands a chunk that a reader thread read to the file that is being sent.
+    func receive(_ chunk: FileChunk) {
+        switch self {
+        case .file(let body): body.receive(chunk)
+        case .sequence(let parts): parts.first?.receive(chunk)
+        case .none, .bytes, .stream: return
         }
     }
 }

@@ -10,8 +10,11 @@ struct BodyThreads {
 
     /// Where the body of a request comes from.
     func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
-        let id = order.id
-        switch order.request.body {
+        try source(order.request.body, of: order.id)
+    }
+
+    private func source(_ body: HTTPBody, of id: TransferOrder.ID) throws(CurlEngineError) -> BodySource {
+        switch body {
         case .none: return .none
         case .bytes(let bytes): return .bytes(bytes, position: 0)
         case .file(let file, let offset, let length):
@@ -25,6 +28,10 @@ struct BodyThreads {
                 throw CurlEngineError(.invalidRequest, "The stream with the body of a request was sent before; make one for each request.")
             }
             return .stream(StreamBody(stream), remaining: length)
+        case .sequence(let bodies):
+            var parts: [BodySource] = []
+            for body in bodies where body.length != 0 { parts.append(try source(body, of: id)) }
+            return .sequence(parts)
         }
     }
 

@@ -9,8 +9,25 @@ extension HTTPRequest {
         }
         try headers.validate()
         try connection.validate()
+        guard body.isSendable else {
+            throw CurlEngineError(.invalidRequest, "A body of several parts can have no stream among them, and none that is missing.")
+        }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
             throw CurlEngineError(.invalidRequest, "Trailers need a body to follow, and HTTP/1.1.")
+        }
+    }
+}
+
+extension HTTPBody {
+    /// Whether a sequence has bodies only whose bytes are there already.
+    fileprivate var isSendable: Bool {
+        guard case .sequence(let parts) = self else { return true }
+        return parts.allSatisfy { part in
+            switch part {
+            case .bytes, .file: true
+            case .sequence: part.isSendable
+            case .none, .stream: false
+            }
         }
     }
 }

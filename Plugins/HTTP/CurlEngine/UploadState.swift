@@ -57,7 +57,7 @@ struct UploadState {
     }
 
     mutating func receive(_ chunk: FileChunk) {
-        if case .file(let body) = source { body.receive(chunk) }
+        source.receive(chunk)
     }
 
     mutating func unpause() {

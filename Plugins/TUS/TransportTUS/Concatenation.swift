@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 import TransferCore
 import TransportSupport
 

@@ -1,4 +1,5 @@
 import CurlEngine
+import HTTPClient
 import TransferCore
 import TransportSupport
 
@@ -134,7 +135,7 @@ struct ContentSender {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             noteCut(at: offset, taken: error.sent.taken, of: count)
-            let failure = error.transferError(.patch, at: server.origin)
+            let failure = error.transferError(at: server.origin, isEndpoint: false)
             if error.neverArrived { throw failure }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && error.sent.taken < count

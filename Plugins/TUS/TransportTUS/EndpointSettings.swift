@@ -1,5 +1,5 @@
 import CurlEngine
-import Foundation
+import HTTPClient
 import TransferCore
 
 /// An endpoint's settings, checked.
@@ -34,7 +34,7 @@ struct EndpointSettings {
             if try connection.take(key, value) { continue }
             if key.hasPrefix("header.") {
                 let name = String(key.dropFirst("header.".count))
-                try ReservedHeaders.check(name)
+                try ReservedHeaders.tus.check(name)
                 headers.append(name, value)
             } else {
                 try set(key, value)
@@ -45,14 +45,14 @@ struct EndpointSettings {
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
-        case "origins": origins = try Self.origins(value)
-        case "methodOverride": overridesMethod = try Self.choice(key, value, ["true": true, "false": false])
-        case "singleRequestSize": singleRequestSize = try Self.bytes(key, value, from: 0)
-        case "chunkSize": chunkSize = try Self.bytes(key, value, from: 1)
-        case "chunkMultiple": chunkMultiple = try Self.bytes(key, value, from: 1)
-        case "parallelThreshold": parallelThreshold = try Self.bytes(key, value, from: 1)
+        case "origins": origins = try SettingsValue.origins(value)
+        case "methodOverride": overridesMethod = try SettingsValue.choice(key, value, ["true": true, "false": false])
+        case "singleRequestSize": singleRequestSize = try SettingsValue.bytes(key, value, from: 0)
+        case "chunkSize": chunkSize = try SettingsValue.bytes(key, value, from: 1)
+        case "chunkMultiple": chunkMultiple = try SettingsValue.bytes(key, value, from: 1)
+        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         default:
-            throw Self.invalid(
+            throw SettingsValue.invalid(
                 "The setting \(key.debugDescription) is not known to the tus transport; it knows \(Self.known.joined(separator: ", ")).")
         }
     }
@@ -61,37 +61,4 @@ struct EndpointSettings {
         (ConnectionSettings.names + [
             "chunkMultiple", "chunkSize", "header.NAME", "methodOverride", "origins", "parallelThreshold", "singleRequestSize",
         ]).sorted()
-
-    static func choice<Value>(_ key: String, _ value: String, _ choices: [String: Value]) throws(TransferError) -> Value {
-        guard let choice = choices[value] else {
-            let names = choices.keys.sorted().joined(separator: ", ")
-            throw invalid("The setting \(key) is \(value.debugDescription); write one of \(names).")
-        }
-        return choice
-    }
-
-    private static func bytes(_ key: String, _ value: String, from minimum: Int64) throws(TransferError) -> Int64 {
-        guard let bytes = Int64(value), bytes >= minimum else {
-            throw invalid("The setting \(key) is \(value.debugDescription); write a number of bytes, \(minimum) or more.")
-        }
-        return bytes
-    }
-
-    private static func origins(_ list: String) throws(TransferError) -> Set<Origin> {
-        var origins: Set<Origin> = []
-        for text in list.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
-            guard let components = URLComponents(string: String(text)), let origin = components.url.flatMap(Origin.init),
-                components.path.isEmpty || components.path == "/", components.query == nil, components.fragment == nil,
-                components.user == nil, components.password == nil
-            else {
-                throw invalid("The setting origins has an entry that is no origin; write each as scheme://host or scheme://host:port.")
-            }
-            origins.insert(origin)
-        }
-        return origins
-    }
-
-    static func invalid(_ message: String) -> TransferError {
-        TransferError(.permanent, .invalidEndpoint, message)
-    }
 }

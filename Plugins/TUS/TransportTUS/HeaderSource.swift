@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 public import TransferCore
 
 /// Asks an app's header hook, and sees to it that rejected credentials are renewed once for all who were rejected with them.
@@ -75,7 +76,7 @@ final class HeaderSource: Sendable {
                 .transient, .credentialsUnavailable, "The app's hook for headers failed before a \(request.method) request.",
                 cause: "\(error)")
         }
-        for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where ReservedHeaders.contains(name) {
+        for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where ReservedHeaders.tus.contains(name) {
             guard headers.values(of: name) == changed.values(of: name) else {
                 throw TransferError(
                     .permanent, .invalidHeader, "The app's hook for headers changed \(name), which is the tus transport's own.")

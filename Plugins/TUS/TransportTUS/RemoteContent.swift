@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 import HTTPDownload
 import TransferCore
 
@@ -14,17 +15,8 @@ struct RemoteContent: DownloadServer {
         self.path = path
         var components = URLComponents(string: server.address) ?? URLComponents()
         let folder = components.percentEncodedPath
-        components.percentEncodedPath = folder + (folder.hasSuffix("/") ? "" : "/") + Self.encoded(path)
+        components.percentEncodedPath = folder + (folder.hasSuffix("/") ? "" : "/") + path.percentEncoded
         url = components.string ?? server.address
-    }
-
-    /// With all but the characters that are never special as their codes (RFC 3986, section 2.3).
-    private static func encoded(_ path: RemotePath) -> String {
-        path.bytes.map { byte in
-            let character = Character(UnicodeScalar(byte))
-            let isPlain = character.isASCII && (character.isLetter || character.isNumber || "-._~/".contains(character))
-            return isPlain ? String(character) : "%" + (byte < 16 ? "0" : "") + String(byte, radix: 16, uppercase: true)
-        }.joined()
     }
 
     var name: String { "\(path) at \(server.origin)" }
@@ -45,7 +37,7 @@ struct RemoteContent: DownloadServer {
             let answer = try await server.send(.get, to: url, headers: headers, sink: sink, pacing: pacing)
             return DownloadAnswer(response: answer.response, refusal: answer.downloadFailure(of: path))
         } catch let error as CurlEngineError {
-            throw error.transferError(.get, at: server.origin)
+            throw error.transferError(at: server.origin, isEndpoint: false)
         }
     }
 }

@@ -1,4 +1,5 @@
 import CurlEngine
+import HTTPClient
 import TransferCore
 
 #if canImport(Glibc)

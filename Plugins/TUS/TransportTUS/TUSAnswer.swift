@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 
 #if canImport(Glibc)
     import Glibc
@@ -31,7 +32,7 @@ struct TUSAnswer {
         self.latency = latency
         dialect = server.dialect
         origin = server.origin
-        words = Self.words(of: response, without: secrets)
+        words = response.words(without: secrets)
     }
 
     var status: Int { response.status }
@@ -54,31 +55,11 @@ struct TUSAnswer {
     /// What time it is for the server, in seconds since 1970; by our clock if it does not say.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }
 
-    /// Where the answer points to, resolved against what was asked (RFC 9110, section 10.2.2); nil if that is no `http` or `https` URL.
-    var location: URL? {
-        guard let text = response.headers["Location"],
-            let url = URL(string: text, relativeTo: URL(string: response.effectiveURL))?.absoluteURL, Origin(url) != nil
-        else { return nil }
-        return url
-    }
+    /// Where the answer points to; nil if that is no `http` or `https` URL.
+    var location: URL? { response.location }
 
     private func number(_ name: String) -> Int64? {
         guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
         return Int64(text)
-    }
-
-    private static func words(of response: HTTPResponse, without secrets: [String]) -> String? {
-        let type = response.headers["Content-Type"]?.lowercased() ?? "text/plain"
-        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else {
-            return nil
-        }
-        let text = String(decoding: response.body, as: UTF8.self)
-        // A server that repeats a header must not get it into a log. A scheme such as "Bearer" is no secret by itself.
-        for secret in secrets {
-            for part in secret.split(separator: " ") where part != "Bearer" && part != "Basic" && text.contains(part) { return nil }
-        }
-        let line = text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
-        let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
-        return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
     }
 }

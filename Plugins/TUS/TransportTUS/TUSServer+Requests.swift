@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 import TransferCore
 import TransportSupport
 
@@ -142,7 +143,7 @@ extension TUSServer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw error.transferError(request, at: origin)
+            throw error.transferError(at: origin, isEndpoint: request.isCreation)
         }
     }
 }

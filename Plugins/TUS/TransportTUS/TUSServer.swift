@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import HTTPClient
 import Logging
 import TransferCore
 import TransportSupport
@@ -54,7 +55,7 @@ struct TUSServer {
     private static func headers(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {
         var headers = HTTPHeaders()
         for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-            try ReservedHeaders.check(name)
+            try ReservedHeaders.tus.check(name)
             headers.append(name, value)
         }
         return headers
@@ -134,12 +135,7 @@ struct TUSServer {
 
     /// Where a request is to be sent again; nil if the answer is no redirect that may be followed.
     private func followed(_ answer: TUSAnswer) -> (url: String, origin: Origin)? {
-        // The others turn a request into a GET, which only a GET may follow (RFC 9110, section 15.4).
-        let isRedirect = answer.request == .get ? [301, 302, 303, 307, 308].contains(answer.status) : [307, 308].contains(answer.status)
-        guard isRedirect, let url = answer.location, let target = Origin(url),
-            target == origin || settings.origins.contains(target), origin.scheme == "http" || target.scheme == "https"
-        else { return nil }
-        return (url.absoluteString, target)
+        answer.response.redirection(ofGet: answer.request == .get, from: origin, or: settings.origins)
     }
 
     /// Sends one request once.

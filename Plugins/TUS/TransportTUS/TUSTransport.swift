@@ -1,4 +1,5 @@
 import CurlEngine
+import HTTPClient
 import HTTPDownload
 public import TransferCore
 import TransportSupport
@@ -30,10 +31,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
         _ = try EndpointSettings(endpoint.settings)
-        for case let name? in endpoint.credentials.map(\.name) where ReservedHeaders.contains(name) {
-            throw TransferError(
-                .permanent, .invalidEndpoint, "The header \(name) is the tus transport's own; remove the credential for it.")
-        }
+        try ReservedHeaders.tus.check(endpoint.credentials)
     }
 
     private let resources: TransportResources

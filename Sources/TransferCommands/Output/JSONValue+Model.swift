@@ -51,9 +51,23 @@ extension JSONValue {
             ("bytesTotal", JSONValue(item.bytesTotal)),
             ("bytesDone", JSONValue(item.bytesDone)),
             ("checksum", JSONValue(item.checksum)),
+            ("partialExpiresAt", JSONValue(item.partialExpiresAt)),
+            ("answer", JSONValue(item.answer)),
             ("error", JSONValue(item.error, file: item.source.string)),
         ]
         self = .object(members)
+    }
+
+    /// What a server answered to a file; null if that was not kept.
+    private init(_ answer: ServerAnswer?) {
+        guard let answer else {
+            self = .null
+            return
+        }
+        self = [
+            "status": .int(Int64(answer.status)), "mediaType": JSONValue(answer.mediaType), "text": .string(answer.text),
+            "isTruncated": .bool(answer.isTruncated),
+        ]
     }
 
     /// Why something failed; null if there is no error.

@@ -14,6 +14,8 @@ struct ItemStatusRecord: Codable, Sendable {
     var bytesDone: Int64
     var remoteURL: String?
     var checksum: String?
+    var partialExpiresAt: Date?
+    var answer: ServerAnswer?
     var error: TransferError?
 
     init(_ item: ItemStatus) {
@@ -26,6 +28,8 @@ struct ItemStatusRecord: Codable, Sendable {
         bytesDone = item.bytesDone
         remoteURL = item.remoteURL
         checksum = item.checksum
+        partialExpiresAt = item.partialExpiresAt
+        answer = item.answer
         error = item.error
     }
 
@@ -33,7 +37,8 @@ struct ItemStatusRecord: Codable, Sendable {
         get throws {
             ItemStatus(
                 position: position, source: FilePath(bytes: source), destination: try RemotePath(bytes: destination), isFolder: isFolder,
-                state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum, error: error)
+                state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
+                partialExpiresAt: partialExpiresAt, answer: answer, error: error)
         }
     }
 }

@@ -38,13 +38,16 @@ public struct ItemStatus: Hashable, Sendable {
     public var checksum: String?
     /// When the other end means to remove what it has of an item that is not completed; nil if it did not say.
     public var partialExpiresAt: Date?
+    /// What the server answered when it had the file, where the transport keeps that; nil until it is completed.
+    public var answer: ServerAnswer?
     /// Why it failed or was left out, or why its last attempt failed.
     public var error: TransferError?
 
     /// Makes a snapshot, also of what another process told.
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
-        bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, error: TransferError? = nil
+        bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,
+        answer: ServerAnswer? = nil, error: TransferError? = nil
     ) {
         self.position = position
         self.source = source
@@ -55,6 +58,8 @@ public struct ItemStatus: Hashable, Sendable {
         self.bytesDone = bytesDone
         self.remoteURL = remoteURL
         self.checksum = checksum
+        self.partialExpiresAt = partialExpiresAt
+        self.answer = answer
         self.error = error
     }
 }

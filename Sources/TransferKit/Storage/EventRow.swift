@@ -96,7 +96,13 @@ enum JSONText {
         var text = "{\"bytes\":\(receipt.bytes)"
         if let url = receipt.remoteURL { text += ",\"remoteURL\":\(string(url))" }
         if let checksum = receipt.checksum { text += ",\"checksum\":\(string(checksum))" }
+        if let answer = receipt.answer { text += ",\"answer\":\(object(answer))" }
         return text + ",\"warnings\":[\(receipt.warnings.map(string).joined(separator: ","))]}"
+    }
+
+    private static func object(_ answer: ServerAnswer) -> String {
+        let type = answer.mediaType.map { "\"mediaType\":\(string($0))," } ?? ""
+        return "{\"status\":\(answer.status),\(type)\"text\":\(string(answer.text)),\"isTruncated\":\(answer.isTruncated)}"
     }
 
     /// RFC 8259, section 7.

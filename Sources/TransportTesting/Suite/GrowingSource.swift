@@ -13,6 +13,8 @@ final class GrowingSource: Sendable {
     /// The last byte that is ever produced, and what comes then.
     private let end: SourceGrowth.Extent
     private let produced: Int64
+    /// Opens when a transport waits for all of it.
+    let isWhollyAwaited = Latch()
 
     /// - Parameters:
     ///   - failure: What the producer fails with half-way; nil if it does not.
@@ -29,7 +31,12 @@ final class GrowingSource: Sendable {
         let identity = SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: "")
         source = UploadSource(path: file.source.path, identity: identity, growth: growth)
         confirm.withLock { $0 = { [weak self] in self?.confirm($0) } }
-        produceAll.withLock { $0 = { [weak self] in self?.confirm(.max - Self.window) } }
+        produceAll.withLock {
+            $0 = { [weak self] in
+                self?.isWhollyAwaited.open()
+                self?.confirm(.max - Self.window)
+            }
+        }
         self.confirm(0)
     }
 
@@ -84,8 +91,8 @@ extension PromiseCheck {
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // When half of it is confirmed, the attempt waits for more, or is about to.
-        let isHalfSent = Latch()
+        // When half of it is confirmed, the attempt waits for more, or is about to; or it waits for all, to tell the length.
+        let isHalfSent = growing.isWhollyAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)
             if confirmed >= Int64(Self.largeSize / 2) { isHalfSent.open() }

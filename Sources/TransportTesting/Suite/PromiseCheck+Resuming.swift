@@ -16,6 +16,8 @@ extension PromiseCheck {
                 try await requireArrived(content, as: path, "After the answer was lost")
                 continue
             }
+            // A server that has all of a file may well take it for complete.
+            try await requireInterrupted(recorder, path, "After a cut at \(cut) bytes", mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
         }
     }
@@ -29,7 +31,22 @@ extension PromiseCheck {
             try await attempt.isHeld(by: recorder, within: deadline, of: self)
             attempt.task.cancel()
             _ = try? await attempt.value(within: deadline, of: self)
+            try await requireInterrupted(recorder, path, "After a cancellation at \(allowed) bytes", mayBeComplete: false)
             try await resume(source, content, as: path, after: recorder, "After a cancellation at \(allowed) bytes")
+        }
+    }
+
+    /// What an attempt that was interrupted has to leave.
+    private func requireInterrupted(_ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, mayBeComplete: Bool) async throws
+    {
+        switch fixture.resumption {
+        case .fromCheckpoint:
+            try require(!recorder.checkpoints.isEmpty, "\(situation), there is no checkpoint to go on from.")
+        case .fromStart:
+            let claimed = max(recorder.checkpoints.map(\.confirmed).max() ?? 0, recorder.progress.map(\.confirmed).max() ?? 0)
+            try require(claimed == 0, "\(situation), \(claimed) bytes were confirmed although the file has to start over.")
+            guard !mayBeComplete else { return }
+            try require(try await !fixture.isComplete(path), "\(situation), the other end takes what it got for the file.")
         }
     }
 

@@ -24,6 +24,9 @@ public protocol TransportFixture: Sendable {
     /// An empty folder for sources, which the fixture's owner removes.
     var folder: FilePath { get }
 
+    /// What becomes of uploads that were interrupted; ``UploadResumption/fromCheckpoint`` if it is not said.
+    var resumption: UploadResumption { get }
+
     /// What the other end has of a file, complete or not; nil if nothing. Called while no attempt for the file runs.
     func storedContent(of path: RemotePath) async throws -> Data?
 
@@ -38,6 +41,9 @@ public protocol TransportFixture: Sendable {
 }
 
 extension TransportFixture {
+    /// Goes on from checkpoints.
+    public var resumption: UploadResumption { .fromCheckpoint }
+
     /// The size of ``storedContent(of:)``.
     public func storedSize(of path: RemotePath) async throws -> Int64 {
         Int64(try await storedContent(of: path)?.count ?? 0)

@@ -17,8 +17,8 @@ public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConver
     case manyFilesArrive = "A hundred files at once arrive"
     case oddNamesAreSafe = "A file with an odd name arrives, or is refused before its first byte"
     // Resuming
-    case resumesAfterCut = "A file goes on from its last checkpoint after its connection broke"
-    case resumesAfterCancellation = "A file goes on from its last checkpoint after it was cancelled"
+    case resumesAfterCut = "A file goes on from its last checkpoint, or cleanly starts over, after its connection broke"
+    case resumesAfterCancellation = "A file goes on from its last checkpoint, or cleanly starts over, after it was cancelled"
     case checkpointIsTrue = "A checkpoint never claims more than the other end has"
     // Progress
     case progressNeverDecreases = "Progress never decreases in an attempt"

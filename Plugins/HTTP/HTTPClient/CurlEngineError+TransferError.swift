@@ -1,9 +1,9 @@
-import CurlEngine
-import TransferCore
+package import CurlEngine
+package import TransferCore
 
 extension CurlEngineError {
     /// Whether the request can't have reached the server, so that there is no use in asking it what became of it.
-    var neverArrived: Bool {
+    package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
             .clientCertificateUnusable, .proxyRefused, .shutDown,
@@ -12,7 +12,9 @@ extension CurlEngineError {
     }
 
     /// The queue's terms for a request without an answer.
-    func transferError(_ request: TUSRequest, at origin: Origin) -> TransferError {
+    ///
+    /// - Parameter isEndpoint: Whether the endpoint itself was asked, so that what does not speak HTTP there is not what was meant.
+    package func transferError(at origin: Origin, isEndpoint: Bool) -> TransferError {
         switch kind {
         case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
         case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
@@ -29,7 +31,7 @@ extension CurlEngineError {
                 .credentials, .credentialsRejected,
                 "The client certificate for \(origin) can't be used; look at the settings clientCertificate and clientKey.")
         case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through.")
-        case .badAnswer where request == .create || request == .options:
+        case .badAnswer where isEndpoint:
             error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
         case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)

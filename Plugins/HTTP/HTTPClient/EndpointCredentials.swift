@@ -1,21 +1,32 @@
-import CurlEngine
+package import CurlEngine
 import Foundation
-import TransferCore
+package import TransferCore
 
 /// The secrets that an endpoint names, as the headers that carry them.
-struct EndpointCredentials {
-    let references: [CredentialReference]
-    let userName: String?
-    let origin: Origin
-    let provider: any CredentialProvider
+package struct EndpointCredentials {
+    private let references: [CredentialReference]
+    private let userName: String?
+    private let origin: Origin
+    private let provider: any CredentialProvider
 
     private static let connectionKinds: Set<CredentialReference.Kind> = [.clientKeyPassphrase, .proxyPassword]
 
+    /// - Parameters:
+    ///   - references: The endpoint's.
+    ///   - userName: The one in the endpoint's address.
+    ///   - origin: The endpoint's.
+    package init(references: [CredentialReference], userName: String?, origin: Origin, provider: any CredentialProvider) {
+        self.references = references
+        self.userName = userName
+        self.origin = origin
+        self.provider = provider
+    }
+
     /// Whether there is something to prove to the server itself who we are with.
-    var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
+    package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
     /// Reads the secrets that connections need.
-    func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
+    package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
         var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
         for reference in references {
             switch reference.kind {
@@ -28,7 +39,7 @@ struct EndpointCredentials {
     }
 
     /// Reads the secrets for the server, anew each time: they may have been replaced.
-    func headers() async throws -> [HTTPHeaders.Field] {
+    package func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
         for reference in references where !Self.connectionKinds.contains(reference.kind) {
             let secret = try await provider.secret(for: reference).reveal()
@@ -54,7 +65,8 @@ struct EndpointCredentials {
                 fields.append(name, secret)
             default:
                 throw TransferError(
-                    .unsupported, .unsupported, "The tus transport has no use for a credential of the kind \(reference.kind.rawValue).")
+                    .unsupported, .unsupported, "The endpoint \(origin) has no use for a credential of the kind \(reference.kind.rawValue)."
+                )
             }
         }
         return Array(fields)

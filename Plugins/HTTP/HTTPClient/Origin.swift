@@ -1,13 +1,13 @@
-import Foundation
+package import Foundation
 
 /// Scheme, host and port: what credentials are given to (RFC 6454, section 4).
-struct Origin: Hashable, CustomStringConvertible {
-    let scheme: String
-    let host: String
-    let port: Int
+package struct Origin: Hashable, CustomStringConvertible {
+    package let scheme: String
+    package let host: String
+    package let port: Int
 
     /// - Returns: nil if the URL is not an `http` or `https` URL with a host.
-    init?(_ url: URL) {
+    package init?(_ url: URL) {
         guard let scheme = url.scheme?.lowercased(), let host = url.host(percentEncoded: true)?.lowercased(), !host.isEmpty else {
             return nil
         }
@@ -21,7 +21,7 @@ struct Origin: Hashable, CustomStringConvertible {
     }
 
     /// As it is shown in errors: without a path, which may be a capability.
-    var description: String {
+    package var description: String {
         let isUsual = scheme == "https" ? port == 443 : port == 80
         return isUsual ? "\(scheme)://\(host)" : "\(scheme)://\(host):\(port)"
     }

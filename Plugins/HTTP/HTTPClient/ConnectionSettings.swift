@@ -1,26 +1,29 @@
-import CurlEngine
-public import TransferCore
+package import CurlEngine
+package import TransferCore
 
 /// How connections to an endpoint are made, as its settings say. The secrets for them are credentials of the endpoint.
-struct ConnectionSettings {
-    private(set) var options = ConnectionOptions()
+package struct ConnectionSettings {
+    package private(set) var options = ConnectionOptions()
     private var proxyAddress: String?
     private var proxyUser: String?
     private var proxyExceptions: [String]?
     private var clientKey: String?
     /// Whether the server's certificate is not looked at.
-    private(set) var isInsecure = false
+    package private(set) var isInsecure = false
 
-    static let names = [
+    /// The settings that it takes.
+    package static let names = [
         "addressFamily", "caFile", "clientCertificate", "clientKey", "httpVersion", "insecure", "interface", "pinnedPublicKeys", "proxy",
         "proxyExceptions", "proxyUser",
     ]
+
+    package init() {}
 
     /// Takes a setting that is about connections.
     ///
     /// - Returns: Whether it is one.
     /// - Throws: A ``TransferError`` that says what the value may be.
-    mutating func take(_ name: String, _ value: String) throws(TransferError) -> Bool {
+    package mutating func take(_ name: String, _ value: String) throws(TransferError) -> Bool {
         switch name {
         case "caFile": options.certificateAuthorityFile = value
         case "clientCertificate": options.clientCertificate = ClientCertificate(certificateFile: value)
@@ -31,32 +34,32 @@ struct ConnectionSettings {
         case "proxyUser": proxyUser = value
         case "proxyExceptions": proxyExceptions = list(value)
         case "httpVersion":
-            options.httpVersion = try EndpointSettings.choice(name, value, ["1.1": .http1, "2": .http2])
+            options.httpVersion = try SettingsValue.choice(name, value, ["1.1": .http1, "2": .http2])
         case "addressFamily":
-            options.addressFamily = try EndpointSettings.choice(name, value, ["any": .any, "ipv4": .ipv4, "ipv6": .ipv6])
-        case "insecure": isInsecure = try EndpointSettings.choice(name, value, ["true": true, "false": false])
+            options.addressFamily = try SettingsValue.choice(name, value, ["any": .any, "ipv4": .ipv4, "ipv6": .ipv6])
+        case "insecure": isInsecure = try SettingsValue.choice(name, value, ["true": true, "false": false])
         default: return false
         }
         return true
     }
 
     /// Checks what settings mean together. Called once all are taken.
-    mutating func complete() throws(TransferError) {
+    package mutating func complete() throws(TransferError) {
         if let clientKey {
             guard options.clientCertificate != nil else {
-                throw EndpointSettings.invalid("The setting clientKey needs the setting clientCertificate.")
+                throw SettingsValue.invalid("The setting clientKey needs the setting clientCertificate.")
             }
             options.clientCertificate?.keyFile = clientKey
         }
         guard proxyAddress != nil || (proxyUser == nil && proxyExceptions == nil) else {
-            throw EndpointSettings.invalid("The settings proxyUser and proxyExceptions need the setting proxy.")
+            throw SettingsValue.invalid("The settings proxyUser and proxyExceptions need the setting proxy.")
         }
     }
 
     /// The options of a request, with the secrets for it.
     ///
     /// - Parameter warn: Told at each request whose server is not verified.
-    func options(
+    package func options(
         passphrase: Secret?, proxyPassword: Secret?, warn: @escaping @Sendable (String) -> Void
     ) -> ConnectionOptions {
         var options = options
@@ -73,12 +76,4 @@ struct ConnectionSettings {
     private func list(_ text: String) -> [String] {
         text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
     }
-}
-
-extension CredentialReference.Kind {
-    /// What the private key of the setting `clientKey`, or `clientCertificate`, of ``TUSTransport`` is encrypted with.
-    public static let clientKeyPassphrase = Self(rawValue: "clientKeyPassphrase")
-
-    /// The password that goes with the setting `proxyUser` of ``TUSTransport``.
-    public static let proxyPassword = Self(rawValue: "proxyPassword")
 }

@@ -1,0 +1,48 @@
+package import CurlEngine
+package import Foundation
+
+extension HTTPResponse {
+    /// Where the answer points to, resolved against what was asked (RFC 9110, section 10.2.2); nil if that is no `http` or `https` URL.
+    package var location: URL? {
+        guard let text = headers["Location"],
+            let url = URL(string: text, relativeTo: URL(string: effectiveURL))?.absoluteURL, Origin(url) != nil
+        else { return nil }
+        return url
+    }
+
+    /// Where a request is to be sent again; nil if the answer is no redirect that may be followed.
+    ///
+    /// - Parameters:
+    ///   - isGet: Whether the request was one that may become a `GET`, as all but 307 and 308 have it (RFC 9110, section 15.4).
+    ///   - origin: The endpoint's own.
+    ///   - others: The origins that its settings allow beside.
+    package func redirection(ofGet isGet: Bool, from origin: Origin, or others: Set<Origin>) -> (url: String, origin: Origin)? {
+        let isRedirect = isGet ? [301, 302, 303, 307, 308].contains(status) : [307, 308].contains(status)
+        guard isRedirect, let url = location, let target = Origin(url), target == origin || others.contains(target),
+            origin.scheme == "http" || target.scheme == "https"
+        else { return nil }
+        return (url.absoluteString, target)
+    }
+
+    /// The server's own words about a refusal: one short line, or nil when they are a page, or hold one of the secrets.
+    package func words(without secrets: [String]) -> String? {
+        let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
+        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else {
+            return nil
+        }
+        guard !repeats(secrets) else { return nil }
+        let text = String(decoding: body, as: UTF8.self)
+        let line = text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+        let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
+        return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
+    }
+
+    /// Whether the body holds one of the secrets that the request carried: a server that repeats a header must not get it into a log or a store.
+    package func repeats(_ secrets: [String]) -> Bool {
+        let text = String(decoding: body, as: UTF8.self)
+        // A scheme such as "Bearer" is no secret by itself.
+        return secrets.contains { secret in
+            secret.split(separator: " ").contains { $0 != "Bearer" && $0 != "Basic" && text.contains($0) }
+        }
+    }
+}

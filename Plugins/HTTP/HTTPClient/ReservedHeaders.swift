@@ -1,0 +1,52 @@
+package import TransferCore
+
+/// The headers that are a transport's own: with another value in one of them, what the server does is not what was asked.
+package struct ReservedHeaders: Sendable {
+    private static let common: Set<String> = [
+        "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te",
+    ]
+    private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie"]
+
+    private let transport: TransportID
+    private let names: Set<String>
+    private let prefixes: [String]
+
+    /// - Parameters:
+    ///   - transport: Whose they are.
+    ///   - names: Beside those that no request can do without, in lower case.
+    ///   - prefixes: What further names begin with, in lower case.
+    package init(of transport: TransportID, names: Set<String> = [], prefixes: [String] = []) {
+        self.transport = transport
+        self.names = Self.common.union(names)
+        self.prefixes = prefixes
+    }
+
+    package func contains(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
+    }
+
+    /// Refuses a header of settings or options, which are stored: no secret belongs there.
+    ///
+    /// - Throws: A ``TransferError`` that names the header.
+    package func check(_ name: String) throws(TransferError) {
+        if Self.secrets.contains(name.lowercased()) {
+            throw TransferError(
+                .permanent, .invalidEndpoint,
+                "The header \(name) is a secret; name it as a credential of the endpoint, not as a setting.")
+        }
+        if contains(name) {
+            throw TransferError(.permanent, .invalidEndpoint, "The header \(name) is the \(transport) transport's own; remove the setting.")
+        }
+    }
+
+    /// Refuses a credential of an endpoint that is for one of these headers.
+    ///
+    /// - Throws: A ``TransferError`` that names the header.
+    package func check(_ credentials: [CredentialReference]) throws(TransferError) {
+        for case let name? in credentials.map(\.name) where contains(name) {
+            throw TransferError(
+                .permanent, .invalidEndpoint, "The header \(name) is the \(transport) transport's own; remove the credential for it.")
+        }
+    }
+}

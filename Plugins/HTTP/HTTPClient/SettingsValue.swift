@@ -1,0 +1,42 @@
+import Foundation
+package import TransferCore
+
+/// Reads the values of an endpoint's settings.
+package enum SettingsValue {
+    /// One of some words.
+    package static func choice<Value>(_ key: String, _ value: String, _ choices: [String: Value]) throws(TransferError) -> Value {
+        guard let choice = choices[value] else {
+            let names = choices.keys.sorted().joined(separator: ", ")
+            throw invalid("The setting \(key) is \(value.debugDescription); write one of \(names).")
+        }
+        return choice
+    }
+
+    /// A number of bytes.
+    package static func bytes(_ key: String, _ value: String, from minimum: Int64) throws(TransferError) -> Int64 {
+        guard let bytes = Int64(value), bytes >= minimum else {
+            throw invalid("The setting \(key) is \(value.debugDescription); write a number of bytes, \(minimum) or more.")
+        }
+        return bytes
+    }
+
+    /// A list of origins with spaces or commas between them.
+    package static func origins(_ list: String) throws(TransferError) -> Set<Origin> {
+        var origins: Set<Origin> = []
+        for text in list.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let components = URLComponents(string: String(text)), let origin = components.url.flatMap(Origin.init),
+                components.path.isEmpty || components.path == "/", components.query == nil, components.fragment == nil,
+                components.user == nil, components.password == nil
+            else {
+                throw invalid("The setting origins has an entry that is no origin; write each as scheme://host or scheme://host:port.")
+            }
+            origins.insert(origin)
+        }
+        return origins
+    }
+
+    /// The error for a setting that makes no sense.
+    package static func invalid(_ message: String) -> TransferError {
+        TransferError(.permanent, .invalidEndpoint, message)
+    }
+}

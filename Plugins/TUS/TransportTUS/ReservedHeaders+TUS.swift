@@ -1,0 +1,6 @@
+import HTTPClient
+
+extension ReservedHeaders {
+    /// Those of the tus transport.
+    static let tus = ReservedHeaders(of: .tus, names: ["content-type", "x-http-method-override"], prefixes: ["upload-", "tus-"])
+}
