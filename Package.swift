@@ -41,6 +41,7 @@ let package = Package(
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
+        .library(name: "TransportSFTP", targets: ["TransportSFTP"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
@@ -81,6 +82,9 @@ let package = Package(
             name: "TransportTUS",
             dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+        .target(
+            name: "TransportSFTP", dependencies: ["TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         // Programs.
         .target(
@@ -110,6 +114,10 @@ let package = Package(
         .testTarget(
             name: "TransportTUSTests",
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportSFTPTests",
+            dependencies: ["TransportSFTP", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
