@@ -81,6 +81,11 @@ let package = Package(
             name: "TransportTUS",
             dependencies: ["CurlEngine", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+        .systemLibrary(
+            name: "CSSH2", path: "Plugins/SFTP/CSSH2", pkgConfig: "libssh2", providers: [.apt(["libssh2-1-dev"]), .brew(["libssh2"])]),
+        .target(
+            name: "SSHEngine", dependencies: ["CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
+            path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
 
         // Programs.
         .target(
@@ -98,6 +103,9 @@ let package = Package(
         .target(
             name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
+        .target(
+            name: "SSHFixture", dependencies: ["ScriptedHTTP", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",
+            swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
             name: "TransportSupportTests", dependencies: ["TransportSupport", "TransferCore", system], swiftSettings: settings),
@@ -110,6 +118,10 @@ let package = Package(
         .testTarget(
             name: "TransportTUSTests",
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SSHEngineTests",
+            dependencies: ["SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
