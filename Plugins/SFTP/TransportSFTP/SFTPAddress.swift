@@ -36,6 +36,9 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
+    /// For messages: the host, and the port if it is not the usual one.
+    var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
+
     private static func decode(_ text: String) -> [UInt8]? {
         var bytes: [UInt8] = []
         var rest = Array(text.utf8)[...]
@@ -58,8 +61,7 @@ package struct SFTPAddress: Hashable, Sendable {
 
 extension RemotePlace {
     init(_ path: RemotePath, at address: SFTPAddress) {
-        let host = address.host.contains(":") ? "[\(address.host)]" : address.host
-        self.init(root: "sftp://\(host)" + (address.port == 22 ? "" : ":\(address.port)"), folder: address.folder, path: path)
+        self.init(root: "sftp://\(address.serverName)", folder: address.folder, path: path)
     }
 
     /// Where a path is, without the account's name.

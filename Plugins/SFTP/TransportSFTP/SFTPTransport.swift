@@ -1,4 +1,5 @@
 import Logging
+import SSHEngine
 public import TransferCore
 import TransportSupport
 
@@ -13,9 +14,26 @@ public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
     /// `sftp`
     public let id: TransportID = .sftp
 
+    /// The C libraries that this process runs on, each with its version.
+    public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
+
+    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the kinds of its credentials.
+    ///
+    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
+    public static func validate(_ endpoint: Endpoint) throws(TransferError) {
+        _ = try EndpointSettings(endpoint)
+    }
+
     private let pool: ConnectionPool
     private let threads = WorkerThreads(limit: 4)
     private static let logger = Logger(label: "transport-sftp")
+
+    /// Makes a transport. Threads and connections come with the first attempt.
+    public init() {
+        self.init(connector: SSHConnector())
+    }
 
     /// Makes a transport with its own way to connect.
     package init(connector: any SFTPConnector) {

@@ -100,11 +100,11 @@ package final class SFTPClient: Sendable {
 
     /// Ends all requests: there is no channel any more. Called by the mover, once.
     ///
-    /// - Parameter error: Why; nil if the server closed the channel, as it does when its SFTP process ends.
+    /// - Parameter error: Why; nil if this side closed it.
     package func end(_ error: TransferError?) {
         let error =
             error
-            ?? TransferError(.transient, .connectionLost, "The server \(serverName) ended the SFTP session before all was answered.")
+            ?? TransferError(.transient, .connectionLost, "The SFTP session with \(serverName) was closed before all was answered.")
         let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<ServerFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
