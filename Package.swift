@@ -42,6 +42,7 @@ let package = Package(
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
         .library(name: "TransferControl", targets: ["TransferControl"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
+        .library(name: "TransportSFTP", targets: ["TransportSFTP"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
         .executable(name: "transferq", targets: ["transferq"]),
@@ -84,6 +85,14 @@ let package = Package(
             name: "TransportTUS",
             dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
+        .systemLibrary(
+            name: "CSSH2", path: "Plugins/SFTP/CSSH2", pkgConfig: "libssh2", providers: [.apt(["libssh2-1-dev"]), .brew(["libssh2"])]),
+        .target(
+            name: "SSHEngine", dependencies: ["CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
+            path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
+        .target(
+            name: "TransportSFTP", dependencies: ["SSHEngine", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         // Programs.
         .target(
@@ -103,6 +112,9 @@ let package = Package(
         .target(
             name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
+        .target(
+            name: "SSHFixture", dependencies: ["ScriptedHTTP", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",
+            swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
             name: "TransportSupportTests", dependencies: ["TransportSupport", "TransferCore", system], swiftSettings: settings),
@@ -117,13 +129,21 @@ let package = Package(
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
         .testTarget(
+            name: "SSHEngineTests",
+            dependencies: ["SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
+            swiftSettings: settings),
+        .testTarget(
+            name: "TransportSFTPTests",
+            dependencies: ["TransportSFTP", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
+        .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", "ScriptedHTTP",
-                logging, system,
+                "TransferKit", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback",
+                "ScriptedHTTP", "SSHFixture", logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],

@@ -18,6 +18,10 @@ public struct AttemptOptions: Hashable, Sendable {
     /// Into how many parts a large file is split that move at once, 1 to 64.
     public var parallel: Int
 
+    /// What happens to a file at the endpoint that has the name already, for uploads by transports that give files their names there. Of a
+    /// download, see ``DownloadDestination/overwrite``.
+    public var overwrite: OverwritePolicy
+
     /// Where the file already has a place at the server, for transports that would otherwise make one. A capability: never logged, and left out
     /// of what is printed of these options.
     public var uploadURL: String? {
@@ -30,7 +34,8 @@ public struct AttemptOptions: Hashable, Sendable {
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
-        creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1, uploadURL: String? = nil
+        creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1,
+        overwrite: OverwritePolicy = .never, uploadURL: String? = nil
     ) {
         self.metadata = metadata
         self.headers = headers
@@ -38,6 +43,7 @@ public struct AttemptOptions: Hashable, Sendable {
         self.creation = creation
         self.chunkSize = chunkSize
         self.parallel = parallel
+        self.overwrite = overwrite
         uploadPlace = uploadURL.map(Capability.init)
     }
 }

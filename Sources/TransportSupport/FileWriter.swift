@@ -223,11 +223,12 @@ package struct SyncSchedule: Sendable {
         self.now = now
     }
 
-    func isDue(_ position: Int64) -> Bool {
+    /// Whether a position is far enough ahead, or late enough, that a sync is worth its cost.
+    package func isDue(_ position: Int64) -> Bool {
         position > synced && (position - synced >= Self.bytes || now() - time >= Self.interval)
     }
 
-    mutating func didSync(_ position: Int64) {
+    package mutating func didSync(_ position: Int64) {
         synced = max(synced, position)
         time = now()
     }

@@ -1,0 +1,138 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Speaks to an SSH agent (draft-miller-ssh-agent). Never blocks longer than it is told; libssh2's own client does.
+final class AgentClient {
+    struct Failure: Error {
+        let text: String
+    }
+
+    private let socket: CInt
+    private let mailbox: ConnectionMailbox
+
+    private static let answerLimit = 256 << 10
+
+    init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
+        self.mailbox = mailbox
+        #if canImport(Glibc)
+            let descriptor = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = Darwin.socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        guard descriptor >= 0 else { throw Failure(errno) }
+        socket = descriptor
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name = Array(path.string.utf8)
+        // One byte less, for the zero at its end (unix(7)).
+        guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(text: "the path is too long for a socket") }
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
+        let result = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard result == 0 else { throw Failure(errno) }
+    }
+
+    deinit {
+        close(socket)
+    }
+
+    /// The keys that the agent holds.
+    func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
+        var reader = WireReader(try ask([11], by: deadline))
+        guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not tell its keys") }
+        var keys: [HostKey] = []
+        for _ in 0..<min(count, 1024) {
+            guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its answer makes no sense") }
+            if let key = HostKey(blob) { keys.append(key) }
+        }
+        return keys
+    }
+
+    /// - Parameter flags: 2 for RSA with SHA-256, 4 for SHA-512.
+    /// - Returns: The signature without the name of its algorithm.
+    func sign(_ data: [UInt8], with key: HostKey, flags: UInt32, by deadline: Deadline) throws(Failure) -> [UInt8] {
+        var writer = WireWriter()
+        writer.write(byte: 13)
+        writer.write(string: key.bytes)
+        writer.write(string: data)
+        writer.write(flags)
+        var reader = WireReader(try ask(writer.bytes, by: deadline))
+        guard reader.readByte() == 14, let signature = reader.readString() else { throw Failure(text: "it refuses to sign") }
+        var parts = WireReader(signature)
+        guard parts.readString() != nil, let bytes = parts.readString() else { throw Failure(text: "its signature makes no sense") }
+        return bytes
+    }
+
+    private func ask(_ request: [UInt8], by deadline: Deadline) throws(Failure) -> [UInt8] {
+        var writer = WireWriter()
+        writer.write(string: request)
+        var rest = writer.bytes[...]
+        while !rest.isEmpty {
+            let sent = unsafe rest.withUnsafeBytes { unsafe send(socket, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+            if sent > 0 { rest = rest.dropFirst(sent) } else { try wait(Int32(POLLOUT), by: deadline) }
+        }
+        var length = WireReader(try read(4, by: deadline))
+        guard let count = length.readUInt32(), (1...UInt32(Self.answerLimit)).contains(count) else {
+            throw Failure(text: "its answer makes no sense")
+        }
+        return try read(Int(count), by: deadline)
+    }
+
+    private func read(_ count: Int, by deadline: Deadline) throws(Failure) -> [UInt8] {
+        var bytes = [UInt8](repeating: 0, count: count)
+        var received = 0
+        while received < count {
+            let result = unsafe bytes.withUnsafeMutableBytes { buffer in
+                unsafe recv(socket, buffer.baseAddress?.advanced(by: received), count - received, 0)
+            }
+            if result > 0 {
+                received += result
+            } else if result == 0 {
+                throw Failure(text: "it closed the connection")
+            } else {
+                try wait(Int32(POLLIN), by: deadline)
+            }
+        }
+        return bytes
+    }
+
+    /// Called after a call that failed.
+    private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
+        guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
+        do {
+            try mailbox.wait(for: events, on: socket, by: deadline)
+        } catch {
+            throw Failure(text: "it did not answer in time")
+        }
+    }
+}
+
+extension AgentClient.Failure {
+    fileprivate init(_ code: CInt) {
+        text = unsafe String(cString: strerror(code))
+    }
+}
+
+extension SSHAuthentication.Agent {
+    /// Where the agent listens; nil if there is none.
+    var path: FilePath? {
+        switch self {
+        case .none: return nil
+        case .socket(let path): return path
+        case .environment:
+            guard let value = unsafe getenv("SSH_AUTH_SOCK"), unsafe value.pointee != 0 else { return nil }
+            return FilePath(unsafe String(cString: value))
+        }
+    }
+}

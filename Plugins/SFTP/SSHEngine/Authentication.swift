@@ -1,0 +1,260 @@
+import CSSH2
+import Logging
+import TransferCore
+
+/// Logs the user in: by the agent's keys, key files, answers to the server's questions, and the password, in this order.
+struct Authentication {
+    /// What came of an attempt.
+    private enum Outcome {
+        case accepted(String)
+        case refused
+    }
+
+    private let session: SSHSession
+    private let settings: SSHSettings
+    private let secrets: SecretReader
+    private let logger: Logger
+    private let deadline: Deadline
+    private var offered: Set<String> = []
+    private var attempts = 0
+    /// What was refused, and what could not be tried, for the error.
+    private var refusals: [String] = []
+    private var obstacles: [String] = []
+
+    init(_ session: SSHSession, _ settings: SSHSettings, secrets: SecretReader, logger: Logger) {
+        self.session = session
+        self.settings = settings
+        self.secrets = secrets
+        self.logger = logger
+        deadline = Deadline(
+            in: settings.authenticationTimeout,
+            TransferError(
+                .transient, .timedOut,
+                "The server \(settings.server) did not let \(printable(settings.user.utf8)) in within \(settings.authenticationTimeout)."))
+    }
+
+    /// - Returns: What the server accepted, for the log.
+    /// - Throws: A `TransferError` of the class `credentials` that tells all that was tried; `transient` if the connection broke.
+    mutating func run() throws -> String {
+        if try ask() { return "none" }
+        if offered.contains("publickey") {
+            if case .accepted(let method) = try tryAgent() { return method }
+            if case .accepted(let method) = try tryKeyFiles() { return method }
+        }
+        guard let reference = settings.authentication.password else { throw failure }
+        // A key may have been the first of two proofs, of which only now the second is offered (RFC 4252, section 5.1).
+        if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try ask() { return "none" }
+        if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
+            if case .accepted(let method) = try tryKeyboard(password) { return method }
+            if case .accepted(let method) = try tryPassword(password) { return method }
+        }
+        throw failure
+    }
+
+    // MARK: Methods
+
+    /// Learns what the server offers, by asking it to let the user in without any proof.
+    ///
+    /// - Returns: Whether it does.
+    private mutating func ask() throws -> Bool {
+        var list: UnsafeMutablePointer<CChar>?
+        let user = settings.user
+        let code = try session.complete(by: deadline) {
+            unsafe list = libssh2_userauth_list(session.pointer, user, UInt32(user.utf8.count))
+            return unsafe list == nil ? libssh2_session_last_errno(session.pointer) : 0
+        }
+        guard let list = unsafe list else {
+            if unsafe libssh2_userauth_authenticated(session.pointer) == 1 { return true }
+            throw lost(code)
+        }
+        offered = Set(unsafe String(cString: list).split(separator: ",").map(String.init))
+        return false
+    }
+
+    private mutating func tryAgent() throws -> Outcome {
+        guard let path = settings.authentication.agent.path else { return .refused }
+        let client: AgentClient
+        let keys: [HostKey]
+        do throws(AgentClient.Failure) {
+            client = try AgentClient(path: path, mailbox: secrets.mailbox)
+            keys = try client.identities(by: deadline)
+        } catch {
+            try checkWanted()
+            obstacles.append("the agent at \(path): \(error.text)")
+            return .refused
+        }
+        // The others have to have a chance, too.
+        let reserved = min(settings.authentication.keyFiles.count, 2) + (settings.authentication.password == nil ? 0 : 1)
+        let limit = max(1, settings.authentication.maximumAttempts - reserved)
+        for key in keys.prefix(64) where attempts < limit {
+            if let obstacle = Self.obstacle(for: key.type) {
+                obstacles.append("the agent's key \(key.fingerprint): \(obstacle)")
+                continue
+            }
+            let outcome = try sign(with: AgentSigner(client: client, key: key, deadline: deadline))
+            if case .accepted = outcome { return outcome }
+        }
+        return .refused
+    }
+
+    private mutating func sign(with signer: AgentSigner) throws -> Outcome {
+        session.traffic.signer = signer
+        defer { session.traffic.signer = nil }
+        var context: UnsafeMutableRawPointer? = unsafe Unmanaged.passUnretained(session.traffic).toOpaque()
+        let user = settings.user
+        let outcome = try attempt("the agent's key \(signer.key.fingerprint)", as: "publickey (agent, \(signer.key.fingerprint))") {
+            [session] in
+            unsafe signer.key.bytes.withUnsafeBufferPointer { key in
+                unsafe libssh2_userauth_publickey(
+                    session.pointer, user, key.baseAddress, key.count,
+                    { _, signature, length, data, dataLength, context in
+                        unsafe AgentSigner.sign(context, data, dataLength, signature, length)
+                    }, &context)
+            }
+        }
+        if let failure = signer.failure { obstacles.append("the agent: \(failure.text)") }
+        return outcome
+    }
+
+    private mutating func tryKeyFiles() throws -> Outcome {
+        for file in settings.authentication.keyFiles where attempts < settings.authentication.maximumAttempts {
+            let key: PrivateKeyFile
+            do throws(TransferError) {
+                key = try PrivateKeyFile(file.path)
+            } catch {
+                obstacles.append(error.description)
+                continue
+            }
+            if let obstacle = key.type.flatMap(Self.obstacle(for:)) {
+                obstacles.append("the key file \(file.path): \(obstacle)")
+                continue
+            }
+            var passphrase = Secret("")
+            if key.isEncrypted {
+                guard let reference = file.passphrase else {
+                    obstacles.append("the key file \(file.path): it is encrypted, and no passphrase is named")
+                    continue
+                }
+                guard let secret = try read(reference, for: "the passphrase of \(file.path)") else { continue }
+                passphrase = secret
+            }
+            let outcome = try tryKey(key, passphrase)
+            if case .accepted = outcome { return outcome }
+        }
+        return .refused
+    }
+
+    private mutating func tryKey(_ key: PrivateKeyFile, _ passphrase: Secret) throws -> Outcome {
+        let user = settings.user
+        let hasPassphrase = key.isEncrypted
+        return try attempt("the key file \(key.path)", as: "publickey (\(key.path))", hasPassphrase: hasPassphrase) { [session] in
+            unsafe key.content.withUnsafeBytes { content in
+                unsafe libssh2_userauth_publickey_frommemory(
+                    session.pointer, user, user.utf8.count, nil, 0, content.baseAddress?.assumingMemoryBound(to: CChar.self),
+                    // Without the zero at its end, which the library wants besides.
+                    content.count - 1, passphrase.reveal())
+            }
+        }
+    }
+
+    private mutating func tryKeyboard(_ password: Secret) throws -> Outcome {
+        guard offered.contains("keyboard-interactive"), attempts < settings.authentication.maximumAttempts else { return .refused }
+        session.traffic.answers = KeyboardAnswers(password)
+        defer { session.traffic.answers = nil }
+        let user = settings.user
+        return try attempt("the password (keyboard-interactive)", as: "keyboard-interactive") { [session] in
+            unsafe libssh2_userauth_keyboard_interactive_ex(
+                session.pointer, user, UInt32(user.utf8.count),
+                { _, _, _, _, count, prompts, responses, context in
+                    unsafe SocketTraffic.from(context)?.answers?.answer(count, prompts, responses)
+                })
+        }
+    }
+
+    private mutating func tryPassword(_ password: Secret) throws -> Outcome {
+        guard offered.contains("password"), attempts < settings.authentication.maximumAttempts else { return .refused }
+        let user = settings.user
+        return try attempt("the password", as: "password") { [session] in
+            let value = password.reveal()
+            return unsafe libssh2_userauth_password_ex(
+                session.pointer, user, UInt32(user.utf8.count), value, UInt32(value.utf8.count), nil)
+        }
+    }
+
+    // MARK: What comes of them
+
+    private mutating func attempt(_ what: String, as method: String, hasPassphrase: Bool = false, _ call: () -> CInt) throws -> Outcome {
+        attempts += 1
+        let code = try session.complete(by: deadline, call)
+        guard code != 0 else { return .accepted(method) }
+        logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
+        if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
+        switch code {
+        case LIBSSH2_ERROR_AUTHENTICATION_FAILED, LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED:
+            refusals.append(what)
+        case LIBSSH2_ERROR_PASSWORD_EXPIRED:
+            refusals.append("\(what), which has expired and is to be changed")
+        default:
+            // Nothing was sent: the key could not be used.
+            attempts -= 1
+            let hint = hasPassphrase ? "the passphrase may be wrong" : "it can't be used"
+            obstacles.append("\(what): \(hint) (\(session.lastError.text))")
+        }
+        return .refused
+    }
+
+    private static func obstacle(for type: String) -> String? {
+        if type == "ssh-dss" { return "keys of the type DSA are accepted nowhere any more; make one of the type ed25519" }
+        if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }
+        guard !SSHSession.hasModernRSA else { return nil }
+        if type == "ssh-rsa" {
+            return "libssh2 \(SSHSession.libraryVersion) signs with RSA keys in a way (SHA-1) that servers refuse; "
+                + "use a key of the type ed25519 or ecdsa, or libssh2 1.11 or later"
+        }
+        return type.contains("-cert-") ? "libssh2 \(SSHSession.libraryVersion) can't use certificates" : nil
+    }
+
+    private mutating func read(_ reference: CredentialReference, for what: String) throws -> Secret? {
+        switch try secrets.read(reference, by: deadline) {
+        case .success(let secret): return secret
+        case .failure(let error):
+            obstacles.append("\(what): \(error)")
+            return nil
+        }
+    }
+
+    private func checkWanted() throws {
+        if secrets.mailbox.isStopping { throw CancellationError() }
+        if deadline.milliseconds == 0 { throw deadline.error }
+    }
+
+    private var failure: TransferError {
+        let user = printable(settings.user.utf8)
+        let offers = offered.isEmpty ? "nothing" : offered.sorted().map { printable($0.utf8) }.joined(separator: ", ")
+        let rest = obstacles.isEmpty ? "" : " Not tried: \(obstacles.joined(separator: "; "))."
+        guard !refusals.isEmpty else {
+            return TransferError(
+                .credentials, obstacles.isEmpty ? .credentialsRejected : .credentialsUnavailable,
+                "There is no proof to give to the server \(settings.server) for the user \(user), which accepts \(offers)."
+                    + (rest.isEmpty ? " Name a key file or a password for the endpoint, or add a key to the agent." : rest))
+        }
+        return TransferError(
+            .credentials, .credentialsRejected,
+            "The server \(settings.server) does not let the user \(user) in by \(refusals.joined(separator: ", ")); it accepts \(offers).\(rest)"
+        )
+    }
+
+    /// The connection ended in the middle of it.
+    private func lost(_ code: CInt) -> TransferError {
+        let words = session.traffic.farewell ?? session.lastError.text
+        if attempts > 0, words.lowercased().contains("authentication failures") {
+            return TransferError(
+                .credentials, .credentialsRejected,
+                "The server \(settings.server) hung up after \(attempts) proofs for the user \(printable(settings.user.utf8)): "
+                    + "\(refusals.joined(separator: ", ")). Name the one that is right, or take wrong keys out of the agent.", cause: words)
+        }
+        return TransferError(
+            .transient, .connectionLost, "The server \(settings.server) closed the connection during authentication.",
+            cause: "\(words); libssh2 error \(code)")
+    }
+}

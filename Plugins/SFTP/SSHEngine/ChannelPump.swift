@@ -1,0 +1,324 @@
+import CSSH2
+import TransferCore
+
+/// One channel on the connection's thread: opens it, moves its bytes, and closes it, as far as it goes without waiting.
+@safe final class ChannelPump {
+    /// What came of going on.
+    enum Turn {
+        /// Nothing to do until something comes.
+        case idle
+        /// Something moved; there may be more.
+        case moved
+        /// A packet is partly sent: this channel has to go on before any other.
+        case stuck
+        /// The channel is gone.
+        case ended
+    }
+
+    @safe private enum Phase {
+        case opening
+        case starting(OpaquePointer)
+        case open(OpaquePointer)
+        case closing(OpaquePointer)
+        case freeing(OpaquePointer)
+    }
+
+    /// The call that has to be repeated because a packet is partly sent.
+    private enum StuckCall {
+        case read
+        case readError
+        case write
+        case endOfInput
+    }
+
+    let order: ChannelOrder
+    private let session: SSHSession
+    private let receiveWindow: UInt32
+    private var phase = Phase.opening
+    private var stuckCall: StuckCall?
+    /// What is being sent. Never changed while the library may have seen it, so that a repeated write finds the same bytes at the same place.
+    private var chunk: [UInt8] = []
+    private var sentOfChunk = 0
+    private var isInputEnded = false
+    private var wantsClose = false
+    private var hasToldEnd = false
+    private var end = ChannelOrder.End()
+
+    /// Beyond this in one turn, other channels go first.
+    private static let bytesPerTurn = 1 << 20
+    static let errorOutputLimit = 64 << 10
+
+    init(_ order: ChannelOrder, session: SSHSession, receiveWindow: Int) {
+        self.order = order
+        self.session = session
+        self.receiveWindow = UInt32(clamping: receiveWindow)
+    }
+
+    /// Whether the library is busy opening it; it can open only one at a time.
+    var isOpening: Bool {
+        if case .opening = phase { true } else { false }
+    }
+
+    /// Ends the channel as soon as what is partly sent is through.
+    func close() {
+        wantsClose = true
+        order.opened.complete(.failure(CancellationError()))
+        tellHandler(nil)
+    }
+
+    /// Goes on as far as possible.
+    ///
+    /// - Parameter buffer: Where bytes are read to, before the handler gets them.
+    /// - Throws: What ended the whole connection.
+    func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
+        switch phase {
+        case .opening: try openChannel()
+        case .starting(let channel): unsafe try startProgram(channel)
+        case .open(let channel): unsafe try pump(channel, buffer)
+        case .closing(let channel): unsafe try closeChannel(channel)
+        case .freeing(let channel): unsafe try freeChannel(channel)
+        }
+    }
+
+    /// The connection ended, and the channel with it.
+    func connectionEnded(_ error: TransferError?) {
+        let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
+        if order.opened.complete(.failure(reason)) { return }
+        end.error = end.error ?? error
+        tellHandler(error)
+        order.ended(end)
+    }
+
+    private func tellHandler(_ error: TransferError?) {
+        guard !hasToldEnd else { return }
+        hasToldEnd = true
+        // A handler whose channel never opened was never told of a beginning.
+        if !isBeingMade { order.handler.end(error) }
+    }
+
+    private var isBeingMade: Bool {
+        switch phase {
+        case .opening, .starting: true
+        case .open, .closing, .freeing: false
+        }
+    }
+
+    private var waiting: Turn { session.hasPartialPacket ? .stuck : .idle }
+
+    // MARK: Opening
+
+    private func openChannel() throws(TransferError) -> Turn {
+        let type = "session"
+        guard
+            let channel = unsafe libssh2_channel_open_ex(
+                session.pointer, type, UInt32(type.utf8.count), receiveWindow, UInt32(LIBSSH2_CHANNEL_PACKET_DEFAULT), nil, 0)
+        else {
+            let error = session.lastError
+            if error.code == LIBSSH2_ERROR_EAGAIN { return waiting }
+            guard error.code == LIBSSH2_ERROR_CHANNEL_FAILURE else { throw session.failure(error.code) }
+            order.opened.complete(
+                .failure(
+                    TransferError(
+                        .transient, .serverError, "The server \(session.server) opens no further channel on this connection.",
+                        cause: error.text)))
+            return .ended
+        }
+        unsafe phase = .starting(channel)
+        return .moved
+    }
+
+    private func startProgram(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+        let (request, message): (String, [UInt8]) =
+            switch order.program {
+            case .subsystem(let name): ("subsystem", Array(name.utf8))
+            case .command(let bytes): ("exec", bytes)
+            }
+        let code = unsafe message.withUnsafeBytes { message in
+            unsafe libssh2_channel_process_startup(
+                channel, request, UInt32(request.utf8.count), message.baseAddress?.assumingMemoryBound(to: CChar.self),
+                UInt32(message.count))
+        }
+        switch code {
+        case LIBSSH2_ERROR_EAGAIN: return waiting
+        case 0:
+            if wantsClose {
+                unsafe phase = .closing(channel)
+            } else {
+                unsafe phase = .open(channel)
+                if !order.opened.complete(.success(())) {
+                    // The caller was first, with a cancellation.
+                    wantsClose = true
+                    hasToldEnd = true
+                }
+            }
+        case LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED, LIBSSH2_ERROR_CHANNEL_FAILURE:
+            order.opened.complete(.failure(refusal))
+            hasToldEnd = true
+            unsafe phase = .freeing(channel)
+        default: throw session.failure(code)
+        }
+        return .moved
+    }
+
+    private var refusal: TransferError {
+        switch order.program {
+        case .subsystem(let name):
+            TransferError(
+                .unreachable, .notThisProtocol,
+                "The server \(session.server) does not offer the subsystem \"\(printable(name.utf8))\" to this user.")
+        case .command:
+            TransferError(.unsupported, .unsupported, "The server \(session.server) lets this user run no commands.")
+        }
+    }
+
+    // MARK: Bytes
+
+    private func pump(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
+        var hasMoved = false
+        if let call = stuckCall {
+            stuckCall = nil
+            switch call {
+            case .read: hasMoved = unsafe try read(channel, buffer)
+            case .readError: hasMoved = unsafe try readErrorOutput(channel, buffer)
+            case .write: hasMoved = unsafe try write(channel)
+            case .endOfInput: hasMoved = unsafe try endInput(channel)
+            }
+            if stuckCall != nil { return .stuck }
+        }
+        if wantsClose {
+            unsafe phase = .closing(channel)
+            return .moved
+        }
+        if unsafe try read(channel, buffer) { hasMoved = true }
+        if stuckCall != nil { return .stuck }
+        // Looks at what came already, and only then reads: each read asks the socket.
+        if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
+        if stuckCall != nil { return .stuck }
+        if unsafe libssh2_channel_eof(channel) == 1 {
+            serverEnded()
+            unsafe phase = .closing(channel)
+            return .moved
+        }
+        if unsafe try write(channel) { hasMoved = true }
+        if stuckCall == nil, unsafe try endInput(channel) { hasMoved = true }
+        if stuckCall != nil { return .stuck }
+        return hasMoved ? .moved : .idle
+    }
+
+    /// - Returns: Whether something came.
+    private func read(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
+        var total = 0
+        while total < Self.bytesPerTurn {
+            let count = unsafe libssh2_channel_read_ex(channel, 0, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+            guard count > 0 else {
+                if count < 0 { try note(CInt(count), .read) }
+                break
+            }
+            total += count
+            if !hasToldEnd { unsafe order.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+        }
+        return total > 0
+    }
+
+    private func readErrorOutput(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
+        let count = unsafe libssh2_channel_read_ex(channel, 1, buffer.baseAddress?.assumingMemoryBound(to: CChar.self), buffer.count)
+        guard count > 0 else {
+            if count < 0 { try note(CInt(count), .readError) }
+            return false
+        }
+        let kept = min(count, Self.errorOutputLimit - end.errorOutput.count)
+        unsafe end.errorOutput.append(contentsOf: buffer[..<kept])
+        return true
+    }
+
+    /// - Returns: Whether something was sent.
+    private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
+        var total = 0
+        while total < Self.bytesPerTurn {
+            if sentOfChunk == chunk.count {
+                chunk = hasToldEnd ? [] : order.handler.bytesToSend()
+                sentOfChunk = 0
+                if chunk.isEmpty { break }
+            }
+            let count = unsafe chunk.withUnsafeBytes { bytes in
+                unsafe libssh2_channel_write_ex(
+                    channel, 0, bytes.baseAddress?.advanced(by: sentOfChunk).assumingMemoryBound(to: CChar.self),
+                    bytes.count - sentOfChunk)
+            }
+            guard count > 0 else {
+                if count < 0 { try note(CInt(count), .write) }
+                break
+            }
+            sentOfChunk += count
+            total += count
+        }
+        return total > 0
+    }
+
+    /// A command's input ends once all of it is sent; that of a subsystem with the channel.
+    private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
+        guard case .command = order.program, !isInputEnded, chunk.isEmpty else { return false }
+        let code = unsafe libssh2_channel_send_eof(channel)
+        guard code == 0 else {
+            try note(code, .endOfInput)
+            return false
+        }
+        isInputEnded = true
+        return true
+    }
+
+    /// Sorts out what a call said that moved nothing.
+    private func note(_ code: CInt, _ call: StuckCall) throws(TransferError) {
+        switch code {
+        case LIBSSH2_ERROR_EAGAIN:
+            if session.hasPartialPacket { stuckCall = call }
+        case LIBSSH2_ERROR_CHANNEL_CLOSED, LIBSSH2_ERROR_CHANNEL_EOF_SENT:
+            // The end is seen when what came before it was read.
+            break
+        default: throw session.failure(code)
+        }
+    }
+
+    // MARK: The end
+
+    private func serverEnded() {
+        guard case .subsystem(let name) = order.program else { return }
+        let words = printable(end.errorOutput.suffix(500))
+        let error = TransferError(
+            .transient, .connectionLost,
+            "The server \(session.server) ended its \(printable(name.utf8)) process, or that process ended by itself.",
+            cause: words.isEmpty ? nil : words)
+        end.error = error
+        tellHandler(error)
+    }
+
+    private func closeChannel(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+        let code = unsafe libssh2_channel_close(channel)
+        if code == LIBSSH2_ERROR_EAGAIN { return waiting }
+        if session.isLost(code) { throw session.failure(code) }
+        if case .command = order.program { unsafe noteExit(channel) }
+        unsafe phase = .freeing(channel)
+        return .moved
+    }
+
+    private func noteExit(_ channel: OpaquePointer) {
+        var name: UnsafeMutablePointer<CChar>?
+        var length = 0
+        unsafe libssh2_channel_get_exit_signal(channel, &name, &length, nil, nil, nil, nil)
+        if let name = unsafe name {
+            end.signal = unsafe printable(UnsafeRawBufferPointer(start: name, count: min(length, 32)))
+            unsafe libssh2_free(session.pointer, name)
+        } else {
+            end.status = unsafe libssh2_channel_get_exit_status(channel)
+        }
+    }
+
+    private func freeChannel(_ channel: OpaquePointer) throws(TransferError) -> Turn {
+        let code = unsafe libssh2_channel_free(channel)
+        if code == LIBSSH2_ERROR_EAGAIN { return waiting }
+        if session.isLost(code) { throw session.failure(code) }
+        tellHandler(end.error)
+        order.ended(end)
+        return .ended
+    }
+}

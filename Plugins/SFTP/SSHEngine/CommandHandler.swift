@@ -1,0 +1,44 @@
+import TransferCore
+
+/// Feeds a command and keeps what it writes.
+final class CommandHandler: SSHChannelHandler {
+    private struct State {
+        var input: [UInt8]
+        var output: [UInt8] = []
+        var isCut = false
+    }
+
+    private let state: Locked<State>
+    private let outputLimit: Int
+
+    init(input: [UInt8], outputLimit: Int) {
+        state = Locked(State(input: input))
+        self.outputLimit = outputLimit
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) {
+        // Copied before the lock is taken, as no pointer may go there.
+        let received = unsafe [UInt8](bytes)
+        state.withLock { state in
+            let kept = min(received.count, outputLimit - state.output.count)
+            state.output += received.prefix(kept)
+            if kept < received.count { state.isCut = true }
+        }
+    }
+
+    func bytesToSend() -> [UInt8] {
+        state.withLock { state in
+            defer { state.input = [] }
+            return state.input
+        }
+    }
+
+    func end(_ error: TransferError?) {}
+
+    func result(_ end: ChannelOrder.End) -> SSHCommandResult {
+        state.withLock { state in
+            SSHCommandResult(
+                status: end.status, signal: end.signal, output: state.output, errorOutput: end.errorOutput, isOutputCut: state.isCut)
+        }
+    }
+}

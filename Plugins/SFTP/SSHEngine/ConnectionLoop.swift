@@ -1,0 +1,146 @@
+import CSSH2
+import Logging
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The thread that owns a connection: makes it, then takes commands, moves the channels' bytes, and waits for the socket, again and again.
+///
+/// Made on its thread and never leaves it, so nothing here needs a lock.
+final class ConnectionLoop {
+    private let settings: SSHSettings
+    private let mailbox: ConnectionMailbox
+    private let logger: Logger
+    private var channels: [ChannelPump] = []
+    /// The channel whose packet is partly sent, and since when.
+    private var stuck: ChannelPump?
+    private var stuckSince = ContinuousClock.now
+    private var lastAsked = ContinuousClock.now
+
+    private static let bufferSize = 256 << 10
+
+    init(_ settings: SSHSettings, mailbox: ConnectionMailbox, logger: Logger) {
+        self.settings = settings
+        self.mailbox = mailbox
+        self.logger = logger
+    }
+
+    func run(_ opened: OpeningPromise<SSHConnection.Agreement>, _ secrets: SecretReader, _ ending: ConnectionEnding) {
+        var failure: TransferError?
+        do {
+            let socket = try SocketConnector(settings, mailbox: mailbox).connect()
+            let session = try SSHSession(socket: socket, server: settings.server, mailbox: mailbox)
+            defer { session.end() }
+            let agreement = try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
+            session.traffic.limit = nil
+            if opened.complete(.success(agreement)) { failure = serve(session) }
+        } catch {
+            opened.complete(.failure(error))
+        }
+        let error = failure
+        for command in mailbox.close() {
+            if case .open(let order) = command {
+                order.opened.complete(
+                    .failure(error ?? TransferError(.transient, .connectionLost, "The connection to \(settings.server) was closed.")))
+            }
+        }
+        for channel in channels { channel.connectionEnded(error) }
+        ending.tell(error)
+    }
+
+    /// - Returns: What ended the connection; nil if it was no longer wanted.
+    private func serve(_ session: SSHSession) -> TransferError? {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 16)
+        defer { unsafe buffer.deallocate() }
+        unsafe libssh2_keepalive_config(session.pointer, 1, 1)
+        do throws(TransferError) {
+            while !mailbox.isStopping {
+                for command in mailbox.takeCommands() { handle(command, session) }
+                let hasMoved = unsafe try advance(buffer)
+                if !hasMoved || stuck != nil { try sleep(session) }
+            }
+        } catch {
+            return error
+        }
+        if stuck == nil { session.disconnect() }
+        return nil
+    }
+
+    private func handle(_ command: ConnectionCommand, _ session: SSHSession) {
+        switch command {
+        case .open(let order):
+            channels.append(ChannelPump(order, session: session, receiveWindow: settings.receiveWindow))
+        case .close(let id):
+            channels.first { $0.order.id == id }?.close()
+        }
+    }
+
+    /// Lets each channel go on once.
+    ///
+    /// - Returns: Whether something moved, so that there may be more to do.
+    private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
+        var hasMoved = false
+        var isOpening = false
+        // A packet that is partly sent comes first.
+        let order = stuck.map { stuck in [stuck] + channels.filter { $0 !== stuck } } ?? channels
+        for channel in order {
+            if channel.isOpening {
+                // The library can open but one at a time.
+                if isOpening { continue }
+                isOpening = true
+            }
+            switch unsafe try channel.advance(buffer) {
+            case .idle: break
+            case .moved: hasMoved = true
+            case .stuck:
+                if stuck !== channel { stuckSince = .now }
+                stuck = channel
+                return hasMoved
+            case .ended:
+                channels.removeAll { $0 === channel }
+                hasMoved = true
+            }
+            if stuck === channel {
+                stuck = nil
+                hasMoved = true
+            }
+        }
+        return hasMoved
+    }
+
+    private func sleep(_ session: SSHSession) throws(TransferError) {
+        let now = ContinuousClock.now
+        let quiet = settings.keepaliveInterval
+        // What the socket doesn't take within the time in which a silent server counts as lost, nobody receives.
+        if stuck != nil {
+            guard now - stuckSince < quiet * 3 else { throw silence }
+            _ = mailbox.sleep([(session.socket, Int32(POLLOUT))], milliseconds: (quiet * 3 - (now - stuckSince)).pollMilliseconds)
+            return
+        }
+        let silent = now - session.traffic.lastReceived
+        guard silent < quiet * 3 else { throw silence }
+        let untilAsking = quiet - min(silent, now - lastAsked)
+        if untilAsking <= .zero { try ask(session) }
+        _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: min(quiet, max(untilAsking, .milliseconds(1))).pollMilliseconds)
+    }
+
+    private var silence: TransferError {
+        TransferError(
+            .transient, .stalled,
+            "The server \(settings.server) has not answered for \(settings.keepaliveInterval * 3); the connection is given up.")
+    }
+
+    /// Sends a request that any server answers, if with a refusal (RFC 4254, section 4).
+    private func ask(_ session: SSHSession) throws(TransferError) {
+        lastAsked = .now
+        // The library forgets a request that was sent in part, and would get out of step.
+        guard mailbox.isReady(session.socket, for: Int32(POLLOUT)) else { return }
+        var seconds: CInt = 0
+        let code = unsafe libssh2_keepalive_send(session.pointer, &seconds)
+        guard code == 0 else { throw session.failure(code) }
+    }
+}

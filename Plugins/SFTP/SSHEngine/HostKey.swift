@@ -1,0 +1,77 @@
+import Crypto
+import Foundation
+
+/// A public key of a server or a user as it goes over the wire (RFC 4253, section 6.6).
+struct HostKey: Hashable, Sendable {
+    /// All of it, the type included.
+    let bytes: [UInt8]
+    /// For example `ssh-ed25519`.
+    let type: String
+
+    /// Nil if it does not begin with a type.
+    init?(_ bytes: [UInt8]) {
+        var reader = WireReader(bytes)
+        guard let type = reader.readString(), !type.isEmpty, type.count <= 64, type.allSatisfy({ (0x21...0x7E).contains($0) }) else {
+            return nil
+        }
+        self.bytes = bytes
+        self.type = String(decoding: type, as: UTF8.self)
+    }
+
+    /// Base64 without padding of its SHA-256, as OpenSSH shows it.
+    var fingerprint: String {
+        "SHA256:" + Data(SHA256.hash(data: bytes)).base64EncodedString().prefix { $0 != "=" }
+    }
+}
+
+/// Reads the data types of SSH (RFC 4251, section 5), never beyond their end.
+struct WireReader {
+    private var rest: ArraySlice<UInt8>
+
+    init(_ bytes: [UInt8]) {
+        rest = bytes[...]
+    }
+
+    mutating func readByte() -> UInt8? {
+        rest.popFirst()
+    }
+
+    mutating func readUInt32() -> UInt32? {
+        guard rest.count >= 4 else { return nil }
+        defer { rest = rest.dropFirst(4) }
+        return rest.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+    }
+
+    mutating func readBytes(_ count: Int) -> [UInt8]? {
+        guard count <= rest.count else { return nil }
+        defer { rest = rest.dropFirst(count) }
+        return Array(rest.prefix(count))
+    }
+
+    mutating func readString() -> [UInt8]? {
+        let start = rest
+        guard let count = readUInt32(), let bytes = readBytes(Int(count)) else {
+            rest = start
+            return nil
+        }
+        return bytes
+    }
+}
+
+/// Writes the data types of SSH (RFC 4251, section 5).
+struct WireWriter {
+    private(set) var bytes: [UInt8] = []
+
+    mutating func write(_ value: UInt32) {
+        bytes += [UInt8(value >> 24), UInt8(value >> 16 & 0xFF), UInt8(value >> 8 & 0xFF), UInt8(value & 0xFF)]
+    }
+
+    mutating func write(byte: UInt8) {
+        bytes.append(byte)
+    }
+
+    mutating func write(string: [UInt8]) {
+        write(UInt32(string.count))
+        bytes += string
+    }
+}

@@ -1,0 +1,78 @@
+import Crypto
+import Foundation
+
+/// A server as files of known hosts name it.
+struct HostName: Hashable, Sendable {
+    /// In lower case, with the port if it isn't 22: `[host]:port`.
+    let knownAs: String
+
+    init(_ host: String, port: UInt16) {
+        let name = host.lowercased()
+        knownAs = port == 22 ? name : "[\(name)]:\(port)"
+    }
+}
+
+/// The first field of a line of a file of known hosts.
+enum HostPatterns: Sendable {
+    /// A name that only who knows it recognizes: the HMAC-SHA1 of it by a salt.
+    case hashed(salt: [UInt8], hash: [UInt8])
+    case list([Pattern])
+
+    struct Pattern: Sendable {
+        let isNegated: Bool
+        let text: [UInt8]
+    }
+
+    /// Nil if it makes no sense.
+    init?(_ field: String) {
+        if field.hasPrefix("|") {
+            let parts = field.split(separator: "|", omittingEmptySubsequences: false)
+            guard parts.count == 4, parts[1] == "1", let salt = Data(base64Encoded: String(parts[2])),
+                let hash = Data(base64Encoded: String(parts[3])), hash.count == Insecure.SHA1.byteCount
+            else { return nil }
+            self = .hashed(salt: [UInt8](salt), hash: [UInt8](hash))
+        } else {
+            let patterns = field.lowercased().split(separator: ",").map { part in
+                Pattern(isNegated: part.hasPrefix("!"), text: Array(part.hasPrefix("!") ? part.dropFirst().utf8 : part.utf8))
+            }
+            guard !patterns.isEmpty, patterns.allSatisfy({ !$0.text.isEmpty }) else { return nil }
+            self = .list(patterns)
+        }
+    }
+
+    /// Whether the line is about a server. A negated pattern that matches overrules all others of the line.
+    func match(_ host: HostName) -> Bool {
+        switch self {
+        case .hashed(let salt, let hash):
+            let code = HMAC<Insecure.SHA1>.authenticationCode(for: Array(host.knownAs.utf8), using: SymmetricKey(data: salt))
+            return Array(code) == hash
+        case .list(let patterns):
+            let name = Array(host.knownAs.utf8)
+            let matching = patterns.filter { $0.matches(name) }
+            return !matching.isEmpty && !matching.contains { $0.isNegated }
+        }
+    }
+}
+
+extension HostPatterns.Pattern {
+    /// `*` stands for any bytes, `?` for one. Goes back to the last `*` only, so its time is bounded by the product of the lengths.
+    func matches(_ name: [UInt8]) -> Bool {
+        var (position, index) = (0, 0)
+        var retry: (position: Int, index: Int)?
+        while index < name.count {
+            if position < text.count, text[position] == UInt8(ascii: "*") {
+                retry = (position, index)
+                position += 1
+            } else if position < text.count, text[position] == name[index] || text[position] == UInt8(ascii: "?") {
+                position += 1
+                index += 1
+            } else if let last = retry {
+                retry = (last.position, last.index + 1)
+                (position, index) = (last.position + 1, last.index + 1)
+            } else {
+                return false
+            }
+        }
+        return text[position...].allSatisfy { $0 == UInt8(ascii: "*") }
+    }
+}

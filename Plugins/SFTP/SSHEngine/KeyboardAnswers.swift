@@ -1,0 +1,35 @@
+import CSSH2
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Answers the server's questions (RFC 4256) by the password, where what is typed would not be shown, and by nothing else.
+final class KeyboardAnswers {
+    private let password: Secret
+    /// A server that asks on and on gets empty answers.
+    private var rest = 3
+
+    init(_ password: Secret) {
+        self.password = password
+    }
+
+    func answer(
+        _ count: CInt, _ prompts: UnsafePointer<LIBSSH2_USERAUTH_KBDINT_PROMPT>?,
+        _ responses: UnsafeMutablePointer<LIBSSH2_USERAUTH_KBDINT_RESPONSE>?
+    ) {
+        guard let prompts = unsafe prompts, let responses = unsafe responses else { return }
+        for index in 0..<Int(max(0, count)) {
+            let isHidden = unsafe prompts[index].echo == 0
+            let answer = isHidden && rest > 0 ? password.reveal() : ""
+            if isHidden { rest -= 1 }
+            // The library frees it.
+            guard let text = unsafe strdup(answer) else { continue }
+            unsafe responses[index].text = text
+            unsafe responses[index].length = unsafe UInt32(strlen(text))
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import Foundation
+
+/// What files of known hosts say (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
+struct KnownHosts: Sendable {
+    /// One line that makes sense.
+    struct Entry: Sendable {
+        enum Marker: Sendable {
+            case none
+            case revoked
+            case certificateAuthority
+        }
+
+        let marker: Marker
+        let hosts: HostPatterns
+        let key: HostKey
+        let file: String
+        /// From 1.
+        let line: Int
+
+        /// Where a person finds it.
+        var place: String { "\(file):\(line)" }
+    }
+
+    /// What is known of a server that shows a key.
+    enum Verdict: Sendable {
+        case known(Entry)
+        case revoked(Entry)
+        /// Known by other keys, of this type or of others; never empty.
+        case otherKeys([Entry])
+        /// Known only by an authority that certifies keys.
+        case certificateAuthority(Entry)
+        case unknown
+    }
+
+    private(set) var entries: [Entry] = []
+
+    /// Adds what a file says. Lines that make no sense are left out, and none of the others for that.
+    mutating func add(_ content: [UInt8], file: String) {
+        for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
+            if let entry = Self.entry(line, file: file, line: index + 1) { entries.append(entry) }
+        }
+    }
+
+    private static func entry(_ bytes: ArraySlice<UInt8>, file: String, line: Int) -> Entry? {
+        // No key is anywhere near this long.
+        guard bytes.count <= 64 << 10 else { return nil }
+        var fields = bytes.split(maxSplits: 4) { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }[...]
+        guard let first = fields.first, first.first != UInt8(ascii: "#") else { return nil }
+        var marker = Entry.Marker.none
+        if first.first == UInt8(ascii: "@") {
+            switch String(decoding: first, as: UTF8.self) {
+            case "@revoked": marker = .revoked
+            case "@cert-authority": marker = .certificateAuthority
+            default: return nil
+            }
+            fields = fields.dropFirst()
+        }
+        guard fields.count >= 3 else { return nil }
+        let parts = fields.prefix(3).map { String(decoding: $0, as: UTF8.self) }
+        guard let hosts = HostPatterns(parts[0]), let data = Data(base64Encoded: parts[2]), let key = HostKey([UInt8](data)),
+            key.type == parts[1]
+        else { return nil }
+        return Entry(marker: marker, hosts: hosts, key: key, file: file, line: line)
+    }
+
+    /// The types of the keys that a server is known by, in the order of the files.
+    func keyTypes(of host: HostName) -> [String] {
+        entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
+            .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+
+    func verdict(on key: HostKey, of host: HostName) -> Verdict {
+        let matching = entries.filter { $0.hosts.match(host) }
+        if let entry = matching.first(where: { $0.marker == .revoked && $0.key == key }) { return .revoked(entry) }
+        let plain = matching.filter { $0.marker == .none }
+        if let entry = plain.first(where: { $0.key == key }) { return .known(entry) }
+        if !plain.isEmpty { return .otherKeys(plain) }
+        if let entry = matching.first(where: { $0.marker == .certificateAuthority }) { return .certificateAuthority(entry) }
+        return .unknown
+    }
+
+    /// A line for a server, without a line break.
+    static func line(_ key: HostKey, of host: HostName) -> String {
+        "\(host.knownAs) \(key.type) \(Data(key.bytes).base64EncodedString())"
+    }
+}

@@ -1,0 +1,43 @@
+import CSSH2
+import TransferCore
+
+/// Which methods are offered to a server, the best first. Of these, a version of libssh2 offers those that it has.
+struct MethodPreferences {
+    let kind: CInt
+    let names: [String]
+
+    /// Ciphers in counter mode come first, as libssh2 is slower with the others. No CBC, no arcfour, no MD5; SHA-1 only if asked for.
+    static func all(hostKeyTypes: [String], allowsSHA1: Bool) -> [MethodPreferences] {
+        let ciphers = [
+            "aes128-ctr", "aes256-ctr", "aes192-ctr", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com",
+        ]
+        let codes =
+            [
+                "hmac-sha2-256", "hmac-sha2-256-etm@openssh.com", "hmac-sha2-512", "hmac-sha2-512-etm@openssh.com",
+            ] + (allowsSHA1 ? ["hmac-sha1"] : [])
+        let exchanges =
+            [
+                "mlkem768x25519-sha256", "curve25519-sha256", "curve25519-sha256@libssh.org", "ecdh-sha2-nistp256", "ecdh-sha2-nistp384",
+                "ecdh-sha2-nistp521", "diffie-hellman-group16-sha512", "diffie-hellman-group18-sha512", "diffie-hellman-group14-sha256",
+                "diffie-hellman-group-exchange-sha256",
+            ] + (allowsSHA1 ? ["diffie-hellman-group14-sha1"] : [])
+        return [
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_KEX), names: exchanges),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_HOSTKEY), names: hostKeyTypes),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_CRYPT_CS), names: ciphers),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_CRYPT_SC), names: ciphers),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_CS), names: codes),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_MAC_SC), names: codes),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_COMP_CS), names: ["none"]),
+            MethodPreferences(kind: CInt(LIBSSH2_METHOD_COMP_SC), names: ["none"]),
+        ]
+    }
+
+    /// Types of host keys, those first that the server is known by: else a server with several keys would look as if its key had changed.
+    static func hostKeyTypes(known: [String], allowsSHA1: Bool) -> [String] {
+        let rsa = ["rsa-sha2-512", "rsa-sha2-256"] + (allowsSHA1 ? ["ssh-rsa"] : [])
+        let all = ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"] + rsa
+        let first = known.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }.filter { all.contains($0) }
+        return (first + all).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+    }
+}

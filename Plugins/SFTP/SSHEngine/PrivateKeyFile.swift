@@ -1,0 +1,66 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// A file with a private key, looked at as far as needed to tell what is wrong with it before the library does.
+struct PrivateKeyFile {
+    let path: FilePath
+    /// The file, and a zero at its end.
+    let content: [UInt8]
+    /// The type of the key, for example `ssh-ed25519`; nil if only the library can tell.
+    let type: String?
+    let isEncrypted: Bool
+
+    private static let sizeLimit = 64 << 10
+
+    /// Reads a file. Blocks.
+    init(_ path: FilePath) throws(TransferError) {
+        self.path = path
+        var content: [UInt8]
+        do {
+            // Without O_NONBLOCK, opening a FIFO would wait for a writer.
+            let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
+            content = try file.closeAfter { try file.readAll(limit: Self.sizeLimit) }
+        } catch {
+            throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) can't be read", cause: "\(error)")
+        }
+        let text = String(decoding: content, as: UTF8.self)
+        guard text.contains("-----BEGIN "), text.contains("PRIVATE KEY-----"), !content.contains(0) else {
+            let hint =
+                text.hasPrefix("ssh-") || text.hasPrefix("ecdsa-")
+                ? "holds a public key; name the one without .pub" : "holds no private key"
+            throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) \(hint)")
+        }
+        content.append(0)
+        self.content = content
+        if text.contains("-----BEGIN OPENSSH PRIVATE KEY-----") {
+            guard let header = OpenSSHHeader(text) else {
+                throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) is damaged")
+            }
+            type = header.type
+            isEncrypted = header.isEncrypted
+        } else {
+            type = text.contains("BEGIN RSA PRIVATE KEY") ? "ssh-rsa" : text.contains("BEGIN DSA PRIVATE KEY") ? "ssh-dss" : nil
+            // RFC 1421, section 4.6.1.1, and RFC 5958, section 3.
+            isEncrypted = text.contains("Proc-Type: 4,ENCRYPTED") || text.contains("BEGIN ENCRYPTED PRIVATE KEY")
+        }
+    }
+}
+
+/// What OpenSSH's format says in clear (PROTOCOL.key in OpenSSH's sources).
+private struct OpenSSHHeader {
+    let type: String
+    let isEncrypted: Bool
+
+    init?(_ text: String) {
+        let lines = text.split(whereSeparator: \.isNewline).drop { !$0.hasPrefix("-----BEGIN OPENSSH") }.dropFirst()
+        let base64 = lines.prefix { !$0.hasPrefix("-----END") }.joined()
+        guard let data = Data(base64Encoded: base64, options: .ignoreUnknownCharacters) else { return nil }
+        var reader = WireReader([UInt8](data))
+        guard reader.readBytes(15) == Array("openssh-key-v1\0".utf8), let cipher = reader.readString(), reader.readString() != nil,
+            reader.readString() != nil, reader.readUInt32() == 1, let blob = reader.readString(), let key = HostKey(blob)
+        else { return nil }
+        type = key.type
+        isEncrypted = cipher != Array("none".utf8)
+    }
+}

@@ -1,0 +1,146 @@
+package import Logging
+package import TransferCore
+import TransportSupport
+
+/// One SSH connection with a thread of its own, and any number of channels on it.
+///
+/// All functions may be called from any task. A connection that nobody refers to any more closes itself.
+package final class SSHConnection: Sendable {
+    /// What was agreed on when the connection was made; for logs.
+    package struct Agreement: Sendable {
+        /// The server's identification string (RFC 4253, section 4.2).
+        package var serverVersion: String
+        /// The key exchange, the host key's type, and the ciphers and MACs in each direction.
+        package var methods: [String]
+        /// The host key's fingerprint, as OpenSSH writes it.
+        package var hostKeyFingerprint: String
+        /// How the user was authenticated, for example `publickey (agent)`; never a secret.
+        package var authenticationMethod: String
+    }
+
+    /// What was agreed on.
+    package let agreement: Agreement
+    private let mailbox: ConnectionMailbox
+    private let ending: ConnectionEnding
+
+    /// The version of the libssh2 that this process runs on.
+    package static var libraryVersion: String { SSHSession.libraryVersion }
+
+    /// Connects, makes sure of the server, and logs in.
+    ///
+    /// Cancelling the task returns at once; what may still block goes on for a while on the connection's thread.
+    ///
+    /// - Parameters:
+    ///   - credentials: Asked for passwords and passphrases when they are needed.
+    ///   - logger: Told how the server was known and the user authenticated.
+    /// - Throws: `CancellationError`, or a `TransferError` of the class
+    ///   `unreachable` if nothing that speaks SSH answers, `trust` if the host key is not the known one, `credentials` if the server accepts
+    ///   nothing of what there is, `unsupported` if there is no method that both sides have, and `transient` if the connection breaks.
+    package static func open(
+        _ settings: SSHSettings, credentials: any CredentialProvider, logger: Logger
+    ) async throws -> SSHConnection {
+        try Task.checkCancellation()
+        let mailbox = try ConnectionMailbox()
+        let opened = OpeningPromise<Agreement>()
+        let ending = ConnectionEnding()
+        do {
+            try startThread {
+                let loop = ConnectionLoop(settings, mailbox: mailbox, logger: logger)
+                loop.run(opened, SecretReader(provider: credentials, mailbox: mailbox), ending)
+            }
+        } catch {
+            throw TransferError(.noSpace, .internalFailure, "No thread can be made for an SSH connection.", cause: "\(error)")
+        }
+        // Each step has a deadline of its own; this one is for what blocks within a call, such as the decryption of a key.
+        let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
+        let watch = Task {
+            try await Task.sleep(for: limit)
+            opened.complete(
+                .failure(TransferError(.transient, .timedOut, "The connection to \(settings.server) was not made within \(limit).")))
+            mailbox.stop()
+        }
+        defer { watch.cancel() }
+        let agreement = try await withTaskCancellationHandler {
+            try await opened.value()
+        } onCancel: {
+            opened.complete(.failure(CancellationError()))
+            mailbox.stop()
+        }
+        return SSHConnection(agreement, mailbox, ending)
+    }
+
+    private init(_ agreement: Agreement, _ mailbox: ConnectionMailbox, _ ending: ConnectionEnding) {
+        self.agreement = agreement
+        self.mailbox = mailbox
+        self.ending = ending
+    }
+
+    deinit {
+        mailbox.stop()
+    }
+
+    /// Whether channels can still be opened.
+    package var isAlive: Bool { ending.outcome == nil }
+
+    /// Waits until the connection ended, for whatever reason.
+    ///
+    /// - Returns: What ended it; nil if ``close()`` did.
+    package func waitForEnd() async -> TransferError? {
+        await ending.wait().error
+    }
+
+    /// Ends all channels and the connection, and returns when the thread did its last work.
+    package func close() async {
+        mailbox.stop()
+        _ = await ending.wait()
+    }
+
+    /// Starts a subsystem of the server on a channel of its own (RFC 4254, section 6.5), for example `sftp`.
+    ///
+    /// - Parameter handler: Gets and gives the channel's bytes, maybe before this returns. Not told of an end if this throws.
+    /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
+    ///   further channel or the connection broke.
+    package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
+        let order = ChannelOrder(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: OpeningPromise())
+        try await open(order)
+        return SSHChannel(id: order.id, mailbox: mailbox)
+    }
+
+    /// Runs a command by the user's shell at the server, and waits for its end.
+    ///
+    /// - Parameters:
+    ///   - command: In the server's encoding; quoted for its shell by the caller.
+    ///   - input: What the command reads.
+    ///   - outputLimit: How many bytes of its output are kept; the rest is read and dropped.
+    /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`: `unsupported` if the server runs no commands.
+    package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
+        let handler = CommandHandler(input: input, outputLimit: outputLimit)
+        let done = OpeningPromise<ChannelOrder.End>()
+        let id = mailbox.nextID()
+        let order = ChannelOrder(id: id, program: .command(command), handler: handler, opened: OpeningPromise()) {
+            done.complete(.success($0))
+        }
+        try await open(order)
+        let end = try await withTaskCancellationHandler {
+            try await done.value()
+        } onCancel: {
+            done.complete(.failure(CancellationError()))
+            mailbox.post(.close(id))
+        }
+        if let error = end.error { throw error }
+        return handler.result(end)
+    }
+
+    private func open(_ order: ChannelOrder) async throws {
+        try Task.checkCancellation()
+        guard mailbox.post(.open(order)) else {
+            throw ending.outcome?.error ?? TransferError(.transient, .connectionLost, "The SSH connection was closed.")
+        }
+        try await withTaskCancellationHandler {
+            try await order.opened.value()
+        } onCancel: {
+            order.opened.complete(.failure(CancellationError()))
+            mailbox.post(.close(order.id))
+        }
+    }
+}

@@ -1,0 +1,31 @@
+import CSSH2
+import TransferCore
+
+extension SSHSession {
+    /// Whether a code means that nothing more goes over the connection, whatever channel it was about.
+    func isLost(_ code: CInt) -> Bool {
+        switch code {
+        case LIBSSH2_ERROR_SOCKET_SEND, LIBSSH2_ERROR_SOCKET_RECV, LIBSSH2_ERROR_SOCKET_DISCONNECT, LIBSSH2_ERROR_SOCKET_TIMEOUT,
+            LIBSSH2_ERROR_TIMEOUT, LIBSSH2_ERROR_BAD_SOCKET, LIBSSH2_ERROR_DECRYPT, LIBSSH2_ERROR_INVALID_MAC, LIBSSH2_ERROR_BAD_USE:
+            true
+        default: false
+        }
+    }
+
+    /// The error for a call that failed after authentication.
+    func failure(_ code: CInt) -> TransferError {
+        let words = lastError.text
+        let cause = [traffic.farewell, words.isEmpty ? nil : words, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
+        switch code {
+        case LIBSSH2_ERROR_ALLOC:
+            return TransferError(.noSpace, .internalFailure, "This machine is out of memory for the connection to \(server).", cause: cause)
+        case LIBSSH2_ERROR_INVALID_MAC, LIBSSH2_ERROR_DECRYPT, LIBSSH2_ERROR_PROTO:
+            return TransferError(.transient, .badAnswer, "What came from the server \(server) was damaged on its way.", cause: cause)
+        case LIBSSH2_ERROR_BAD_USE:
+            return TransferError(
+                .transient, .internalFailure, "The connection to \(server) got out of step; this is a defect.", cause: cause)
+        default:
+            return TransferError(.transient, .connectionLost, "The connection to the server \(server) broke.", cause: cause)
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import CSSH2
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// One libssh2 session and the socket that it speaks over. Used by the connection's thread alone, as the library keeps the state of whatever
+/// call would block in the session itself.
+@safe final class SSHSession {
+    let pointer: OpaquePointer
+    let socket: CInt
+    let server: String
+    let traffic = SocketTraffic()
+    private let mailbox: ConnectionMailbox
+
+    /// libssh2's one-time set-up for the process, which has to be done before any thread uses it (libssh2_init(3)).
+    private static let isLibraryReady = libssh2_init(0) == 0
+
+    /// The version of the libssh2 that this process runs on.
+    static let libraryVersion = unsafe libssh2_version(0).map { unsafe String(cString: $0) } ?? ""
+
+    /// Whether it can sign with RSA keys, and check them, in a way that servers still accept (RFC 8332): from 1.11 on.
+    static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
+
+    /// Takes over a connected, non-blocking socket, also if it throws.
+    init(socket: CInt, server: String, mailbox: ConnectionMailbox) throws(TransferError) {
+        guard Self.isLibraryReady,
+            let pointer = unsafe libssh2_session_init_ex(nil, nil, nil, Unmanaged.passUnretained(traffic).toOpaque())
+        else {
+            close(socket)
+            throw TransferError(.noSpace, .internalFailure, "libssh2 can't be set up: this machine is out of memory.")
+        }
+        unsafe self.pointer = pointer
+        self.socket = socket
+        self.server = server
+        self.mailbox = mailbox
+        unsafe libssh2_session_set_blocking(pointer, 0)
+        unsafe cssh2_set_callbacks(
+            pointer,
+            { socket, buffer, length, flags, context in
+                unsafe SocketTraffic.from(context)?.receive(socket, buffer, length, flags) ?? Int(-EIO)
+            },
+            { socket, buffer, length, flags, context in
+                unsafe SocketTraffic.from(context)?.send(socket, buffer, length, flags) ?? Int(-EIO)
+            },
+            { _, _, message, length, _, _, context in
+                guard let message = unsafe message, length > 0 else { return }
+                let text = unsafe UnsafeRawBufferPointer(start: message, count: min(Int(length), 256))
+                unsafe SocketTraffic.from(context)?.farewell = unsafe printable(text)
+            })
+    }
+
+    /// Closes everything. Nothing is sent any more; ``disconnect(within:)`` says farewell first.
+    func end() {
+        shutdown(socket, CInt(SHUT_RDWR))
+        // On a socket that is shut down nothing would block; the bound is for defects of the library, and what it then leaks is small.
+        for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
+        close(socket)
+    }
+
+    /// Tells the server that the connection ends, if it takes that at once.
+    func disconnect() {
+        unsafe libssh2_session_disconnect_ex(pointer, CInt(SSH_DISCONNECT_BY_APPLICATION), "closed", "")
+    }
+
+    // MARK: Waiting
+
+    /// Whether a packet is partly sent. Then the call that said EAGAIN has to be repeated, with the same bytes, before any other.
+    var hasPartialPacket: Bool {
+        unsafe libssh2_session_block_directions(pointer) & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0
+    }
+
+    /// What to poll the socket for after a call said EAGAIN.
+    var awaitedEvents: Int32 {
+        let directions = unsafe libssh2_session_block_directions(pointer)
+        // Both ways would spin: what came may not be read before the packet is through.
+        if directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 { return Int32(POLLOUT) }
+        return Int32(POLLIN)
+    }
+
+    /// Repeats a call until it does something else than ask to be called again.
+    func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
+        traffic.deadline = deadline.time
+        defer { traffic.deadline = nil }
+        while true {
+            let result = call()
+            guard result == LIBSSH2_ERROR_EAGAIN else { return result }
+            try wait(by: deadline)
+        }
+    }
+
+    func wait(by deadline: Deadline) throws {
+        // 1.11.1 sometimes does not say what it waits for; then it is asked again soon.
+        let isVague = unsafe libssh2_session_block_directions(pointer) == 0
+        try mailbox.wait(
+            for: isVague ? Int32(POLLIN | POLLOUT) : awaitedEvents, on: socket, by: deadline, atMost: isVague ? .milliseconds(20) : nil)
+    }
+
+    /// The library's words for what failed last.
+    var lastError: (code: CInt, text: String) {
+        var text: UnsafeMutablePointer<CChar>?
+        let code = unsafe libssh2_session_last_error(pointer, &text, nil, 0)
+        return (code, unsafe text.map { unsafe String(cString: $0) } ?? "")
+    }
+}
+
+/// Text of a server as it may be shown: without control characters.
+func printable(_ bytes: some Sequence<UInt8>) -> String {
+    String(String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : Character($0) })
+        .split(separator: " ").joined(separator: " ")
+}

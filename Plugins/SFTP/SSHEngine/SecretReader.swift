@@ -1,0 +1,24 @@
+import TransferCore
+
+/// Reads secrets from the connection's thread, which waits for them by its mailbox.
+struct SecretReader: Sendable {
+    let provider: any CredentialProvider
+    let mailbox: ConnectionMailbox
+
+    /// - Returns: The secret, or what the provider throws.
+    /// - Throws: The deadline's error, or `CancellationError` if the connection is no longer wanted.
+    func read(_ reference: CredentialReference, by deadline: Deadline) throws -> Result<Secret, any Error> {
+        let answer = Locked<Result<Secret, any Error>?>(nil)
+        let task = Task { [provider, mailbox] in
+            let result: Result<Secret, any Error>
+            do { result = .success(try await provider.secret(for: reference)) } catch { result = .failure(error) }
+            answer.withLock { $0 = result }
+            mailbox.wake()
+        }
+        defer { task.cancel() }
+        while true {
+            if let result = answer.withLock({ $0 }) { return result }
+            try mailbox.wait(for: 0, on: nil, by: deadline)
+        }
+    }
+}

@@ -1,0 +1,139 @@
+import CSSH2
+import Logging
+import TransferCore
+
+/// What is done once with a session before it has channels: keys are agreed on, the server is recognized, and the user logs in.
+struct SessionOpening {
+    private let session: SSHSession
+    private let settings: SSHSettings
+    private let secrets: SecretReader
+    private let logger: Logger
+
+    init(_ session: SSHSession, _ settings: SSHSettings, secrets: SecretReader, logger: Logger) {
+        self.session = session
+        self.settings = settings
+        self.secrets = secrets
+        self.logger = logger
+    }
+
+    func run() throws -> SSHConnection.Agreement {
+        let check = try HostKeyCheck(settings)
+        try setPreferences(knownTypes: check.knownTypes)
+        try shakeHands()
+        guard let key = hostKey else {
+            throw TransferError(.trust, .serverNotTrusted, "The server \(settings.server) showed no host key.")
+        }
+        let recognition = try check.recognize(key)
+        logger.info(
+            "SSH server recognized",
+            metadata: ["server": "\(settings.server)", "fingerprint": "\(key.fingerprint)", "by": "\(recognition)"])
+        var authentication = Authentication(session, settings, secrets: secrets, logger: logger)
+        let method = try authentication.run()
+        let version = unsafe libssh2_session_banner_get(session.pointer).map { unsafe String(cString: $0) } ?? ""
+        let agreement = SSHConnection.Agreement(
+            serverVersion: printable(version.utf8), methods: agreedMethods, hostKeyFingerprint: key.fingerprint,
+            authenticationMethod: method)
+        logger.info(
+            "SSH connection made",
+            metadata: [
+                "server": "\(settings.server)", "user": "\(settings.user)", "authentication": "\(method)",
+                "version": "\(agreement.serverVersion)", "methods": "\(agreement.methods.joined(separator: ","))",
+            ])
+        return agreement
+    }
+
+    // MARK: Keys
+
+    private func setPreferences(knownTypes: [String]) throws(TransferError) {
+        let types = MethodPreferences.hostKeyTypes(known: knownTypes, allowsSHA1: settings.allowsSHA1)
+        for preference in MethodPreferences.all(hostKeyTypes: types, allowsSHA1: settings.allowsSHA1) {
+            let code = unsafe libssh2_session_method_pref(session.pointer, preference.kind, preference.names.joined(separator: ","))
+            guard code == 0 else {
+                throw TransferError(
+                    .unsupported, .unsupported,
+                    "This machine's libssh2 \(SSHSession.libraryVersion) has no method that is considered safe.",
+                    cause: session.lastError.text)
+            }
+        }
+    }
+
+    private func shakeHands() throws {
+        let deadline = Deadline(
+            in: settings.handshakeTimeout,
+            TransferError(
+                .unreachable, .timedOut,
+                "The server \(settings.server) accepted the connection, but did not agree on keys within \(settings.handshakeTimeout)."))
+        let code: CInt
+        do {
+            code = try session.complete(by: deadline) { unsafe libssh2_session_handshake(session.pointer, session.socket) }
+        } catch let error as TransferError where !hasGreeted {
+            throw session.traffic.received == 0 ? error : notSSH
+        }
+        guard code == 0 else { throw handshakeFailure(code, deadline) }
+    }
+
+    /// Whether the server's identification string was seen.
+    private var hasGreeted: Bool {
+        let greeting = String(decoding: session.traffic.greeting, as: UTF8.self)
+        return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
+    }
+
+    private var notSSH: TransferError {
+        let greeting = printable(session.traffic.greeting.prefix(60))
+        return TransferError(
+            .unreachable, .notThisProtocol,
+            "What answers at \(settings.server) is no SSH server; check the port.", cause: greeting.isEmpty ? nil : "it says: \(greeting)")
+    }
+
+    private func handshakeFailure(_ code: CInt, _ deadline: Deadline) -> TransferError {
+        let traffic = session.traffic
+        let words = [traffic.farewell, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
+        if traffic.hasExceeded {
+            return TransferError(
+                .unreachable, .notThisProtocol,
+                "What answers at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without agreeing on keys; it is no SSH server."
+            )
+        }
+        if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : notSSH }
+        guard traffic.received > 0 else {
+            return TransferError(
+                .unreachable, .connectionLost, "The server \(settings.server) closed the connection without a word; it may be overloaded.",
+                cause: words)
+        }
+        guard hasGreeted else { return notSSH }
+        switch code {
+        case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
+            let hint =
+                SSHSession.hasModernRSA
+                ? "."
+                : "; with libssh2 \(SSHSession.libraryVersion) a server needs a host key of the type ed25519 or ecdsa, as RSA needs 1.11 or later."
+            return TransferError(
+                .unsupported, .unsupported, "No method could be agreed on with the server \(settings.server) that both sides have\(hint)",
+                cause: words)
+        case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
+            return TransferError(
+                .trust, .serverNotTrusted, "The server \(settings.server) could not prove that it has its host key.", cause: words)
+        default:
+            return TransferError(
+                .transient, .connectionLost, "The connection to the server \(settings.server) broke while keys were agreed on.",
+                cause: words)
+        }
+    }
+
+    private var hostKey: HostKey? {
+        var length = 0
+        var type: CInt = 0
+        guard let bytes = unsafe libssh2_session_hostkey(session.pointer, &length, &type) else { return nil }
+        return HostKey(unsafe [UInt8](UnsafeRawBufferPointer(start: bytes, count: length)))
+    }
+
+    private var agreedMethods: [String] {
+        let kinds = [
+            LIBSSH2_METHOD_KEX, LIBSSH2_METHOD_HOSTKEY, LIBSSH2_METHOD_CRYPT_CS, LIBSSH2_METHOD_CRYPT_SC, LIBSSH2_METHOD_MAC_CS,
+            LIBSSH2_METHOD_MAC_SC,
+        ]
+        return kinds.compactMap { kind in
+            unsafe libssh2_session_methods(session.pointer, CInt(kind)).map { unsafe String(cString: $0) }
+        }
+    }
+}

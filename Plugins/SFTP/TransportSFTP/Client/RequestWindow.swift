@@ -1,0 +1,91 @@
+import TransferCore
+
+/// How much may be on its way at once over one channel, shared by all of its files: whoever waits longest is first.
+final class RequestWindow: Sendable {
+    private struct Waiter {
+        var number: Int
+        var bytes: Int
+        var requests: Int
+        var continuation: CheckedContinuation<Void, any Error>
+    }
+
+    private struct State {
+        var bytes: Int
+        var requests: Int
+        var waiters: [Waiter] = []
+        var lastNumber = 0
+        var error: TransferError?
+
+        /// Takes those out who need wait no more.
+        mutating func admit() -> [Waiter] {
+            var admitted = 0
+            while admitted < waiters.count, waiters[admitted].bytes <= bytes, waiters[admitted].requests <= requests {
+                bytes -= waiters[admitted].bytes
+                requests -= waiters[admitted].requests
+                admitted += 1
+            }
+            defer { waiters.removeFirst(admitted) }
+            return Array(waiters.prefix(admitted))
+        }
+    }
+
+    private let state: Locked<State>
+
+    /// - Parameters:
+    ///   - bytes: How many may be on their way.
+    ///   - requests: How many that move content may be unanswered.
+    init(bytes: Int, requests: Int) {
+        state = Locked(State(bytes: bytes, requests: requests))
+    }
+
+    /// Returns when so much more may be on its way. Whoever gets it gives it back by ``release(bytes:requests:)``.
+    ///
+    /// - Throws: The error that the channel ended with; `CancellationError`.
+    func acquire(bytes: Int, requests: Int = 1) async throws {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let (admitted, error) = state.withLock { state -> ([Waiter], (any Error)?) in
+                    if let error = state.error { return ([], error) }
+                    // Whoever cancels comes after this, or is seen here.
+                    if Task.isCancelled { return ([], CancellationError()) }
+                    state.waiters.append(Waiter(number: number, bytes: bytes, requests: requests, continuation: continuation))
+                    return (state.admit(), nil)
+                }
+                if let error { continuation.resume(throwing: error) }
+                for waiter in admitted { waiter.continuation.resume() }
+            }
+        } onCancel: {
+            let (cancelled, admitted) = state.withLock { state -> (Waiter?, [Waiter]) in
+                guard let index = state.waiters.firstIndex(where: { $0.number == number }) else { return (nil, []) }
+                let waiter = state.waiters.remove(at: index)
+                return (waiter, state.admit())
+            }
+            cancelled?.continuation.resume(throwing: CancellationError())
+            for waiter in admitted { waiter.continuation.resume() }
+        }
+    }
+
+    /// Gives back what was acquired.
+    func release(bytes: Int, requests: Int = 1) {
+        let admitted = state.withLock { state in
+            state.bytes += bytes
+            state.requests += requests
+            return state.admit()
+        }
+        for waiter in admitted { waiter.continuation.resume() }
+    }
+
+    /// Lets nobody wait any more.
+    func end(_ error: TransferError) {
+        let waiters = state.withLock { state in
+            state.error = error
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.continuation.resume(throwing: error) }
+    }
+}

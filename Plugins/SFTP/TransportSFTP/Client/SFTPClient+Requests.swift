@@ -1,0 +1,120 @@
+import TransferCore
+
+/// Requests that are awaited one by one. Each throws the answer's error if it is none of what was asked for; `CancellationError` at once when
+/// the task is cancelled, whatever becomes of the request.
+extension SFTPClient {
+    /// Returns once the server told what it can do.
+    package func features() async throws -> ServerFeatures {
+        let once = Once<ServerFeatures>()
+        whenReady { once.resume($0.mapError { $0 }) }
+        return try await once.value()
+    }
+
+    /// Makes a request whose answer is awaited later. Requests are sent in the order in which they are made.
+    func begin(_ request: Request) -> PendingAnswer {
+        let once = Once<Answer>()
+        let id = submit(request) { once.resume($0.mapError { $0 }) }
+        return PendingAnswer(client: self, id: id, once: once)
+    }
+
+    /// The answer, whatever it is.
+    package func answer(to request: Request) async throws -> Answer {
+        try await begin(request).answer()
+    }
+
+    /// Makes a request that is answered by a status alone.
+    ///
+    /// - Throws: A ``StatusFailure`` if the status is not `OK`.
+    package func perform(_ request: Request) async throws {
+        try await begin(request).success()
+    }
+
+    /// Opens a file or a folder.
+    package func open(_ request: Request) async throws -> Handle {
+        try await begin(request).handle()
+    }
+
+    /// Asks for a file's attributes.
+    package func attributes(_ request: Request) async throws -> FileAttributes {
+        try await begin(request).attributes()
+    }
+
+    /// As ``attributes(_:)``; nil if there is no such file.
+    package func attributesIfThere(_ path: [UInt8]) async throws -> FileAttributes? {
+        do {
+            return try await attributes(.lstat(path))
+        } catch let failure as StatusFailure where failure.status.code.meansMissing {
+            return nil
+        }
+    }
+
+    /// How much space there is where an open file is; nil if the server can't tell.
+    package func space(at handle: Handle) async throws -> FileSystemSpace? {
+        guard try await features().offers(.fstatvfs), case .extended(let reply) = try await answer(to: .fstatvfs(handle)) else {
+            return nil
+        }
+        return try? FileSystemSpace(reply)
+    }
+
+    /// Closes without waiting for the answer: what matters was confirmed before.
+    package func close(_ handle: Handle) {
+        submit(.close(handle)) { _ in }
+    }
+
+    var unexpected: TransferError {
+        TransferError(.protocolViolation, .badAnswer, "\(serverName) answers a request with something that was not asked for.")
+    }
+}
+
+/// A request whose answer is awaited later.
+struct PendingAnswer: Sendable {
+    let client: SFTPClient
+    fileprivate let id: UInt32
+    fileprivate let once: Once<Answer>
+
+    /// Whatever it is.
+    func answer() async throws -> Answer {
+        try await once.value { [client, id] in client.forget(id) }
+    }
+
+    /// Ends the wait with a `CancellationError`.
+    func abandon() {
+        if once.resume(.failure(CancellationError())) { client.forget(id) }
+    }
+
+    /// - Throws: A ``StatusFailure`` if the status is not `OK`.
+    func success() async throws {
+        guard case .status(let status) = try await answer() else { throw client.unexpected }
+        guard status.code == .ok else { throw StatusFailure(status) }
+    }
+
+    func handle() async throws -> Handle {
+        switch try await answer() {
+        case .handle(let handle): return handle
+        case .status(let status) where status.code != .ok: throw StatusFailure(status)
+        default: throw client.unexpected
+        }
+    }
+
+    func attributes() async throws -> FileAttributes {
+        switch try await answer() {
+        case .attributes(let attributes): return attributes
+        case .status(let status) where status.code != .ok: throw StatusFailure(status)
+        default: throw client.unexpected
+        }
+    }
+}
+
+/// A request that the server refused.
+package struct StatusFailure: Error, Hashable, Sendable {
+    package var status: Status
+
+    package init(_ status: Status) {
+        self.status = status
+    }
+}
+
+extension Status.Code {
+    /// Whether there is no such file or folder.
+    package var meansMissing: Bool { self == .noSuchFile || self == .noSuchPath }
+}

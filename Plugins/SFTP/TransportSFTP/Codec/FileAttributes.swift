@@ -1,0 +1,94 @@
+/// What a server says of a file (draft-ietf-secsh-filexfer-02, section 5). What is nil was not said, or is not to be changed.
+package struct FileAttributes: Hashable, Sendable {
+    private enum Flag {
+        static let size: UInt32 = 0x1
+        static let owner: UInt32 = 0x2
+        static let permissions: UInt32 = 0x4
+        static let times: UInt32 = 0x8
+        static let extended: UInt32 = 0x8000_0000
+    }
+
+    /// What kind of file it is, from its mode (inode(7)).
+    package enum Kind: Sendable {
+        case regular
+        case folder
+        case link
+        case other
+    }
+
+    package var size: UInt64?
+    package var owner: UInt32?
+    package var group: UInt32?
+    /// Mode bits, with those of the kind of file in what a server says.
+    package var permissions: UInt32?
+    /// In seconds since 1970.
+    package var accessTime: UInt32?
+    /// In seconds since 1970.
+    package var modificationTime: UInt32?
+
+    package init() {}
+
+    /// Attributes that change the size.
+    package static func size(_ size: Int64) -> FileAttributes {
+        var attributes = FileAttributes()
+        attributes.size = UInt64(max(0, size))
+        return attributes
+    }
+
+    /// Attributes that change the times, to the same: version 3 can't change one alone.
+    package static func times(_ seconds: UInt32) -> FileAttributes {
+        var attributes = FileAttributes()
+        attributes.accessTime = seconds
+        attributes.modificationTime = seconds
+        return attributes
+    }
+
+    /// Nil if the server does not say.
+    package var kind: Kind? {
+        switch permissions.map({ $0 & 0o170000 }) {
+        case nil, 0?: nil
+        case 0o100000?: .regular
+        case 0o040000?: .folder
+        case 0o120000?: .link
+        default: .other
+        }
+    }
+
+    init(from reader: inout PacketReader) throws(ProtocolFault) {
+        let flags = try reader.uint32()
+        if flags & Flag.size != 0 { size = try reader.uint64() }
+        if flags & Flag.owner != 0 {
+            owner = try reader.uint32()
+            group = try reader.uint32()
+        }
+        if flags & Flag.permissions != 0 { permissions = try reader.uint32() }
+        if flags & Flag.times != 0 {
+            accessTime = try reader.uint32()
+            modificationTime = try reader.uint32()
+        }
+        guard flags & Flag.extended != 0 else { return }
+        let count = Int(try reader.uint32())
+        // Each has two lengths at least.
+        guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than fit into their packet.") }
+        for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
+    }
+
+    func write(to writer: inout PacketWriter) {
+        var flags: UInt32 = 0
+        if size != nil { flags |= Flag.size }
+        if owner != nil, group != nil { flags |= Flag.owner }
+        if permissions != nil { flags |= Flag.permissions }
+        if accessTime != nil, modificationTime != nil { flags |= Flag.times }
+        writer.append(flags)
+        if let size { writer.append(size) }
+        if let owner, let group {
+            writer.append(owner)
+            writer.append(group)
+        }
+        if let permissions { writer.append(permissions) }
+        if let accessTime, let modificationTime {
+            writer.append(accessTime)
+            writer.append(modificationTime)
+        }
+    }
+}

@@ -1,0 +1,31 @@
+/// Cuts a stream of bytes into packets.
+package struct PacketAssembler: Sendable {
+    private var bytes: [UInt8] = []
+    /// Where the first packet begins that was not taken yet.
+    private var start = 0
+
+    package init() {}
+
+    /// Takes bytes as they arrive.
+    package mutating func append(_ arrived: [UInt8]) {
+        if start > 0 {
+            bytes.removeFirst(start)
+            start = 0
+        }
+        if bytes.isEmpty { bytes = arrived } else { bytes += arrived }
+    }
+
+    /// The next packet that has arrived completely, without its length; nil if there is none.
+    ///
+    /// - Throws: A ``ProtocolFault`` if its length can't be one.
+    package mutating func next() throws(ProtocolFault) -> ArraySlice<UInt8>? {
+        guard bytes.count - start >= 4 else { return nil }
+        let length = Int(bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })
+        guard length > 0, length <= PacketLimit.packet else {
+            throw ProtocolFault("The server sent a packet of \(length) bytes; 1 to \(PacketLimit.packet) are allowed.")
+        }
+        guard bytes.count - start - 4 >= length else { return nil }
+        defer { start += 4 + length }
+        return bytes[start + 4..<start + 4 + length]
+    }
+}

@@ -1,0 +1,19 @@
+package import Logging
+package import TransferCore
+
+/// A connection that an SFTP conversation is held over.
+package protocol SFTPLink: Sendable {
+    /// The conversation.
+    var client: SFTPClient { get }
+
+    /// Ends it, and returns when nothing of it is left.
+    func close() async
+}
+
+/// Makes connections to endpoints.
+package protocol SFTPConnector: Sendable {
+    /// Connects, and proves who we are.
+    ///
+    /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`; `CancellationError`.
+    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
+}

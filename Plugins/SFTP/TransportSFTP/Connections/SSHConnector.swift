@@ -1,0 +1,71 @@
+import Logging
+import SSHEngine
+import SystemPackage
+import TransferCore
+
+/// Makes SSH connections with a channel for SFTP.
+struct SSHConnector: SFTPConnector {
+    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
+        let settings = try EndpointSettings(endpoint)
+        let connection = try await SSHConnection.open(SSHSettings(settings), credentials: credentials, logger: logger)
+        do {
+            return try await SSHLink.open(over: connection, to: settings.address)
+        } catch {
+            await connection.close()
+            throw error
+        }
+    }
+}
+
+/// The conversation is one end of the channel.
+extension SFTPClient: SSHChannelHandler {}
+
+/// An SSH connection with a channel for SFTP.
+final class SSHLink: SFTPLink {
+    /// What the conversation knows of its channel, which it is older than.
+    private final class Line: Sendable {
+        let channel = Locked<SSHChannel?>(nil)
+
+        func wake() { channel.withLock { $0 }?.wake() }
+        func close() { channel.withLock { $0 }?.close() }
+    }
+
+    let client: SFTPClient
+    private let connection: SSHConnection
+
+    static func open(over connection: SSHConnection, to address: SFTPAddress) async throws -> SSHLink {
+        let line = Line()
+        let client = SFTPClient(serverName: address.serverName, wake: { line.wake() }, giveUp: { _ in line.close() })
+        let channel = try await connection.openSubsystem("sftp", handler: client)
+        line.channel.withLock { $0 = channel }
+        // For what was asked for before the conversation knew whom to wake.
+        channel.wake()
+        return SSHLink(client, connection)
+    }
+
+    private init(_ client: SFTPClient, _ connection: SSHConnection) {
+        self.client = client
+        self.connection = connection
+    }
+
+    func close() async {
+        await connection.close()
+    }
+}
+
+extension SSHSettings {
+    init(_ settings: EndpointSettings) {
+        self.init(host: settings.address.host, port: settings.address.port, user: settings.address.user)
+        if let agent = settings.agent { authentication.agent = agent.isEmpty ? .none : .socket(FilePath(agent)) }
+        authentication.keyFiles = settings.identities.map { .init(path: FilePath($0), passphrase: settings.passphrase) }
+        authentication.password = settings.password
+        let trust: HostKeyPolicy.Trust =
+            switch settings.hostKey {
+            case .strict: .strict
+            case .acceptNew: .acceptNew
+            case .pinned(let fingerprint): .pinned([fingerprint])
+            }
+        hostKeys = settings.knownHosts.map { HostKeyPolicy(trust: trust, userFile: FilePath($0)) } ?? HostKeyPolicy(trust: trust)
+        allowsSHA1 = settings.allowsSHA1
+    }
+}

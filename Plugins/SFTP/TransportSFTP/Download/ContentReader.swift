@@ -1,0 +1,134 @@
+import TransferCore
+import TransportSupport
+
+/// Reads a remote file: many requests at once, and what a server answers only in part is asked for again.
+final class ContentReader: Sendable {
+    /// A piece of the file, as it arrived.
+    struct Piece: Sendable {
+        var offset: Int64
+        var bytes: [UInt8]
+        /// Whether it completes what was asked for.
+        var isLast: Bool
+    }
+
+    /// The file ended before the size that it had.
+    struct EndedEarly: Error {}
+
+    private struct State {
+        var arrived: [Piece] = []
+        var failure: (any Error)?
+        /// Whether nobody takes anything any more.
+        var isOver = false
+    }
+
+    private let client: SFTPClient
+    private let handle: Handle
+    private let pieceSize: Int
+    private let reporter: AttemptReporter
+    private let threads: WorkerThreads
+    private let state = Locked(State())
+    private let arrivals: AsyncStream<Void>
+    private let arrival: AsyncStream<Void>.Continuation
+
+    init(
+        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads, reporting reporter: AttemptReporter
+    ) {
+        self.client = client
+        self.handle = handle
+        self.threads = threads
+        self.reporter = reporter
+        pieceSize = features.readSize
+        (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
+    }
+
+    /// Reads a part of the file.
+    ///
+    /// - Parameter take: Called with pieces in the order in which they arrive, one call at a time, on a thread that may block.
+    /// - Throws: A ``StatusFailure``; ``EndedEarly``; what `take` throws; `CancellationError`.
+    func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+        guard !range.isEmpty else { return }
+        defer { end() }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await self.ask(for: range) }
+            group.addTask { try await self.takeArrivals(range.upperBound - range.lowerBound, take) }
+            try await group.waitForAll()
+        }
+    }
+
+    private func ask(for range: Range<Int64>) async throws {
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let limit = min(Int64(pieceSize), range.upperBound - offset)
+            let count = try await reporter.awaitAllowance(upTo: limit)
+            try await client.downloads.acquire(bytes: Int(count))
+            ask(for: Int(count), at: offset)
+            offset += count
+        }
+    }
+
+    private func ask(for count: Int, at offset: Int64) {
+        client.submit(.read(handle, offset: UInt64(offset), count: UInt32(count))) { [self] result in
+            switch result {
+            case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
+                let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
+                guard note(piece) else {
+                    client.downloads.release(bytes: count)
+                    return
+                }
+                // A server may send less than it was asked for (draft-ietf-secsh-filexfer-02, section 6.4).
+                if !piece.isLast { ask(for: count - bytes.count, at: offset + Int64(bytes.count)) }
+            case .success(.status(let status)) where status.code != .ok:
+                fail(status.code == .endOfFile ? EndedEarly() : StatusFailure(status), count)
+            case .success: fail(client.unexpected, count)
+            case .failure(let error): fail(error, count)
+            }
+            arrival.yield()
+        }
+    }
+
+    /// - Returns: Whether anybody still wants it.
+    private func note(_ piece: Piece) -> Bool {
+        state.withLock { state in
+            if !state.isOver { state.arrived.append(piece) }
+            return !state.isOver
+        }
+    }
+
+    private func fail(_ error: any Error, _ count: Int) {
+        client.downloads.release(bytes: count)
+        state.withLock { $0.failure = $0.failure ?? error }
+    }
+
+    private func takeArrivals(_ total: Int64, _ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+        var rest = total
+        for await _ in arrivals {
+            let (pieces, failure) = state.withLock { state in
+                defer { state.arrived = [] }
+                return (state.arrived, state.failure)
+            }
+            defer { release(pieces) }
+            // What came before a failure is worth keeping.
+            if !pieces.isEmpty { try await threads.run { try take(pieces) } }
+            if let failure { throw failure }
+            rest -= pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+            if rest <= 0 { return }
+        }
+        throw CancellationError()
+    }
+
+    /// What is no longer in memory makes room for what is asked for next.
+    private func release(_ pieces: [Piece]) {
+        let bytes = pieces.reduce(0) { $0 + $1.bytes.count }
+        client.downloads.release(bytes: bytes, requests: pieces.count { $0.isLast })
+    }
+
+    /// Gives back the room of what nobody takes any more.
+    private func end() {
+        let pieces = state.withLock { state in
+            state.isOver = true
+            defer { state.arrived = [] }
+            return state.arrived
+        }
+        release(pieces)
+    }
+}

@@ -1,0 +1,155 @@
+import TransferCore
+import TransportSupport
+
+/// One attempt to receive one file, from where an earlier attempt got to if the server still has the same version of it.
+struct SFTPDownload {
+    let client: SFTPClient
+    let features: ServerFeatures
+    let place: RemotePlace
+    let destination: DownloadDestination
+    let checkpoint: Checkpoint?
+    let options: AttemptOptions
+    let threads: WorkerThreads
+    let reporter: AttemptReporter
+
+    init(
+        _ attempt: FileAttempt, from place: RemotePlace, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads,
+        reporting reporter: AttemptReporter
+    ) throws(TransferError) {
+        self.client = client
+        self.features = features
+        self.place = place
+        self.threads = threads
+        self.reporter = reporter
+        destination = try attempt.destination
+        checkpoint = attempt.checkpoint
+        options = attempt.options
+    }
+
+    /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
+    func run() async throws -> TransferReceipt {
+        do {
+            return try await transfer()
+        } catch let failure as StatusFailure {
+            throw failure.status.transferError(place.name, .download, at: client.serverName)
+        } catch is ContentReader.EndedEarly {
+            throw changed
+        }
+    }
+
+    private func transfer() async throws -> TransferReceipt {
+        var continued: FileWriter?
+        var known: RemoteVersion?
+        if let checkpoint, checkpoint.confirmed > 0 {
+            known = RemoteVersion(checkpoint)
+            let opened = try await FileWriter.open(destination, from: checkpoint.confirmed, size: known?.size, on: threads)
+            if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
+            guard known != nil else { throw changed }
+            continued = opened
+        }
+        // Asked before it is opened, as opening a FIFO would hold up the server.
+        let version = try await look()
+        if let known, known != version { throw changed }
+        reporter.report(total: version.size)
+        if continued == nil, try await isUpToDate(version) {
+            reporter.report(sent: version.size, confirmed: version.size)
+            return TransferReceipt(bytes: version.size, remoteURL: place.url(of: place.final))
+        }
+        let handle = try await client.open(.open(place.final, [.read]))
+        defer { client.close(handle) }
+        let writer: FileWriter
+        if let continued {
+            writer = continued
+        } else {
+            writer = try await FileWriter.open(destination, size: version.size, on: threads)
+            if writer.isInPlace { return try await finish(writer, nil, size: writer.start) }
+        }
+        try await receive(version, from: handle, into: writer)
+        return try await finish(writer, version, size: version.size)
+    }
+
+    private func isUpToDate(_ version: RemoteVersion) async throws -> Bool {
+        try await FileWriter.isUpToDate(
+            destination, size: version.size, modificationTime: version.modificationNanoseconds, on: threads)
+    }
+
+    private func look() async throws -> RemoteVersion {
+        let found = try await client.attributes(.stat(place.final))
+        switch found.kind {
+        case nil, .regular?: break
+        case .folder?:
+            throw TransferError(.permanent, .rejected, "\(place.name) is a folder at \(client.serverName), and no file.")
+        default:
+            throw TransferError(.permanent, .rejected, "\(place.name) is no regular file at \(client.serverName).")
+        }
+        guard let version = RemoteVersion(found) else {
+            throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not tell how large \(place.name) is.")
+        }
+        return version
+    }
+
+    // MARK: Content
+
+    private func receive(_ version: RemoteVersion, from handle: Handle, into writer: FileWriter) async throws {
+        let start = writer.start
+        let progress = TransferProgressRecord(reporter, from: start)
+        if start > 0 { progress.note(confirmed: start) }
+        let prefix = Locked(AcknowledgedPrefix(from: start))
+        let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
+        let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
+        do {
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                group.addTask {
+                    defer { continuation.finish() }
+                    try await reader.read(start..<version.size) { pieces in
+                        for piece in pieces {
+                            try unsafe piece.bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: piece.offset) }
+                        }
+                        let position = prefix.withLock { prefix in
+                            for piece in pieces { prefix.insert(piece.offset..<piece.offset + Int64(piece.bytes.count)) }
+                            return prefix.end
+                        }
+                        progress.note(sent: position)
+                        continuation.yield(position)
+                    }
+                }
+                group.addTask {
+                    for await position in positions where try await writer.syncIfDue(upTo: position) {
+                        try await reporter.save(version.checkpoint(at: position))
+                        progress.note(confirmed: position)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            // A file that changed meanwhile is a mix of two, and what was received of it is of no use.
+            guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
+        } catch {
+            guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
+            // What came is worth keeping, also when the attempt was cancelled.
+            await Task {
+                let position = prefix.withLock { $0.end }
+                guard position > progress.confirmed else { return }
+                try? await writer.sync(upTo: position)
+                guard writer.syncedPosition >= position else { return }
+                try? await reporter.save(version.checkpoint(at: position))
+                progress.note(confirmed: position)
+            }.value
+            throw error
+        }
+    }
+
+    private func finish(_ writer: FileWriter, _ version: RemoteVersion?, size: Int64) async throws -> TransferReceipt {
+        var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
+        reporter.report(total: size)
+        try await writer.finish(size: size, modificationTime: version?.modificationNanoseconds)
+        reporter.report(sent: size, confirmed: size)
+        if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
+        return receipt
+    }
+
+    private var changed: TransferError {
+        TransferError(
+            .resumeLost, .uploadGone,
+            "\(place.name) is another file at \(client.serverName) now than when its download began; it begins anew.")
+    }
+}

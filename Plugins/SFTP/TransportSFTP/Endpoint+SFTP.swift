@@ -1,0 +1,43 @@
+public import TransferCore
+
+extension Endpoint {
+    /// An endpoint for ``SFTPTransport``.
+    ///
+    /// - Parameters:
+    ///   - address: `sftp://user@host:port/folder/`. The folder is absolute at the server; one that begins with `/~/` is below the one that the
+    ///     account begins in. Without a user, it is who runs this process; without a port, 22.
+    ///   - credentials: A credential of the kind `password` also answers the server's questions (keyboard-interactive); one of the kind
+    ///     `keyPassphrase` deciphers the keys of the setting `identity`.
+    ///   - settings: Any of
+    ///     - `identity`: files with private keys, one a line, tried after those of the agent. `agent`: the path of an agent's socket,
+    ///       `environment` for what `SSH_AUTH_SOCK` says, which is the default, or `none`.
+    ///     - `hostKey`: `strict`, the default, to trust only servers that are known; `accept-new` to note servers that are not; or the
+    ///       fingerprint of the only key that the server may have, as `SHA256:…`.
+    ///     - `knownHosts`: a file of known servers (sshd(8)) instead of the user's and the system's.
+    ///     - `maxConnections`: how many connections there may be, 1 to 16; 2 without it.
+    ///     - `allowSHA1`: `true` to let old servers use a host key or key exchange with SHA-1.
+    public static func sftp(
+        _ address: String, credentials: [CredentialReference] = [], settings: [String: String] = [:]
+    ) -> Endpoint {
+        Endpoint(transport: .sftp, address: address, credentials: credentials, settings: settings)
+    }
+
+    /// As ``sftp(_:credentials:settings:)``, with one credential.
+    public static func sftp(
+        _ address: String, credentials: CredentialReference, settings: [String: String] = [:]
+    ) -> Endpoint {
+        sftp(address, credentials: [credentials], settings: settings)
+    }
+}
+
+extension CredentialReference.Kind {
+    /// What the private keys of the setting `identity` of ``SFTPTransport`` are encrypted with.
+    public static let keyPassphrase = Self(rawValue: "keyPassphrase")
+}
+
+extension CredentialReference {
+    /// A passphrase of private keys.
+    public static func keyPassphrase(_ source: Source) -> CredentialReference {
+        CredentialReference(kind: .keyPassphrase, source: source)
+    }
+}

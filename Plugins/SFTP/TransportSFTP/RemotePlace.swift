@@ -1,0 +1,62 @@
+import Foundation
+import TransferCore
+
+/// Where a file is at the server, and what is made for it there. Paths are bytes, as they are on the server's file system.
+struct RemotePlace: Sendable {
+    /// The beginning of URLs, such as `sftp://sftp.example.com`.
+    let root: String
+    /// The endpoint's folder; empty for the one that the account begins in.
+    let folder: [UInt8]
+    let path: RemotePath
+
+    /// The file.
+    var final: [UInt8] { join(path.bytes) }
+
+    /// For people.
+    var name: String { path.description }
+
+    /// The folders below the endpoint's that the file is in, the outermost first.
+    var parents: [[UInt8]] {
+        path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
+    }
+
+    /// What the file is called until it is complete: beside its final name, so that it can get that at once and as a whole.
+    func part(of transferID: String) throws(TransferError) -> [UInt8] {
+        guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
+            throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a name.")
+        }
+        return sibling(Array(".tq-\(transferID).part".utf8))
+    }
+
+    /// The final path if so many names are taken already: `reel (1).mov` for `reel.mov`.
+    func numbered(_ number: Int) -> [UInt8] {
+        guard number > 0 else { return final }
+        let name = path.lastComponent
+        // The dot of a hidden file begins no extension.
+        let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
+        let suffix = Array(" (\(number))".utf8) + name[dot...]
+        // A name has at most 255 bytes (NAME_MAX, limits.h).
+        return sibling(name[..<dot].prefix(max(1, 255 - suffix.count)) + suffix)
+    }
+
+    private func sibling(_ name: some Collection<UInt8>) -> [UInt8] {
+        join(Array(path.bytes.dropLast(path.lastComponent.count)) + name)
+    }
+
+    private func join(_ relative: [UInt8]) -> [UInt8] {
+        guard let last = folder.last else { return relative }
+        return last == Self.slash ? folder + relative : folder + [Self.slash] + relative
+    }
+
+    /// Letters, digits and hyphens.
+    static func isSafe(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"):
+            true
+        default: false
+        }
+    }
+
+    private static let slash = UInt8(ascii: "/")
+}

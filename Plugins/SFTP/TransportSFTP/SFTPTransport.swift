@@ -1,0 +1,125 @@
+import Logging
+import SSHEngine
+public import TransferCore
+import TransportSupport
+
+/// Moves files to and from servers that speak SFTP, version 3 (draft-ietf-secsh-filexfer-02), with those of OpenSSH's extensions that the
+/// server offers.
+///
+/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
+/// on behind the last byte that the server synced; a server that can't sync is taken by its word that it has the bytes. A download goes on if
+/// the file at the server has the size and the modification time that it had. Endpoints are made with
+/// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
+public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
+    /// `sftp`
+    public let id: TransportID = .sftp
+
+    /// The C libraries that this process runs on, each with its version.
+    public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
+
+    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the kinds of its credentials.
+    ///
+    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
+    public static func validate(_ endpoint: Endpoint) throws(TransferError) {
+        _ = try EndpointSettings(endpoint)
+    }
+
+    private let pool: ConnectionPool
+    private let threads = WorkerThreads(limit: 4)
+    private static let logger = Logger(label: "transport-sftp")
+
+    /// Makes a transport. Threads and connections come with the first attempt.
+    public init() {
+        self.init(connector: SSHConnector())
+    }
+
+    /// Makes a transport with its own way to connect.
+    package init(connector: any SFTPConnector) {
+        pool = ConnectionPool(connector)
+    }
+
+    /// Sends or receives one file.
+    ///
+    /// Called by the queue, on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
+    public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        guard attempt.options.verification != .checksum else {
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares sizes, and no checksums yet.")
+        }
+        let settings = try EndpointSettings(attempt.endpoint)
+        let place = RemotePlace(attempt.remotePath, at: settings.address)
+        switch attempt.payload {
+        case .upload(let source):
+            // Looked at before a connection is made, which may take its time.
+            let file = try await FileReader.open(source, on: threads)
+            return try await use(attempt, settings) { client, features in
+                try await SFTPUpload(attempt, to: place, at: client, features, from: file, on: threads, reporting: reporter).run()
+            }
+        case .download:
+            return try await use(attempt, settings) { client, features in
+                try await SFTPDownload(attempt, from: place, at: client, features, on: threads, reporting: reporter).run()
+            }
+        }
+    }
+
+    private func use(
+        _ attempt: FileAttempt, _ settings: EndpointSettings, _ body: (SFTPClient, ServerFeatures) async throws -> TransferReceipt
+    ) async throws -> TransferReceipt {
+        try await pool.use(
+            attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials, logger: attempt.logger
+        ) { client in
+            try await body(client, client.features())
+        }
+    }
+
+    /// Connects, and asks the server for the folder that the account begins in.
+    ///
+    /// Called by the queue, on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, or `CancellationError`.
+    public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
+        let settings = try EndpointSettings(endpoint)
+        return try await pool.use(
+            endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger
+        ) { client in
+            let features = try await client.features()
+            let begin = ContinuousClock.now
+            _ = try await client.answer(to: .realpath(Array(".".utf8)))
+            return EndpointReport(
+                version: "SFTP \(features.version)", features: features.extensions, latency: ContinuousClock.now - begin)
+        }
+    }
+
+    /// Removes the part of an unfinished upload.
+    ///
+    /// Called by the queue, on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, or `CancellationError`.
+    public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
+        // A checkpoint of a download refers to nothing at the server.
+        guard let stored = UploadCheckpoint(checkpoint) else { return }
+        let settings = try EndpointSettings(endpoint)
+        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { client in
+            do {
+                try await client.perform(.remove([UInt8](stored.part)))
+            } catch let failure as StatusFailure where failure.status.code.meansMissing {
+                return
+            } catch let failure as StatusFailure {
+                throw failure.status.transferError("the part of an upload", .upload, at: client.serverName)
+            }
+        }
+    }
+
+    /// Closes all connections; attempts still under way fail.
+    public func shutdown() async {
+        await pool.shutdown()
+    }
+}
+
+extension TransportID {
+    /// The ID of ``SFTPTransport``.
+    public static let sftp: TransportID = "sftp"
+}

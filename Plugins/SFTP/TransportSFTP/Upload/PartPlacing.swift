@@ -1,0 +1,142 @@
+import Foundation
+import TransferCore
+
+/// How a complete part gets its name at the server: at once and as a whole, and never one that it may not have.
+struct PartPlacing: Sendable {
+    let client: SFTPClient
+    let features: ServerFeatures
+    let place: RemotePlace
+    let part: [UInt8]
+    let policy: OverwritePolicy
+    let source: UploadSource
+
+    private static let mostNumbers = 1_000
+
+    static func lost(_ name: String, at server: String) -> TransferError {
+        TransferError(.resumeLost, .uploadGone, "What was sent of \(name) is no longer at \(server); it begins anew.")
+    }
+
+    // MARK: What is there
+
+    /// Whether the policy leaves what is there, so that nothing has to be sent: asked before the first byte.
+    ///
+    /// - Returns: The receipt for it; nil if the file is to be sent.
+    func receiptIfLeft() async throws -> TransferReceipt? {
+        guard policy != .rename, let found = try await client.attributesIfThere(place.final) else { return nil }
+        if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
+        if found.kind == .folder, policy != .skip { throw isFolder }
+        let isLeft =
+            switch policy {
+            case .skip: true
+            case .different: source.growth == nil && found.size == UInt64(source.size) && age(of: found) == 0
+            case .newer: source.growth == nil && (age(of: found) ?? 1) <= 0
+            default: false
+            }
+        return isLeft ? receipt(bytes: Int64(clamping: found.size ?? 0), place.final) : nil
+    }
+
+    /// How many seconds the source is newer than the file at the server, which tells no fractions; nil if that does not tell.
+    private func age(of found: FileAttributes) -> Int64? {
+        let time = source.identity.modificationTime
+        let seconds = time / 1_000_000_000 - (time % 1_000_000_000 < 0 ? 1 : 0)
+        return found.modificationTime.map { seconds - Int64($0) }
+    }
+
+    // MARK: The name
+
+    /// Gives the part its name.
+    ///
+    /// - Parameter journal: Told each name before the part may get it.
+    func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
+        switch policy {
+        case .always, .different, .newer:
+            try await journal(place.final)
+            return receipt(bytes: size, place.final, warnings: try await replace())
+        case .never, .skip:
+            try await journal(place.final)
+            if try await renameIfFree(to: place.final) { return receipt(bytes: size, place.final) }
+            if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
+            try await client.perform(.remove(part))
+            return receipt(bytes: size, place.final)
+        case .rename:
+            for number in 0..<Self.mostNumbers {
+                let candidate = place.numbered(number)
+                // Each is looked at first: not every server refuses to rename onto a file.
+                guard try await client.attributesIfThere(candidate) == nil else { continue }
+                try await journal(candidate)
+                if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }
+            }
+            throw TransferError.remoteFileExists(place.name, at: client.serverName)
+        }
+    }
+
+    /// - Returns: Whether the name was free.
+    private func renameIfFree(to final: [UInt8]) async throws -> Bool {
+        guard try await client.attributesIfThere(final) == nil else { return false }
+        do {
+            // Fails if there is a file of that name (draft-ietf-secsh-filexfer-02, section 6.5).
+            try await client.perform(.rename(part, to: final))
+            return true
+        } catch let failure as StatusFailure {
+            if failure.status.code.meansMissing { throw Self.lost(place.name, at: client.serverName) }
+            if try await client.attributesIfThere(final) != nil { return false }
+            throw failure
+        }
+    }
+
+    /// - Returns: Warnings.
+    private func replace() async throws -> [String] {
+        if features.offers(.posixRename) {
+            do {
+                try await client.perform(.posixRename(part, to: place.final))
+            } catch let failure as StatusFailure {
+                throw try await explain(failure)
+            }
+            return []
+        }
+        // Some servers replace a file with this, and others refuse.
+        do {
+            try await client.perform(.rename(part, to: place.final))
+            return []
+        } catch let failure as StatusFailure where !failure.status.code.meansMissing {
+            guard let found = try await client.attributesIfThere(place.final), found.kind != .folder else {
+                throw try await explain(failure)
+            }
+        }
+        try await client.perform(.remove(place.final))
+        try await client.perform(.rename(part, to: place.final))
+        return ["\(client.serverName) can't replace a file at once, so that for a moment there was no \(place.name)."]
+    }
+
+    private func explain(_ failure: StatusFailure) async throws -> any Error {
+        if failure.status.code.meansMissing { return Self.lost(place.name, at: client.serverName) }
+        if try await client.attributesIfThere(place.final)?.kind == .folder { return isFolder }
+        return failure
+    }
+
+    private var isFolder: TransferError {
+        TransferError(.permanent, .remoteFileExists, "\(place.name) is a folder at \(client.serverName), so no file can take its place.")
+    }
+
+    // MARK: After an answer was lost
+
+    /// Finds out whether a part got its name whose answer was lost.
+    ///
+    /// - Returns: The receipt if it did; nil if the part is complete and still has its own name.
+    /// - Throws: A `TransferError` of the class `resumeLost` if there is neither.
+    func settle(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
+        if let found = try await client.attributesIfThere(part) {
+            guard found.size == UInt64(size) else { throw Self.lost(place.name, at: client.serverName) }
+            return nil
+        }
+        let final = [UInt8](checkpoint.final)
+        guard let found = try await client.attributesIfThere(final), found.size == UInt64(size) else {
+            throw Self.lost(place.name, at: client.serverName)
+        }
+        return receipt(bytes: size, final)
+    }
+
+    private func receipt(bytes: Int64, _ path: [UInt8], warnings: [String] = []) -> TransferReceipt {
+        TransferReceipt(bytes: bytes, remoteURL: place.url(of: path), warnings: warnings)
+    }
+}

@@ -1,0 +1,121 @@
+import Foundation
+import SSHFixture
+import SystemPackage
+import TransferCore
+import TransportSFTP
+import TransportTesting
+
+/// OpenSSH's server with a folder of files, behind a relay that breaks connections.
+final class SSHFilesFixture: DownloadingFixture {
+    private struct Credentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
+    }
+
+    let transport: any Transport = SFTPTransport()
+    let endpoint: Endpoint
+    let unreachableEndpoint: Endpoint
+    let credentials: any CredentialProvider = Credentials()
+    let secrets = ["hunter2-correct-horse"]
+    let folder: FilePath
+    let relay: CuttingRelay
+
+    private let workshop: Workshop
+    private let server: SSHServerProcess
+    private let files: URL
+    private let direction: CuttingRelay.Direction
+    private let versions = Locked(0)
+    private let wasCut = Locked(false)
+
+    /// - Parameter direction: Which bytes are counted that connections break after.
+    init(cutting direction: CuttingRelay.Direction) async throws {
+        self.direction = direction
+        workshop = try Workshop()
+        server = try await SSHServerProcess.start()
+        relay = try CuttingRelay(to: Int(server.port))
+        files = workshop.folder.appending(path: "server")
+        folder = FilePath(workshop.folder.appending(path: "local").path)
+        for url in [files, workshop.folder.appending(path: "local")] {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+        let settings = [
+            "identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts([.ed25519], port: relay.port),
+        ]
+        endpoint = .sftp(
+            "sftp://\(server.user)@127.0.0.1:\(relay.port)\(files.path)/", credentials: .password(.environment("PASSWORD")),
+            settings: settings)
+        // Port 1 (tcpmux) is one that nobody listens on.
+        unreachableEndpoint = .sftp(
+            "sftp://\(server.user)@127.0.0.1:1\(files.path)/", credentials: .password(.environment("PASSWORD")), settings: settings)
+    }
+
+    func close() async {
+        await transport.shutdown()
+        relay.stop()
+        try? await SSHServerProcess.awayFromThePool { [server] in server.stop() }
+    }
+
+    // MARK: The suite's questions
+
+    /// The file, or the part that there is of it.
+    private func file(_ path: RemotePath) async throws -> FilePath? {
+        let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
+        if Self.isThere(final) { return final }
+        await waitUntilWorkedOff()
+        let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
+        let part = FilePath(files.path).appending(".tq-\(transferID).part")
+        return Self.isThere(part) ? part : nil
+    }
+
+    /// A server whose connection broke still works off what it got: returns when nobody has an open file here any more.
+    private func waitUntilWorkedOff() async {
+        guard wasCut.withLock({ $0 }) else { return }
+        for _ in 0..<10_000 where Self.hasOpenFiles(below: files.path) { await Task.yield() }
+        wasCut.withLock { $0 = false }
+    }
+
+    /// Whether a process has a file open there (proc(5), `/proc/PID/fd`).
+    private static func hasOpenFiles(below folder: String) -> Bool {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return processes.filter { Int($0) != nil }.contains { process in
+            let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []
+            return descriptors.contains { number in
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
+                return target?.hasPrefix(folder) ?? false
+            }
+        }
+    }
+
+    private static func isThere(_ path: FilePath) -> Bool {
+        guard let file = try? FileDescriptor.open(path, .readOnly) else { return false }
+        try? file.close()
+        return true
+    }
+
+    func storedContent(of path: RemotePath) async throws -> Data? {
+        guard let path = try await file(path) else { return nil }
+        let file = try FileDescriptor.open(path, .readOnly)
+        return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }
+    }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool {
+        Self.isThere(FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes))
+    }
+
+    func cut(afterBytes bytes: Int64) async throws {
+        wasCut.withLock { $0 = true }
+        relay.cut(direction, inAllAfter: Int(bytes))
+    }
+
+    func provide(_ content: Data, as path: RemotePath) async throws {
+        let file = files.appending(path: path.description)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try content.write(to: file)
+        // SFTP tells versions by size and second.
+        let version = versions.withLock { version in
+            version += 1
+            return version
+        }
+        let time = Date(timeIntervalSince1970: 1_700_000_000 + Double(version))
+        try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.path)
+    }
+}

@@ -1,0 +1,36 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSFTP
+import TransportTesting
+
+/// The SFTP transport keeps the promises that every transport makes, over pipes to a real server.
+@Suite struct ConformanceTests {
+    @Test(arguments: TransportPromise.allCases)
+    func keeps(_ promise: TransportPromise) async throws {
+        try await withFixture { try await promise.verify($0) }
+    }
+
+    @Test(arguments: StreamPromise.allCases)
+    func keeps(_ promise: StreamPromise) async throws {
+        try await withFixture { try await promise.verify($0) }
+    }
+
+    @Test(arguments: DownloadPromise.allCases)
+    func keeps(_ promise: DownloadPromise) async throws {
+        try await withFixture(cutting: .fromServer) { try await promise.verify($0) }
+    }
+
+    private func withFixture(cutting direction: CutPlan.Direction = .fromClient, _ body: (ProcessFixture) async throws -> Void) async throws
+    {
+        let fixture = try ProcessFixture(cutting: direction)
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+}

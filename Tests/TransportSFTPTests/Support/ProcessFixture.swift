@@ -1,0 +1,101 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransportSFTP
+import TransportTesting
+
+/// A folder that a server has, and connections to it that break when they are told to.
+final class ProcessFixture: DownloadingFixture {
+    private struct Credentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
+    }
+
+    let connector = ProcessConnector()
+    let transport: any Transport
+    let endpoint: Endpoint
+    let unreachableEndpoint: Endpoint
+    let credentials: any CredentialProvider = Credentials()
+    let secrets = ["hunter2-correct-horse"]
+    let folder: FilePath
+    let server: URL
+    private let root: URL
+    private let versions = Locked(0)
+
+    private let direction: CutPlan.Direction
+
+    /// - Parameter direction: Which bytes are counted that connections break after.
+    init(cutting direction: CutPlan.Direction = .fromClient) throws {
+        self.direction = direction
+        root = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
+        server = root.appending(path: "server")
+        folder = FilePath(root.appending(path: "local").path)
+        for url in [server, root.appending(path: "local")] {
+            try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
+        }
+        transport = SFTPTransport(connector: connector)
+        endpoint = .sftp("sftp://me@pipe\(server.path)/", credentials: .password(.environment("PASSWORD")))
+        unreachableEndpoint = .sftp("sftp://me@refused\(server.path)/", credentials: .password(.environment("PASSWORD")))
+    }
+
+    func close() async {
+        await transport.shutdown()
+        for server in connector.servers { await server.close() }
+        try? FileManager.default.removeItem(at: root)
+    }
+
+    // MARK: The suite's questions
+
+    /// The file, or the part that there is of it.
+    private func file(_ path: RemotePath) async throws -> FilePath? {
+        // What a broken connection brought is worked off when its process has ended.
+        for server in connector.servers where !server.client.isOpen { await server.close() }
+        let final = FilePath(server.path).appending(path.bytes)
+        if final.isThere { return final }
+        let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
+        let part = FilePath(server.path).appending(".tq-\(transferID).part")
+        return part.isThere ? part : nil
+    }
+
+    func storedContent(of path: RemotePath) async throws -> Data? {
+        try await file(path).map { try $0.content() }
+    }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool {
+        FilePath(server.path).appending(path.bytes).isThere
+    }
+
+    func cut(afterBytes bytes: Int64) async throws {
+        connector.cuts.cut(direction, after: Int(bytes))
+    }
+
+    func provide(_ content: Data, as path: RemotePath) async throws {
+        let file = server.appending(path: path.description)
+        try FileManager.default.createDirectory(at: file.deletingLastPathComponent(), withIntermediateDirectories: true)
+        try content.write(to: file)
+        // SFTP tells versions by size and second.
+        let version = versions.withLock { version in
+            version += 1
+            return version
+        }
+        let time = Date(timeIntervalSince1970: 1_700_000_000 + Double(version))
+        try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: file.path)
+    }
+}
+
+extension FilePath {
+    /// A path below this one, whatever its bytes are.
+    func appending(_ name: [UInt8]) -> FilePath { FilePath(bytes: bytes + [UInt8(ascii: "/")] + name) }
+
+    /// Whether there is a file that can be read.
+    var isThere: Bool {
+        guard let file = try? FileDescriptor.open(self, .readOnly) else { return false }
+        try? file.close()
+        return true
+    }
+
+    /// All of the file.
+    func content() throws -> Data {
+        let file = try FileDescriptor.open(self, .readOnly)
+        return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }
+    }
+}

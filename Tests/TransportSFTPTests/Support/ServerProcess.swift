@@ -1,0 +1,187 @@
+import Foundation
+import Glibc
+import Logging
+import ScriptedHTTP
+import SystemPackage
+import TransferCore
+import TransportSFTP
+import TransportSupport
+
+/// OpenSSH's SFTP server as a process of its own, without SSH: its input and output are pipes, moved by two threads.
+final class ServerProcess: SFTPLink {
+    struct Missing: Error {}
+
+    /// Where Debian and the BSDs have it.
+    private static let programs = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"]
+
+    let client: SFTPClient
+    private let process: PipedProcess
+    private let doorbell: DispatchSemaphore
+    private let cuts: CutPlan
+    private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
+
+    /// - Parameter options: As sftp-server(8) knows them.
+    init(_ options: [String] = [], cuts: CutPlan = CutPlan()) throws {
+        guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
+        process = try PipedProcess([program] + options)
+        let bell = DispatchSemaphore(value: 0)
+        doorbell = bell
+        self.cuts = cuts
+        client = SFTPClient(serverName: "pipe", wake: { bell.signal() })
+        try startThread { self.read() }
+        try startThread { self.write() }
+        bell.signal()
+    }
+
+    /// Ends the process at once, as a crash would.
+    func kill() {
+        _ = Glibc.kill(process.identifier, SIGKILL)
+    }
+
+    func close() async {
+        client.end(TransferError(.transient, .connectionLost, "The test closed the connection."))
+        doorbell.signal()
+        await withCheckedContinuation { continuation in
+            let isOver = ending.withLock { ending in
+                if !ending.isOver { ending.waiters.append(continuation) }
+                return ending.isOver
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
+    private func read() {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        while true {
+            let count = unsafe buffer.withUnsafeMutableBytes { unsafe recv(process.socket, $0.baseAddress, $0.count, 0) }
+            guard count > 0 else { break }
+            let passed = cuts.pass(count, .fromServer)
+            unsafe buffer.withUnsafeBytes { unsafe client.receive(UnsafeRawBufferPointer(rebasing: $0.prefix(passed))) }
+            if passed < count { break }
+            doorbell.signal()
+        }
+        client.end(nil)
+        doorbell.signal()
+        shutdown(process.socket, CInt(SHUT_RDWR))
+        endThread()
+    }
+
+    private func write() {
+        while client.isOpen {
+            doorbell.wait()
+            while true {
+                let bytes = client.bytesToSend()
+                guard !bytes.isEmpty else { break }
+                let passed = cuts.pass(bytes.count, .fromClient)
+                if !write(bytes.prefix(passed)) || passed < bytes.count { client.end(nil) }
+            }
+        }
+        // The server ends when it has worked off what it got.
+        shutdown(process.socket, CInt(SHUT_WR))
+        endThread()
+    }
+
+    private func endThread() {
+        let isLast = ending.withLock { ending in
+            ending.threads -= 1
+            return ending.threads == 0
+        }
+        guard isLast else { return }
+        process.awaitEnd()
+        let waiters = ending.withLock { ending in
+            ending.isOver = true
+            defer { ending.waiters = [] }
+            return ending.waiters
+        }
+        for waiter in waiters { waiter.resume() }
+    }
+
+    private func write(_ bytes: ArraySlice<UInt8>) -> Bool {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = unsafe rest.withUnsafeBytes { unsafe send(process.socket, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+            guard count > 0 else { return false }
+            rest = rest.dropFirst(count)
+        }
+        return true
+    }
+}
+
+/// After how many bytes connections break.
+final class CutPlan: Sendable {
+    enum Direction: Sendable {
+        case fromClient
+        case fromServer
+    }
+
+    private let remaining = Locked<[Direction: Int]>([:])
+
+    /// Breaks a connection once so many bytes passed in all from now on.
+    func cut(_ direction: Direction, after bytes: Int) {
+        remaining.withLock { $0[direction] = bytes }
+    }
+
+    /// - Returns: How many of the bytes pass; if fewer, the connection breaks.
+    func pass(_ count: Int, _ direction: Direction) -> Int {
+        remaining.withLock { remaining in
+            guard let left = remaining[direction] else { return count }
+            remaining[direction] = left > count ? left - count : nil
+            return left > count ? count : max(0, min(left, count - 1))
+        }
+    }
+}
+
+/// A program whose input and output are the other end of a socket.
+private struct PipedProcess {
+    let identifier: pid_t
+    let socket: CInt
+
+    init(_ arguments: [String]) throws {
+        var ends: [CInt] = [-1, -1]
+        // At once, as a program that another test starts in between would keep the connection open.
+        guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
+            throw Errno(rawValue: errno)
+        }
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        for descriptor in [CInt(0), 1] { unsafe posix_spawn_file_actions_adddup2(&actions, ends[1], descriptor) }
+        var child: pid_t = 0
+        let pointers = unsafe arguments.map { unsafe strdup($0) } + [nil]
+        let result = unsafe posix_spawn(&child, arguments[0], &actions, nil, pointers, environ)
+        unsafe pointers.forEach { unsafe free($0) }
+        unsafe posix_spawn_file_actions_destroy(&actions)
+        Glibc.close(ends[1])
+        guard result == 0 else { throw Errno(rawValue: result) }
+        (identifier, socket) = (child, ends[0])
+    }
+
+    /// Waits for the end of the program, and closes the connection.
+    func awaitEnd() {
+        var status: CInt = 0
+        while unsafe waitpid(identifier, &status, 0) < 0, errno == EINTR {}
+        Glibc.close(socket)
+    }
+}
+
+/// Connects to processes instead of hosts; refuses those of the host `refused`.
+final class ProcessConnector: SFTPConnector {
+    let cuts = CutPlan()
+    private let options: [String]
+    private let links = Locked<[ServerProcess]>([])
+
+    init(_ options: [String] = []) {
+        self.options = options
+    }
+
+    /// All connections that were made.
+    var servers: [ServerProcess] { links.withLock { $0 } }
+
+    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
+        guard !endpoint.address.contains("@refused") else {
+            throw TransferError(.unreachable, .connectionRefused, "The connection was refused.")
+        }
+        let server = try ServerProcess(options, cuts: cuts)
+        links.withLock { $0.append(server) }
+        return server
+    }
+}
