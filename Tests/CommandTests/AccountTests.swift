@@ -34,6 +34,26 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
+    /// One with a fallback takes options for both.
+    @Test func eachEndpointGetsWhatItHasAUseFor() async throws {
+        let program = try TransferQ()
+        let key = program.folder.path.appending("key").string
+        try Data().write(to: URL(fileURLWithPath: key))
+        try await program.succeed(
+            "account", "add", "studio", "https://one.example/files/", "sftp://me@two.example:2222/in/", "--token-env", "TOKEN",
+            "--password-env", "PASSWORD", "--identity", key, "--known-hosts", "hosts", "--host-key", "accept-new", "--header", "X-A: 1")
+        let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
+        let endpoints = try #require(account["endpoints"] as? [[String: Any]])
+        #expect(endpoints.map { $0["transport"] as? String } == ["tus", "sftp"])
+        #expect(endpoints[0]["settings"] as? [String: String] == ["header.X-A": "1"])
+        #expect(
+            endpoints[1]["settings"] as? [String: String] == [
+                "identity": key, "knownHosts": program.folder.path.appending("hosts").string, "hostKey": "accept-new",
+            ])
+        let kinds = endpoints.map { ($0["credentials"] as? [[String: Any]])?.map { $0["kind"] as? String } }
+        #expect(kinds == [["bearer", "password"], ["password"]])
+    }
+
     @Test func forPeople() async throws {
         let program = try TransferQ()
         let empty = try await program.succeed("account", "list")
@@ -127,7 +147,7 @@ import Testing
 
     @Test(arguments: [
         (["https://user:hunter2@one.example/"], "--password-env"),
-        (["sftp://user:hunter2@one.example/"], "sftp://"),
+        (["sftp://user:hunter2@one.example/"], "--password-env"),
         (["gopher://hunter2.example/"], "tus+https://"),
         (["hunter2"], "https://host/files/"),
         (["https://one.example/#hunter2"], "fragment"),
@@ -147,7 +167,10 @@ import Testing
         (["https://one.example/", "--header", "host: elsewhere"], "host"),
         (["https://one.example/", "--header-env", "Tus-Resumable: VERSION"], "Tus-Resumable"),
         (["https://one.example/", "--header", "X-A: 1", "--header-env", "x-a: A"], "twice"),
-        (["https://one.example/", "--identity", "k"], "--identity"),
+        (["https://one.example/", "--known-hosts", "k"], "--known-hosts"),
+        (["sftp://one.example/", "--identity", "k"], "k"),
+        (["sftp://one.example/", "--token-env", "TOKEN"], "--token-env"),
+        (["sftp://one.example/", "--host-key", "whatever"], "hostKey"),
         ([], "endpoint"),
     ])
     func whatMakesNoSense(arguments: [String], named: String) async throws {

@@ -12,8 +12,6 @@ import TransferKit
         let script = try await program.succeed("--generate-completion-script", shell)
         #expect(script.diagnostics == "")
         for command in HelpTests.commands { #expect(script.output.contains(command.split(separator: " ").last ?? ""), "\(command)") }
-        // Options that this version refuses are not offered.
-        #expect(!script.output.contains("known-hosts"))
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 

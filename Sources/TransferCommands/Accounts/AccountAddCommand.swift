@@ -16,7 +16,6 @@ struct AccountAddCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var options: EndpointOptions
     @OptionGroup var limits: AccountLimitOptions
-    @OptionGroup(visibility: .hidden) var later: LaterAccountOptions
 
     @Argument(help: "The account's name.")
     var name: String
@@ -29,11 +28,10 @@ struct AccountAddCommand: AsyncParsableCommand {
         var account = Account(name, endpoints: [])
         limits.apply(to: &account)
         for text in endpoints {
-            var endpoint = try EndpointURL.endpoint(text, among: transports)
-            try options.apply(to: &endpoint)
-            try transports.validate(endpoint)
-            account.endpoints.append(endpoint)
+            account.endpoints.append(try EndpointURL.endpoint(text, among: transports))
         }
+        try options.apply(to: &account.endpoints, of: transports)
+        for endpoint in account.endpoints { try transports.validate(endpoint) }
         let added = account
         let status = try await common.withQueue { queue in
             guard try await queue.account(added.name) == nil else {

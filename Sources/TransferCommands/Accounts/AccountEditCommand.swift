@@ -17,7 +17,6 @@ struct AccountEditCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var options: EndpointOptions
     @OptionGroup var limits: AccountLimitOptions
-    @OptionGroup(visibility: .hidden) var later: LaterAccountOptions
 
     @Argument(help: "The account's name.", completion: Candidates.accounts)
     var name: String
@@ -33,10 +32,8 @@ struct AccountEditCommand: AsyncParsableCommand {
                 throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
             }
             if !given.isEmpty { account.endpoints = given.map { Self.completed($0, from: account.endpoints) } }
-            for index in account.endpoints.indices {
-                try options.apply(to: &account.endpoints[index])
-                try transports.validate(account.endpoints[index])
-            }
+            try options.apply(to: &account.endpoints, of: transports)
+            for endpoint in account.endpoints { try transports.validate(endpoint) }
             limits.apply(to: &account)
             try await queue.save(account)
             return try await queue.account(name)

@@ -21,16 +21,3 @@ struct AccountLimitOptions: ParsableArguments {
         if let rate { account.rateLimit = rate.limit }
     }
 }
-
-/// What no transport of this version has a use for.
-struct LaterAccountOptions: ParsableArguments {
-    @Option var identity: String?
-    @Option var knownHosts: String?
-    @Option var hostKey: String?
-
-    func validate() throws {
-        try LaterOptions.refuse([
-            ("--identity", identity != nil), ("--known-hosts", knownHosts != nil), ("--host-key", hostKey != nil),
-        ])
-    }
-}

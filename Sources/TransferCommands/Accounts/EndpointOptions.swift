@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import SystemPackage
 import TransferCore
+import TransportSFTP
 
 /// What holds for all endpoints of an account that is added or changed.
 struct EndpointOptions: ParsableArguments {
@@ -16,6 +17,24 @@ struct EndpointOptions: ParsableArguments {
 
     @Option(help: ArgumentHelp("The file that holds the password of the user in the URL.", valueName: "file"))
     var passwordFile: PathArgument?
+
+    @Option(help: ArgumentHelp("The environment variable that holds the passphrase of the keys.", valueName: "variable"))
+    var passphraseEnv: String?
+
+    @Option(help: ArgumentHelp("The file that holds the passphrase of the keys.", valueName: "file"))
+    var passphraseFile: PathArgument?
+
+    @Option(help: ArgumentHelp("A file with a private key for SSH, tried after those of the agent.", valueName: "file"))
+    var identity: [PathArgument] = []
+
+    @Option(help: ArgumentHelp("The file of known SSH servers, instead of the user's and the system's.", valueName: "file"))
+    var knownHosts: PathArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "Which SSH servers to trust: strict, those that are known; accept-new, to note new ones; or SHA256:…, the one with this key.",
+            valueName: "policy"))
+    var hostKey: String?
 
     @Option(help: ArgumentHelp("Certificates of the authorities to trust instead of the system's (PEM).", valueName: "file"))
     var caFile: PathArgument?
@@ -32,6 +51,7 @@ struct EndpointOptions: ParsableArguments {
     func validate() throws {
         if tokenEnv != nil, tokenFile != nil { throw ValidationError("Give either --token-env or --token-file.") }
         if passwordEnv != nil, passwordFile != nil { throw ValidationError("Give either --password-env or --password-file.") }
+        if passphraseEnv != nil, passphraseFile != nil { throw ValidationError("Give either --passphrase-env or --passphrase-file.") }
         var names: Set<String> = []
         for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
@@ -42,10 +62,30 @@ struct EndpointOptions: ParsableArguments {
         _ = try settings()
     }
 
-    /// Puts what was given into an endpoint, in place of what it had of the same kind.
-    func apply(to endpoint: inout Endpoint) throws {
-        let (credentials, settings) = (try credentials(), try settings())
-        let headers = Set(try headerFields.map { $0.name.lowercased() })
+    /// Puts what was given into those endpoints that have a use for it, in place of what they had of the same kind.
+    func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
+        for option in given where !endpoints.contains(where: { transports.options(of: $0.transport).contains(option.kind) }) {
+            throw ValidationError("None of the account's endpoints has a use for \(option.name).")
+        }
+        for index in endpoints.indices { try apply(to: &endpoints[index], transports.options(of: endpoints[index].transport)) }
+    }
+
+    private var given: [(kind: RegisteredTransport.EndpointOption, name: String)] {
+        let all: [(RegisteredTransport.EndpointOption, String, Bool)] = [
+            (.token, "--token-env", tokenEnv != nil), (.token, "--token-file", tokenFile != nil),
+            (.password, "--password-env", passwordEnv != nil), (.password, "--password-file", passwordFile != nil),
+            (.passphrase, "--passphrase-env", passphraseEnv != nil), (.passphrase, "--passphrase-file", passphraseFile != nil),
+            (.keys, "--identity", !identity.isEmpty), (.keys, "--known-hosts", knownHosts != nil), (.keys, "--host-key", hostKey != nil),
+            (.authorities, "--ca-file", caFile != nil), (.headers, "--header", !header.isEmpty),
+            (.headers, "--header-env", !headerEnv.isEmpty), (.headers, "--header-file", !headerFile.isEmpty),
+        ]
+        return all.filter(\.2).map { ($0.0, $0.1) }
+    }
+
+    private func apply(to endpoint: inout Endpoint, _ options: Set<RegisteredTransport.EndpointOption>) throws {
+        let credentials = try credentials().filter { options.contains(Self.option(of: $0.kind)) }
+        let settings = try settings().filter { options.contains(Self.option(ofSetting: $0.key)) }
+        let headers = options.contains(.headers) ? Set(try headerFields.map { $0.name.lowercased() }) : []
         let kinds = Set(credentials.map(\.kind)).subtracting([.header])
         endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
         endpoint.credentials += credentials
@@ -57,6 +97,23 @@ struct EndpointOptions: ParsableArguments {
 
     private static let headerKey = "header."
 
+    private static func option(of kind: CredentialReference.Kind) -> RegisteredTransport.EndpointOption {
+        switch kind {
+        case .bearerToken: .token
+        case .password: .password
+        case .keyPassphrase: .passphrase
+        default: .headers
+        }
+    }
+
+    private static func option(ofSetting key: String) -> RegisteredTransport.EndpointOption {
+        switch key {
+        case "caFile": .authorities
+        case "identity", "knownHosts", "hostKey": .keys
+        default: .headers
+        }
+    }
+
     /// Where the secrets come from.
     private func credentials() throws -> [CredentialReference] {
         var references: [CredentialReference] = []
@@ -64,6 +121,8 @@ struct EndpointOptions: ParsableArguments {
         if let tokenFile { references.append(.bearer(try file(tokenFile.path, "--token-file"))) }
         if let passwordEnv { references.append(.password(try variable(passwordEnv, "--password-env"))) }
         if let passwordFile { references.append(.password(try file(passwordFile.path, "--password-file"))) }
+        if let passphraseEnv { references.append(.keyPassphrase(try variable(passphraseEnv, "--passphrase-env"))) }
+        if let passphraseFile { references.append(.keyPassphrase(try file(passphraseFile.path, "--passphrase-file"))) }
         for field in try fields(headerEnv, "--header-env") {
             references.append(.header(field.name, try variable(field.value, "--header-env")))
         }
@@ -77,13 +136,13 @@ struct EndpointOptions: ParsableArguments {
     /// What only the transport understands.
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
-        if let caFile {
-            let path = try filePath(caFile.path, "--ca-file")
-            guard FileManager.default.isReadableFile(atPath: path) else {
-                throw ValidationError("The file \(path) given to --ca-file can't be read.")
-            }
-            settings["caFile"] = path
+        if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }
+        if !identity.isEmpty {
+            settings["identity"] = try identity.map { try readableFile($0.path, "--identity") }.joined(separator: "\n")
         }
+        // It may be made by the policy accept-new.
+        if let knownHosts { settings["knownHosts"] = try filePath(knownHosts.path, "--known-hosts") }
+        if let hostKey { settings["hostKey"] = hostKey }
         for field in try fields(header, "--header") {
             guard !field.bearsSecret else {
                 throw ValidationError(
@@ -116,6 +175,14 @@ struct EndpointOptions: ParsableArguments {
 
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         .file(try filePath(path, option))
+    }
+
+    private func readableFile(_ path: FilePath, _ option: String) throws -> String {
+        let path = try filePath(path, option)
+        guard FileManager.default.isReadableFile(atPath: path) else {
+            throw ValidationError("The file \(path) given to \(option) can't be read.")
+        }
+        return path
     }
 
     private func filePath(_ path: FilePath, _ option: String) throws -> String {

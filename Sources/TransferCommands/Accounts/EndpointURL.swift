@@ -3,9 +3,6 @@ import TransferCore
 
 /// An endpoint as it is written on the command line.
 enum EndpointURL {
-    /// Schemes that later versions will know.
-    private static let laterSchemes: Set<String> = ["sftp"]
-
     /// Finds the transport that a URL means.
     ///
     /// No message repeats the URL: it may hold the very password that it is refused for.
@@ -15,9 +12,6 @@ enum EndpointURL {
             throw CommandFailure(.usage, "An endpoint is a URL such as https://host/files/; \(known).")
         }
         let scheme = text[..<colon].lowercased()
-        guard !laterSchemes.contains(scheme) else {
-            throw CommandFailure(.usage, "This version has no transport for \(scheme):// endpoints; \(known).")
-        }
         guard let match = transports.all.lazy.compactMap({ entry in entry.schemes[scheme].map { (entry.id, $0) } }).first else {
             throw CommandFailure(.usage, "An endpoint's scheme is not known; \(known).")
         }

@@ -1,4 +1,5 @@
 public import TransferCore
+import TransportSFTP
 import TransportTUS
 
 /// A transport that the program has, and how its endpoints are written on the command line.
@@ -8,6 +9,25 @@ public struct RegisteredTransport: Sendable {
 
     /// The schemes of the URLs that mean this transport, each with the scheme that the endpoint's address has instead.
     public var schemes: [String: String]
+
+    /// What options of the command line are for.
+    public enum EndpointOption: CaseIterable, Sendable {
+        /// A bearer token.
+        case token
+        /// A password.
+        case password
+        /// What keys are encrypted with.
+        case passphrase
+        /// Certificates of authorities.
+        case authorities
+        /// Headers of requests.
+        case headers
+        /// Files with keys, servers that are known, and what else SSH needs to know.
+        case keys
+    }
+
+    /// What its endpoints have a use for; other options are not given to them.
+    public var options: Set<EndpointOption>
 
     /// Makes the transport, once per queue.
     public var make: @Sendable () -> any Transport
@@ -20,12 +40,14 @@ public struct RegisteredTransport: Sendable {
 
     /// Makes an entry.
     public init(
-        id: TransportID, schemes: [String: String], make: @escaping @Sendable () -> any Transport,
+        id: TransportID, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
+        make: @escaping @Sendable () -> any Transport,
         libraries: @escaping @Sendable () -> [String] = { [] },
         validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in }
     ) {
         self.id = id
         self.schemes = schemes
+        self.options = options
         self.make = make
         self.libraries = libraries
         self.validate = validate
@@ -45,15 +67,24 @@ public struct RegisteredTransports: Sendable {
     /// What this program comes with.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
-            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() },
-            libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) })
+            id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
+            options: [.token, .password, .authorities, .headers], make: { TUSTransport() }, libraries: { TUSTransport.libraries },
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }),
+        RegisteredTransport(
+            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys], make: { SFTPTransport() },
+            libraries: { SFTPTransport.libraries },
+            validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) }),
     ])
 
     /// The schemes that endpoints can have, in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
     func make() -> [any Transport] { all.map { $0.make() } }
+
+    /// What the endpoints of a transport have a use for.
+    func options(of transport: TransportID) -> Set<RegisteredTransport.EndpointOption> {
+        all.first { $0.id == transport }?.options ?? []
+    }
 
     /// Checks an endpoint as its transport does.
     func validate(_ endpoint: Endpoint) throws(TransferError) {

@@ -65,7 +65,7 @@ extension JSONValue {
             return
         }
         self = [
-            "status": .int(Int64(answer.status)), "mediaType": JSONValue(answer.mediaType), "text": .string(answer.text),
+            "status": .integer(Int64(answer.status)), "mediaType": JSONValue(answer.mediaType), "text": .string(answer.text),
             "isTruncated": .bool(answer.isTruncated),
         ]
     }
