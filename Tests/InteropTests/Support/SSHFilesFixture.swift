@@ -72,7 +72,7 @@ final class SSHFilesFixture: DownloadingFixture {
     private func waitUntilWorkedOff() async throws {
         guard wasCut.withLock({ $0 }) else { return }
         try await SSHServerProcess.awayFromThePool { [files] in
-            for _ in 0..<4_000 where Self.isServing(files.path) { usleep(5_000) }
+            while Self.isServing(files.path) { usleep(5_000) }
         }
         wasCut.withLock { $0 = false }
     }
