@@ -22,7 +22,7 @@ package final class SSHServerProcess: Sendable {
     package let folder: URL
     /// Who may log in: whoever runs the tests.
     package let user: String
-    private let process: Locked<pid_t?>
+    private let process: GuardedProcess
 
     /// The types of keys that both sides have.
     package enum KeyType: String, CaseIterable, Sendable {
@@ -36,14 +36,16 @@ package final class SSHServerProcess: Sendable {
     /// - Parameters:
     ///   - hostKeys: The types of its host keys.
     ///   - options: Further lines for its configuration (sshd_config(5)); those come first, and the first value of an option counts.
+    ///   - subsystems: Shell scripts by the names of the subsystems that they are, beside `sftp` or instead of it. They are in ``folder``, which
+    ///     they know as `$folder`.
     ///   - preload: A library that is put before those that the server uses (ld.so(8), LD_PRELOAD).
     package static func start(
-        hostKeys: [KeyType] = [.ed25519], options: [String] = [], preload: URL? = nil
+        hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], preload: URL? = nil
     ) async throws -> SSHServerProcess {
-        try await awayFromThePool { try SSHServerProcess(hostKeys, options, preload) }
+        try await awayFromThePool { try SSHServerProcess(hostKeys, options, subsystems, preload) }
     }
 
-    private init(_ hostKeys: [KeyType], _ options: [String], _ preload: URL?) throws {
+    private init(_ hostKeys: [KeyType], _ options: [String], _ subsystems: [String: String], _ preload: URL?) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-sshd-\(UUID().uuidString)")
         self.folder = folder
         user = NSUserName()
@@ -53,20 +55,27 @@ package final class SSHServerProcess: Sendable {
         for type in hostKeys { try Self.makeKey(at: folder.appending(path: "host_\(type.rawValue)"), type: type) }
         try Self.makeKey(at: folder.appending(path: "user"), type: .ed25519)
         try FileManager.default.copyItem(at: folder.appending(path: "user.pub"), to: folder.appending(path: "authorized_keys"))
+        var programs = ["sftp": "/usr/lib/openssh/sftp-server"]
+        for (name, script) in subsystems {
+            let file = folder.appending(path: "subsystem_\(name)")
+            try Data("#!/bin/sh\nfolder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
+            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file.path)
+            programs[name] = file.path
+        }
         // A port that is free now may be taken the moment after: then another is tried.
         for _ in 0..<20 {
-            let port = try Self.freePort()
+            let port = try Loopback.freePort()
             let lines =
                 options + [
                     "Port \(port)", "ListenAddress 127.0.0.1", "PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes",
                     "AuthorizedKeysFile \(folder.path)/authorized_keys", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
-                    "Subsystem sftp /usr/lib/openssh/sftp-server", "LogLevel VERBOSE", "UseDNS no", "MaxStartups 200",
-                ] + hostKeys.map { "HostKey \(folder.path)/host_\($0.rawValue)" }
+                    "LogLevel VERBOSE", "UseDNS no", "MaxStartups 200",
+                ] + hostKeys.map { "HostKey \(folder.path)/host_\($0.rawValue)" } + programs.map { "Subsystem \($0) \($1)" }
             let file = folder.appending(path: "sshd_config")
             try Data(lines.joined(separator: "\n").appending("\n").utf8).write(to: file)
-            if let pid = try Self.start(file, log: folder.appending(path: "log"), preload: preload, port: port) {
+            if let process = try Self.start(file, log: folder.appending(path: "log"), preload: preload, port: port) {
                 self.port = port
-                process = Locked(pid)
+                self.process = process
                 return
             }
         }
@@ -104,17 +113,9 @@ package final class SSHServerProcess: Sendable {
         try (Data(contentsOf: file) + Data(contentsOf: URL(filePath: publicKeyFile))).write(to: file)
     }
 
-    /// Ends the server; connections that are under way go on, as their processes are others.
+    /// Ends the server, soon after this returns; connections that are under way go on, as their processes are others.
     package func stop() {
-        guard
-            let pid = process.withLock({ process in
-                defer { process = nil }
-                return process
-            })
-        else { return }
-        kill(pid, SIGKILL)
-        var status: CInt = 0
-        unsafe waitpid(pid, &status, 0)
+        process.stop()
     }
 
     /// Makes a key pair; `path` holds the private one, with `.pub` the public one. Blocks.

@@ -20,6 +20,8 @@ final class ConnectionLoop {
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastAsked = ContinuousClock.now
+    /// Since when somebody reads what comes.
+    private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
 
@@ -117,15 +119,34 @@ final class ConnectionLoop {
         let quiet = settings.keepaliveInterval
         // What the socket doesn't take within the time in which a silent server counts as lost, nobody receives.
         if stuck != nil {
-            guard now - stuckSince < quiet * 3 else { throw silence }
-            _ = mailbox.sleep([(session.socket, Int32(POLLOUT))], milliseconds: (quiet * 3 - (now - stuckSince)).pollMilliseconds)
+            let silent = now - max(stuckSince, session.traffic.lastSent)
+            guard silent < quiet * 3 else { throw silence }
+            let (events, limit) = session.awaited
+            let rest = quiet * 3 - silent
+            _ = mailbox.sleep([(session.socket, events)], milliseconds: min(rest, limit ?? rest).pollMilliseconds)
             return
         }
-        let silent = now - session.traffic.lastReceived
+        guard !channels.isEmpty else { return try sleepWithoutChannels(session) }
+        let silent = now - max(session.traffic.lastReceived, listensSince)
         guard silent < quiet * 3 else { throw silence }
         let untilAsking = quiet - min(silent, now - lastAsked)
         if untilAsking <= .zero { try ask(session) }
         _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: min(quiet, max(untilAsking, .milliseconds(1))).pollMilliseconds)
+    }
+
+    /// The library reads for a channel only. Without any, what comes stays with the system, and only the end of the connection counts.
+    private func sleepWithoutChannels(_ session: SSHSession) throws(TransferError) {
+        #if canImport(Glibc)
+            // POLLRDHUP (poll(2)), which Swift does not see.
+            let hangUp: Int32 = 0x2000
+        #else
+            let hangUp: Int32 = 0
+        #endif
+        let events = mailbox.sleep([(session.socket, hangUp)], milliseconds: -1)
+        listensSince = .now
+        guard events == [0] else {
+            throw TransferError(.transient, .connectionLost, "The server \(settings.server) closed the connection, or it broke.")
+        }
     }
 
     private var silence: TransferError {

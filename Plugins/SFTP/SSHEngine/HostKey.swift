@@ -2,14 +2,14 @@ import Crypto
 import Foundation
 
 /// A public key of a server or a user as it goes over the wire (RFC 4253, section 6.6).
-struct HostKey: Hashable, Sendable {
+package struct HostKey: Hashable, Sendable {
     /// All of it, the type included.
-    let bytes: [UInt8]
+    package let bytes: [UInt8]
     /// For example `ssh-ed25519`.
-    let type: String
+    package let type: String
 
     /// Nil if it does not begin with a type.
-    init?(_ bytes: [UInt8]) {
+    package init?(_ bytes: [UInt8]) {
         var reader = WireReader(bytes)
         guard let type = reader.readString(), !type.isEmpty, type.count <= 64, type.allSatisfy({ (0x21...0x7E).contains($0) }) else {
             return nil
@@ -19,7 +19,7 @@ struct HostKey: Hashable, Sendable {
     }
 
     /// Base64 without padding of its SHA-256, as OpenSSH shows it.
-    var fingerprint: String {
+    package var fingerprint: String {
         "SHA256:" + Data(SHA256.hash(data: bytes)).base64EncodedString().prefix { $0 != "=" }
     }
 }

@@ -2,11 +2,11 @@ import Crypto
 import Foundation
 
 /// A server as files of known hosts name it.
-struct HostName: Hashable, Sendable {
+package struct HostName: Hashable, Sendable {
     /// In lower case, with the port if it isn't 22: `[host]:port`.
     let knownAs: String
 
-    init(_ host: String, port: UInt16) {
+    package init(_ host: String, port: UInt16) {
         let name = host.lowercased()
         knownAs = port == 22 ? name : "[\(name)]:\(port)"
     }

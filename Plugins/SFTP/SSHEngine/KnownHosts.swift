@@ -1,28 +1,28 @@
 import Foundation
 
 /// What files of known hosts say (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
-struct KnownHosts: Sendable {
+package struct KnownHosts: Sendable {
     /// One line that makes sense.
-    struct Entry: Sendable {
-        enum Marker: Sendable {
+    package struct Entry: Sendable {
+        package enum Marker: Sendable {
             case none
             case revoked
             case certificateAuthority
         }
 
-        let marker: Marker
+        package let marker: Marker
         let hosts: HostPatterns
-        let key: HostKey
-        let file: String
+        package let key: HostKey
+        package let file: String
         /// From 1.
-        let line: Int
+        package let line: Int
 
         /// Where a person finds it.
-        var place: String { "\(file):\(line)" }
+        package var place: String { "\(file):\(line)" }
     }
 
     /// What is known of a server that shows a key.
-    enum Verdict: Sendable {
+    package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
         /// Known by other keys, of this type or of others; never empty.
@@ -32,10 +32,13 @@ struct KnownHosts: Sendable {
         case unknown
     }
 
-    private(set) var entries: [Entry] = []
+    package private(set) var entries: [Entry] = []
+
+    /// Makes one that knows nobody.
+    package init() {}
 
     /// Adds what a file says. Lines that make no sense are left out, and none of the others for that.
-    mutating func add(_ content: [UInt8], file: String) {
+    package mutating func add(_ content: [UInt8], file: String) {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             if let entry = Self.entry(line, file: file, line: index + 1) { entries.append(entry) }
         }
@@ -64,12 +67,12 @@ struct KnownHosts: Sendable {
     }
 
     /// The types of the keys that a server is known by, in the order of the files.
-    func keyTypes(of host: HostName) -> [String] {
+    package func keyTypes(of host: HostName) -> [String] {
         entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
 
-    func verdict(on key: HostKey, of host: HostName) -> Verdict {
+    package func verdict(on key: HostKey, of host: HostName) -> Verdict {
         let matching = entries.filter { $0.hosts.match(host) }
         if let entry = matching.first(where: { $0.marker == .revoked && $0.key == key }) { return .revoked(entry) }
         let plain = matching.filter { $0.marker == .none }

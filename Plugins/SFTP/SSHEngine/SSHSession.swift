@@ -69,17 +69,20 @@ import TransferCore
     // MARK: Waiting
 
     /// Whether a packet is partly sent. Then the call that said EAGAIN has to be repeated, with the same bytes, before any other.
-    var hasPartialPacket: Bool {
-        unsafe libssh2_session_block_directions(pointer) & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0
+    var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
+
+    /// What to poll the socket for after a call said EAGAIN, and for how long at most.
+    var awaited: (events: Int32, atMost: Duration?) {
+        switch directions {
+        // 1.11.1 sometimes does not say what it waits for; then it is asked again soon.
+        case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
+        case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
+        // Not both ways, which would spin: what came may not be read before the packet is through.
+        default: (Int32(POLLOUT), nil)
+        }
     }
 
-    /// What to poll the socket for after a call said EAGAIN.
-    var awaitedEvents: Int32 {
-        let directions = unsafe libssh2_session_block_directions(pointer)
-        // Both ways would spin: what came may not be read before the packet is through.
-        if directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 { return Int32(POLLOUT) }
-        return Int32(POLLIN)
-    }
+    private var directions: CInt { unsafe libssh2_session_block_directions(pointer) }
 
     /// Repeats a call until it does something else than ask to be called again.
     func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
@@ -92,11 +95,9 @@ import TransferCore
         }
     }
 
-    func wait(by deadline: Deadline) throws {
-        // 1.11.1 sometimes does not say what it waits for; then it is asked again soon.
-        let isVague = unsafe libssh2_session_block_directions(pointer) == 0
-        try mailbox.wait(
-            for: isVague ? Int32(POLLIN | POLLOUT) : awaitedEvents, on: socket, by: deadline, atMost: isVague ? .milliseconds(20) : nil)
+    private func wait(by deadline: Deadline) throws {
+        let (events, limit) = awaited
+        try mailbox.wait(for: events, on: socket, by: deadline, atMost: limit)
     }
 
     /// The library's words for what failed last.

@@ -60,6 +60,7 @@ struct SocketAddress: Sendable {
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         Self.set(descriptor, CInt(IPPROTO_TCP), TCP_NODELAY, 1)
+        Self.set(descriptor, SOL_SOCKET, SO_KEEPALIVE, 1)
         if let bufferSize {
             Self.set(descriptor, SOL_SOCKET, SO_SNDBUF, CInt(clamping: bufferSize))
             Self.set(descriptor, SOL_SOCKET, SO_RCVBUF, CInt(clamping: bufferSize))

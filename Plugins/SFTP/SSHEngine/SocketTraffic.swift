@@ -16,6 +16,8 @@ final class SocketTraffic {
     private(set) var received = 0
     /// When bytes came last.
     private(set) var lastReceived = ContinuousClock.now
+    /// When the socket took bytes last.
+    private(set) var lastSent = ContinuousClock.now
     /// The first bytes from the server, to say what it is if it isn't one for SSH.
     private(set) var greeting: [UInt8] = []
     /// No further bytes are taken then; nil for none.
@@ -59,7 +61,9 @@ final class SocketTraffic {
 
     func send(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         let count = unsafe Self.sendNow(socket, buffer, length, flags | CInt(MSG_NOSIGNAL))
-        return count >= 0 ? count : Self.negative(errno)
+        guard count >= 0 else { return Self.negative(errno) }
+        lastSent = .now
+        return count
     }
 
     private static func negative(_ code: CInt) -> Int {

@@ -1,4 +1,5 @@
 import Foundation
+import Glibc
 import SSHFixture
 import SystemPackage
 import TransferCore
@@ -19,8 +20,10 @@ final class SSHFilesFixture: DownloadingFixture {
     let folder: FilePath
     let relay: CuttingRelay
 
+    /// One for all: only their relays break. It ends with the tests.
+    private static let server = Task { try await SSHServerProcess.start() }
+
     private let workshop: Workshop
-    private let server: SSHServerProcess
     private let files: URL
     private let direction: CuttingRelay.Direction
     private let versions = Locked(0)
@@ -30,7 +33,7 @@ final class SSHFilesFixture: DownloadingFixture {
     init(cutting direction: CuttingRelay.Direction) async throws {
         self.direction = direction
         workshop = try Workshop()
-        server = try await SSHServerProcess.start()
+        let server = try await Self.server.value
         relay = try CuttingRelay(to: Int(server.port))
         files = workshop.folder.appending(path: "server")
         folder = FilePath(workshop.folder.appending(path: "local").path)
@@ -51,7 +54,6 @@ final class SSHFilesFixture: DownloadingFixture {
     func close() async {
         await transport.shutdown()
         relay.stop()
-        try? await SSHServerProcess.awayFromThePool { [server] in server.stop() }
     }
 
     // MARK: The suite's questions
@@ -60,23 +62,27 @@ final class SSHFilesFixture: DownloadingFixture {
     private func file(_ path: RemotePath) async throws -> FilePath? {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
         if Self.isThere(final) { return final }
-        await waitUntilWorkedOff()
+        try await waitUntilWorkedOff()
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         let part = FilePath(files.path).appending(".tq-\(transferID).part")
         return Self.isThere(part) ? part : nil
     }
 
-    /// A server whose connection broke still works off what it got: returns when nobody has an open file here any more.
-    private func waitUntilWorkedOff() async {
+    /// A server whose connection broke still works off what it got: returns when none has an open file here any more.
+    private func waitUntilWorkedOff() async throws {
         guard wasCut.withLock({ $0 }) else { return }
-        for _ in 0..<10_000 where Self.hasOpenFiles(below: files.path) { await Task.yield() }
+        try await SSHServerProcess.awayFromThePool { [files] in
+            while Self.isServing(files.path) { usleep(5_000) }
+        }
         wasCut.withLock { $0 = false }
     }
 
-    /// Whether a process has a file open there (proc(5), `/proc/PID/fd`).
-    private static func hasOpenFiles(below folder: String) -> Bool {
+    /// Whether an SFTP server has a file open there (proc(5), `/proc/PID/fd`).
+    private static func isServing(_ folder: String) -> Bool {
         let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return processes.filter { Int($0) != nil }.contains { process in
+            let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
+            guard name == "sftp-server\n" else { return false }
             let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []
             return descriptors.contains { number in
                 let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
@@ -86,14 +92,14 @@ final class SSHFilesFixture: DownloadingFixture {
     }
 
     private static func isThere(_ path: FilePath) -> Bool {
-        guard let file = try? FileDescriptor.open(path, .readOnly) else { return false }
+        guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()
         return true
     }
 
     func storedContent(of path: RemotePath) async throws -> Data? {
         guard let path = try await file(path) else { return nil }
-        let file = try FileDescriptor.open(path, .readOnly)
+        let file = try FileDescriptor.open(path, .readOnly, options: .closeOnExec)
         return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }
     }
 

@@ -10,7 +10,7 @@ final class ProcessFixture: DownloadingFixture {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
     }
 
-    let connector = ProcessConnector()
+    let connector: ProcessConnector
     let transport: any Transport
     let endpoint: Endpoint
     let unreachableEndpoint: Endpoint
@@ -24,8 +24,9 @@ final class ProcessFixture: DownloadingFixture {
     private let direction: CutPlan.Direction
 
     /// - Parameter direction: Which bytes are counted that connections break after.
-    init(cutting direction: CutPlan.Direction = .fromClient) throws {
+    init(cutting direction: CutPlan.Direction = .fromClient, options: [String] = []) throws {
         self.direction = direction
+        connector = ProcessConnector(options)
         root = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
         server = root.appending(path: "server")
         folder = FilePath(root.appending(path: "local").path)
@@ -88,14 +89,14 @@ extension FilePath {
 
     /// Whether there is a file that can be read.
     var isThere: Bool {
-        guard let file = try? FileDescriptor.open(self, .readOnly) else { return false }
+        guard let file = try? FileDescriptor.open(self, .readOnly, options: .closeOnExec) else { return false }
         try? file.close()
         return true
     }
 
     /// All of the file.
     func content() throws -> Data {
-        let file = try FileDescriptor.open(self, .readOnly)
+        let file = try FileDescriptor.open(self, .readOnly, options: .closeOnExec)
         return try file.closeAfter { try FileHandle(fileDescriptor: file.rawValue, closeOnDealloc: false).readToEnd() ?? Data() }
     }
 }

@@ -1,7 +1,7 @@
-import TransferCore
+package import TransferCore
 
 /// What is done with a file when the server refuses it, as it decides what a status means.
-enum FileUse: Sendable {
+package enum FileUse: Sendable {
     case upload
     case download
 }
@@ -10,7 +10,7 @@ extension Status {
     /// The queue's terms for a request that the server refused: the one table for all of them.
     ///
     /// - Parameter name: What the request was for, for people.
-    func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
+    package func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
         func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
             TransferError(failureClass, code, message, cause: self.message.isEmpty ? nil : self.message)
         }

@@ -27,8 +27,12 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
+    /// Grows as content arrives. Whatever is on its way when a connection breaks is lost, so that not all is asked for at once.
+    private let opening: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
+
+    private static let firstRequests = 16
 
     init(
         _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads, reporting reporter: AttemptReporter
@@ -38,6 +42,7 @@ final class ContentReader: Sendable {
         self.threads = threads
         self.reporter = reporter
         pieceSize = features.readSize
+        opening = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests)
         (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -49,7 +54,15 @@ final class ContentReader: Sendable {
         guard !range.isEmpty else { return }
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            group.addTask { try await self.ask(for: range) }
+            group.addTask {
+                do {
+                    try await self.ask(for: range)
+                } catch let error as TransferError {
+                    // What came before it is taken first.
+                    self.state.withLock { $0.failure = $0.failure ?? error }
+                    self.arrival.yield()
+                }
+            }
             group.addTask { try await self.takeArrivals(range.upperBound - range.lowerBound, take) }
             try await group.waitForAll()
         }
@@ -60,6 +73,7 @@ final class ContentReader: Sendable {
         while offset < range.upperBound {
             let limit = min(Int64(pieceSize), range.upperBound - offset)
             let count = try await reporter.awaitAllowance(upTo: limit)
+            try await opening.acquire(bytes: Int(count))
             try await client.downloads.acquire(bytes: Int(count))
             ask(for: Int(count), at: offset)
             offset += count
@@ -112,6 +126,7 @@ final class ContentReader: Sendable {
             if let failure { throw failure }
             rest -= pieces.reduce(0) { $0 + Int64($1.bytes.count) }
             if rest <= 0 { return }
+            opening.release(bytes: 2 * pieces.reduce(0) { $0 + $1.bytes.count }, requests: 2 * pieces.count { $0.isLast })
         }
         throw CancellationError()
     }

@@ -1,0 +1,136 @@
+import Foundation
+import SSHEngine
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+@Suite(.timeLimit(.minutes(2)))
+struct AuthenticationTests {
+    private typealias KeyType = SSHServerProcess.KeyType
+
+    private func makeKey(
+        _ server: SSHServerProcess, _ type: SSHServerProcess.KeyType, passphrase: String = "", isAuthorized: Bool = true,
+        options: [String] = []
+    ) async throws -> FilePath {
+        let file = server.folder.appending(path: "key_\(UUID().uuidString)")
+        try await SSHServerProcess.awayFromThePool {
+            try SSHServerProcess.makeKey(at: file, type: type, passphrase: passphrase, options: options)
+            if isAuthorized { try server.authorize(file.path + ".pub") }
+        }
+        return FilePath(file.path)
+    }
+
+    private func failure(_ server: SSHServerProcess, _ settings: SSHSettings, secrets: [String: String] = [:]) async throws -> TransferError
+    {
+        try await #require(throws: TransferError.self) { try await server.connect(settings, secrets: secrets) }
+    }
+
+    @Test func `key files of both types and formats, with and without passphrase`() async throws {
+        let server = try await SSHServerProcess.start()
+        for (type, options) in [(KeyType.ed25519, []), (.ecdsa, []), (.ecdsa, ["-m", "PEM"])] {
+            for passphrase in ["", "as long as it takes"] {
+                let path = try await makeKey(server, type, passphrase: passphrase, options: options)
+                var settings = try server.settings()
+                let reference = CredentialReference(kind: .password, source: .environment("PASSPHRASE"))
+                settings.authentication.keyFiles = [.init(path: path, passphrase: passphrase.isEmpty ? nil : reference)]
+                let connection = try await server.connect(settings, secrets: ["PASSPHRASE": passphrase])
+                #expect(connection.agreement.authenticationMethod == "publickey (\(path))")
+                await connection.close()
+            }
+        }
+    }
+
+    @Test func `the next key is tried, and all that was tried is told`() async throws {
+        let server = try await SSHServerProcess.start()
+        let stranger = try await makeKey(server, .ed25519, isAuthorized: false)
+        let encrypted = try await makeKey(server, .ed25519, passphrase: "right one")
+        var settings = try server.settings()
+        settings.authentication.keyFiles = [
+            .init(path: "/nonexistent/key"), .init(path: stranger), .init(path: FilePath(server.userKey)),
+        ]
+        try await server.connect(settings).close()
+
+        let passphrase = CredentialReference(kind: .password, source: .environment("PASSPHRASE"))
+        settings.authentication.keyFiles = [
+            .init(path: "/nonexistent/key"), .init(path: stranger), .init(path: FilePath(server.userKey + ".pub")), .init(path: encrypted),
+            .init(path: encrypted, passphrase: passphrase), .init(path: encrypted, passphrase: .password(.environment("UNSET"))),
+        ]
+        let error = try await failure(server, settings, secrets: ["PASSPHRASE": "wrong one"])
+        #expect(error.failureClass == .credentials)
+        #expect(error.code == .credentialsRejected)
+        for part in [
+            "the key file \(stranger)", "/nonexistent/key can't be read", "holds a public key", "no passphrase is named",
+            "the passphrase may be wrong", "There is no such secret",
+        ] {
+            #expect(error.message.contains(part), "\(error.message)")
+        }
+        #expect(!error.description.contains("wrong one"))
+    }
+
+    @Test func `an RSA key with an old library is told apart from a wrong one`() async throws {
+        let server = try await SSHServerProcess.start()
+        let path = try await makeKey(server, .rsa)
+        var settings = try server.settings()
+        settings.authentication.keyFiles = [.init(path: path)]
+        guard SSHConnection.libraryVersion.hasPrefix("1.10.") || SSHConnection.libraryVersion.hasPrefix("1.9.") else {
+            return try await server.connect(settings).close()
+        }
+        let error = try await failure(server, settings)
+        #expect(error.failureClass == .credentials)
+        #expect(error.message.contains("use a key of the type ed25519 or ecdsa, or libssh2 1.11 or later"), "\(error.message)")
+    }
+
+    @Test func `an agent's keys come first, and one that is silent does not hold up the others for ever`() async throws {
+        let server = try await SSHServerProcess.start()
+        let socket = server.folder.appending(path: "agent")
+        let agent = try GuardedProcess(["/usr/bin/ssh-agent", "-D", "-a", socket.path], log: server.folder.appending(path: "agent_log"))
+        defer { agent.stop() }
+        let keys = [
+            try await makeKey(server, .rsa), try await makeKey(server, .ed25519, isAuthorized: false), try await makeKey(server, .ecdsa),
+        ]
+        try await SSHServerProcess.awayFromThePool {
+            // ssh-add fails until the agent listens.
+            while !FileManager.default.fileExists(atPath: socket.path) { usleep(2_000) }
+            try SSHServerProcess.run("/usr/bin/ssh-add", ["-q"] + keys.map(\.string), environment: ["SSH_AUTH_SOCK": socket.path])
+        }
+        var settings = try server.settings()
+        settings.authentication = SSHAuthentication()
+        settings.authentication.agent = .socket(FilePath(socket.path))
+        let connection = try await server.connect(settings)
+        #expect(connection.agreement.authenticationMethod.hasPrefix("publickey (agent, SHA256:"))
+        await connection.close()
+
+        // Without one, key files are next; why there was none is told with the rest.
+        settings.authentication.agent = .socket("/nonexistent/agent")
+        settings.authentication.keyFiles = [.init(path: FilePath(server.userKey))]
+        try await server.connect(settings).close()
+        settings.authentication.keyFiles = []
+        let error = try await failure(server, settings)
+        #expect(error.failureClass == .credentials)
+        #expect(error.code == .credentialsUnavailable)
+        #expect(error.message.contains("/nonexistent/agent"))
+    }
+
+    @Test func `no more proofs are offered than are allowed`() async throws {
+        let server = try await SSHServerProcess.start(options: ["MaxAuthTries 3"])
+        var files: [SSHAuthentication.KeyFile] = []
+        for _ in 0..<4 { files.append(.init(path: try await makeKey(server, .ed25519, isAuthorized: false))) }
+        var settings = try server.settings()
+        settings.authentication.keyFiles = files
+        settings.authentication.maximumAttempts = 2
+        let bounded = try await failure(server, settings)
+        #expect(bounded.failureClass == .credentials)
+        #expect(!bounded.message.contains(files[2].path.string))
+        // A server that allows fewer hangs up, which is about the proofs and not about the connection.
+        settings.authentication.maximumAttempts = 9
+        let refused = try await failure(server, settings)
+        #expect(refused.failureClass == .credentials, "\(refused)")
+    }
+}

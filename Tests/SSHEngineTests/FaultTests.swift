@@ -1,0 +1,143 @@
+import Foundation
+import SSHEngine
+import SSHFixture
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+@Suite(.timeLimit(.minutes(2)))
+struct FaultTests {
+    /// A subsystem that tells its process, sends without end, or takes without end after it took a million bytes.
+    private static let subsystems = [
+        "echo": "exec cat",
+        "source": "echo $$ > $folder/source; exec cat /dev/zero",
+        "sink": "echo $$ > $folder/sink; head -c 1000000 > /dev/null; echo taken; exec cat > /dev/null",
+        "complaint": "echo 'there is no disk' >&2; exit 1",
+    ]
+
+    private func process(_ name: String, of server: SSHServerProcess) throws -> pid_t {
+        let text = try String(contentsOf: server.folder.appending(path: name), encoding: .utf8)
+        return try #require(pid_t(text.trimmingCharacters(in: .whitespacesAndNewlines)))
+    }
+
+    private func killProcess(_ name: String, of server: SSHServerProcess) throws {
+        #expect(kill(try process(name, of: server), SIGKILL) == 0)
+    }
+
+    @Test func `the server's process is killed while it sends and while it receives`() async throws {
+        let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
+        let connection = try await server.connect()
+
+        let download = TestHandler(keeps: false)
+        let source = try await connection.openSubsystem("source", handler: download)
+        await download.waitFor(bytes: 3 << 20)
+        try killProcess("source", of: server)
+        await download.waitForEnd()
+
+        let upload = EndlessHandler()
+        let sink = try await connection.openSubsystem("sink", handler: upload)
+        await upload.taken.waitFor(bytes: 6)
+        try killProcess("sink", of: server)
+        await upload.taken.waitForEnd()
+
+        for ends in [download.ends, upload.taken.ends] {
+            #expect(ends.count == 1)
+            #expect(ends.first??.failureClass == .transient)
+            #expect(ends.first??.code == .connectionLost)
+        }
+        // Others on the same connection don't notice.
+        let echo = EchoHandler(size: 100_000)
+        let channel = try await connection.openSubsystem("echo", handler: echo)
+        await echo.waitForAll()
+        #expect(echo.echoed == 100_000)
+        for channel in [source, sink, channel] { channel.close() }
+        #expect(connection.isAlive)
+        await connection.close()
+        #expect(download.ends.count == 1)
+    }
+
+    @Test func `what a process complained of is told with its end`() async throws {
+        let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
+        let connection = try await server.connect()
+        let handler = TestHandler()
+        _ = try await connection.openSubsystem("complaint", handler: handler)
+        await handler.waitForEnd()
+        #expect(handler.ends.first??.cause?.contains("there is no disk") == true)
+        await connection.close()
+    }
+
+    @Test(arguments: ["source", "sink", nil])
+    func `a connection that is cut ends everything on it`(subsystem: String?) async throws {
+        let server = try await SSHServerProcess.start(subsystems: Self.subsystems)
+        let relay = try RawServer.relay(to: server.port)
+        defer { relay.stop() }
+        let connection = try await server.connect(try server.settings(port: relay.port))
+        let upload = EndlessHandler()
+        if let subsystem {
+            _ = try await connection.openSubsystem(subsystem, handler: upload)
+            await upload.taken.waitFor(bytes: 6)
+        }
+        relay.cut()
+        let error = try #require(await connection.waitForEnd())
+        #expect(error.failureClass == .transient)
+        #expect(error.code == .connectionLost)
+        #expect(!connection.isAlive)
+        if subsystem != nil {
+            await upload.taken.waitForEnd()
+            #expect(upload.taken.ends == [error])
+        }
+        let later = await #expect(throws: TransferError.self) { try await connection.run(Array("true".utf8)) }
+        #expect(later?.failureClass == .transient)
+    }
+
+    @Test func `a server that falls silent is given up`() async throws {
+        let server = try await SSHServerProcess.start(subsystems: ["echo": "echo $PPID > $folder/session; exec cat"])
+        var settings = try server.settings()
+        settings.keepaliveInterval = .milliseconds(100)
+        let connection = try await server.connect(settings)
+        let handler = TestHandler()
+        let channel = try await connection.openSubsystem("echo", handler: handler)
+        handler.send([1, 2, 3])
+        channel.wake()
+        await handler.waitFor(bytes: 3)
+        let session = try process("session", of: server)
+        try #require(try String(contentsOfFile: "/proc/\(session)/comm", encoding: .utf8) == "sshd\n")
+        defer { kill(session, SIGKILL) }
+        kill(session, SIGSTOP)
+        let error = try #require(await connection.waitForEnd())
+        #expect(error.failureClass == .transient)
+        #expect(error.code == .stalled)
+        #expect(handler.ends == [error])
+    }
+
+    @Test func `closing the connection ends what is under way, also a full pipe`() async throws {
+        let server = try await SSHServerProcess.start(subsystems: ["stuck": "echo ready; exec sleep 600"])
+        let connection = try await server.connect()
+        let handler = EndlessHandler()
+        let channel = try await connection.openSubsystem("stuck", handler: handler)
+        await handler.taken.waitFor(bytes: 6)
+        let command = Task { try await connection.run(Array("sleep 600".utf8)) }
+        // Behind the other one, so that it runs.
+        _ = try await connection.run(Array("true".utf8))
+        await connection.close()
+        await handler.taken.waitForEnd()
+        #expect(handler.taken.ends == [nil])
+        await #expect(throws: TransferError.self) { try await command.value }
+        channel.close()
+    }
+}
+
+/// Sends without end, and notes what comes.
+final class EndlessHandler: SSHChannelHandler {
+    let taken = TestHandler(keeps: false)
+    private let chunk = [UInt8](repeating: 0x55, count: 32_000)
+
+    func receive(_ bytes: UnsafeRawBufferPointer) { unsafe taken.receive(bytes) }
+    func bytesToSend() -> [UInt8] { chunk }
+    func end(_ error: TransferError?) { taken.end(error) }
+}

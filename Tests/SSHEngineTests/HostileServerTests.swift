@@ -1,0 +1,114 @@
+import Foundation
+import SSHEngine
+import SSHFixture
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+
+/// What answers at the port is no SSH server, or a bad one.
+@Suite(.timeLimit(.minutes(2)))
+struct HostileServerTests {
+    private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {
+        var settings = SSHSettings(host: host, port: port, user: "nobody")
+        settings.authentication.agent = .none
+        settings.hostKeys = HostKeyPolicy(userFile: nil)
+        return settings
+    }
+
+    private func failure(_ settings: SSHSettings) async throws -> TransferError {
+        try await #require(throws: TransferError.self) {
+            try await SSHConnection.open(settings, credentials: TestSecrets(), logger: .silent)
+        }
+    }
+
+    private func failure(
+        greeting: [UInt8], repeats: Bool = false, closes: Bool = false, _ change: (inout SSHSettings) -> Void = { _ in }
+    ) async throws -> TransferError {
+        let server = try RawServer { connection in
+            repeat {
+                if !connection.send(greeting) { return }
+            } while repeats
+            if !closes { connection.waitForEnd() }
+        }
+        defer { server.stop() }
+        var settings = settings(server.port)
+        change(&settings)
+        return try await failure(settings)
+    }
+
+    @Test func `an endless greeting is cut off`() async throws {
+        let error = try await failure(greeting: Array("Welcome to the machine\r\n".utf8), repeats: true)
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .notThisProtocol)
+    }
+
+    @Test func `an endless line is cut off`() async throws {
+        let error = try await failure(greeting: [UInt8](repeating: 0x78, count: 4096), repeats: true)
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .notThisProtocol)
+    }
+
+    @Test func `noise after a proper greeting is cut off`() async throws {
+        let error = try await failure(greeting: Array("SSH-2.0-noise\r\n".utf8) + [UInt8](repeating: 0, count: 4096), repeats: true)
+        #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
+    }
+
+    @Test func `silence has a deadline`() async throws {
+        let error = try await failure(greeting: []) { $0.handshakeTimeout = .milliseconds(50) }
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .timedOut)
+    }
+
+    @Test func `another service is told as such`() async throws {
+        let ftp = try await failure(greeting: Array("220 ftp.example.com\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(200) }
+        #expect(ftp.code == .notThisProtocol)
+        #expect(ftp.description.contains("220 ftp.example.com"))
+        let http = try await failure(greeting: Array("HTTP/1.1 400 Bad Request\r\n\r\n".utf8), closes: true)
+        #expect(http.failureClass == .unreachable)
+        #expect(http.code == .notThisProtocol, "\(http)")
+    }
+
+    @Test func `a server that hangs up at once is not reached`() async throws {
+        let error = try await failure(greeting: [], closes: true)
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .connectionLost)
+    }
+
+    @Test func `a closed port and an unknown name are not reached`() async throws {
+        let closed = try ClosedPort()
+        let refused = try await failure(settings(closed.port))
+        #expect(refused.failureClass == .unreachable)
+        #expect(refused.code == .connectionRefused)
+        let missing = try await failure(settings(22, host: "host.invalid"))
+        #expect(missing.failureClass == .unreachable)
+        #expect(missing.code == .hostNotFound)
+    }
+
+    @Test func `all addresses of a name are tried`() async throws {
+        // localhost is ::1, too, where nobody listens on this port.
+        let server = try await SSHServerProcess.start()
+        var settings = try server.settings()
+        settings.host = "localhost"
+        settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: FilePath(server.folder.appending(path: "known").path))
+        try await server.connect(settings).close()
+    }
+
+    @Test func `cancelling ends the wait for a silent server`() async throws {
+        let (arrivals, arrival) = AsyncStream<Void>.makeStream()
+        let server = try RawServer { connection in
+            arrival.yield()
+            connection.waitForEnd()
+            arrival.yield()
+        }
+        defer { server.stop() }
+        let settings = settings(server.port)
+        let opening = Task { try await SSHConnection.open(settings, credentials: TestSecrets(), logger: .silent) }
+        var steps = arrivals.makeAsyncIterator()
+        await steps.next()
+        opening.cancel()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+        // The thread closes its socket, too.
+        await steps.next()
+    }
+}

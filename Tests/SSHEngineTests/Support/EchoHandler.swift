@@ -1,0 +1,75 @@
+import SSHEngine
+import ScriptedHTTP
+import TransferCore
+
+/// Sends bytes that tell their position, and checks that the same come back.
+final class EchoHandler: SSHChannelHandler {
+    private struct State {
+        var sent = 0
+        var received = 0
+        var firstDifference: Int?
+        var hasEnded = false
+        var error: TransferError?
+        var waiter: CheckedContinuation<Void, Never>?
+
+        mutating func takeWaiter(total: Int) -> CheckedContinuation<Void, Never>? {
+            guard received >= total || hasEnded else { return nil }
+            defer { waiter = nil }
+            return waiter
+        }
+    }
+
+    private let content: [UInt8]
+    private let chunkSize: Int
+    private let state = Locked(State())
+
+    init(size: Int, chunkSize: Int = 30_000) {
+        content = TemporaryFile.content(size: size)
+        self.chunkSize = chunkSize
+    }
+
+    func receive(_ bytes: UnsafeRawBufferPointer) {
+        let received = unsafe [UInt8](bytes)
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            let end = state.received + received.count
+            if end > content.count || received != Array(content[state.received..<end]) {
+                state.firstDifference = state.firstDifference ?? state.received
+            }
+            state.received = end
+            return state.takeWaiter(total: content.count)
+        }
+        waiter?.resume()
+    }
+
+    func bytesToSend() -> [UInt8] {
+        state.withLock { state in
+            let chunk = Array(content[state.sent..<min(content.count, state.sent + chunkSize)])
+            state.sent += chunk.count
+            return chunk
+        }
+    }
+
+    func end(_ error: TransferError?) {
+        let waiter = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.hasEnded = true
+            state.error = error
+            return state.takeWaiter(total: content.count)
+        }
+        waiter?.resume()
+    }
+
+    /// Waits until all came back, or the end. To be awaited once.
+    func waitForAll() async {
+        await withCheckedContinuation { continuation in
+            let waiter = state.withLock { state in
+                state.waiter = continuation
+                return state.takeWaiter(total: content.count)
+            }
+            waiter?.resume()
+        }
+    }
+
+    /// How many bytes came back, up to the first that was wrong.
+    var echoed: Int { state.withLock { $0.firstDifference ?? $0.received } }
+    var error: TransferError? { state.withLock { $0.error } }
+}

@@ -1,0 +1,86 @@
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// TCP sockets on the loopback interface.
+enum Loopback {
+    struct CannotListen: Error {}
+
+    static func connect(to port: UInt16) -> CInt? {
+        let descriptor = makeSocket()
+        let isConnected = unsafe withAddress(port) { address, size in unsafe systemConnect(descriptor, address, size) == 0 }
+        guard isConnected else {
+            close(descriptor)
+            return nil
+        }
+        return descriptor
+    }
+
+    /// - Parameter bufferSize: That of the connections' receive buffers, if not the system's choice.
+    static func listen(bufferSize: CInt? = nil) throws -> (socket: CInt, port: UInt16) {
+        let descriptor = makeSocket()
+        if var bufferSize { unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bufferSize, socklen_t(MemoryLayout<CInt>.size)) }
+        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), systemListen(descriptor), let port = port(of: descriptor)
+        else {
+            close(descriptor)
+            throw CannotListen()
+        }
+        return (descriptor, port)
+    }
+
+    /// A port that nobody listens on now; it may be another's the moment after.
+    static func freePort() throws -> UInt16 {
+        let descriptor = makeSocket()
+        defer { close(descriptor) }
+        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), let port = port(of: descriptor) else { throw CannotListen() }
+        return port
+    }
+
+    private static func port(of descriptor: CInt) -> UInt16? {
+        var address = sockaddr_in()
+        var size = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let result = unsafe withUnsafeMutablePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe getsockname(descriptor, $0, &size) }
+        }
+        return result == 0 ? UInt16(bigEndian: address.sin_port) : nil
+    }
+
+    private static func withAddress(_ port: UInt16, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Bool) -> Bool {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = port.bigEndian
+        address.sin_addr.s_addr = INADDR_LOOPBACK.bigEndian
+        return unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { unsafe body($0, socklen_t(MemoryLayout<sockaddr_in>.size)) }
+        }
+    }
+
+    private static func makeSocket() -> CInt {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = socket(AF_INET, SOCK_STREAM, 0)
+        #endif
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        return descriptor
+    }
+
+    // Methods of the same names hide the system's functions.
+    private static func systemConnect(_ descriptor: CInt, _ address: UnsafePointer<sockaddr>, _ size: socklen_t) -> CInt {
+        #if canImport(Glibc)
+            unsafe Glibc.connect(descriptor, address, size)
+        #else
+            unsafe Darwin.connect(descriptor, address, size)
+        #endif
+    }
+
+    private static func systemListen(_ descriptor: CInt) -> Bool {
+        #if canImport(Glibc)
+            Glibc.listen(descriptor, 128) == 0
+        #else
+            Darwin.listen(descriptor, 128) == 0
+        #endif
+    }
+}

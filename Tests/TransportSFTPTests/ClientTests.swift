@@ -1,0 +1,101 @@
+import Testing
+import TransferCore
+import TransportSFTP
+
+@Suite struct ClientTests {
+    @Test func answersFindTheirRequestsInAnyOrder() async throws {
+        let held = Locked<[UInt32]>([])
+        let peer = ScriptedPeer { question in
+            let ids = held.withLock { held in
+                held.append(question.id)
+                return held
+            }
+            // When all have come, they are answered from the last to the first.
+            return ids.count < 20 ? [] : ids.reversed().map { ScriptedPeer.attributes($0, size: UInt64($0)) }
+        }
+        let sizes = try await withThrowingTaskGroup(of: UInt64?.self) { group in
+            for number in 0..<20 { group.addTask { try await peer.client.attributes(.lstat([UInt8(number)])).size } }
+            return try await group.reduce(into: Set<UInt64?>()) { $0.insert($1) }
+        }
+        #expect(sizes.count == 20)
+        await peer.close()
+    }
+
+    @Test func theEndOfTheChannelEndsAllRequests() async throws {
+        let peer = ScriptedPeer { _ in [] }
+        let waiting = (0..<5).map { _ in Task { try await peer.client.attributes(.lstat([0x61])) } }
+        while peer.asked.count < 5 { await Task.yield() }
+        await peer.close()
+        for task in waiting {
+            let result = await task.result
+            #expect(throws: TransferError.self) { try result.get() }
+        }
+        await #expect(throws: TransferError.self) { try await peer.client.perform(.remove([0x61])) }
+        #expect(!peer.client.isOpen)
+    }
+
+    @Test func whatIsOpenedForNobodyIsClosed() async throws {
+        let openID = Locked<UInt32?>(nil)
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .open:
+                openID.withLock { $0 = question.id }
+                return []
+            // Any other request has the first one answered, too.
+            default: return (openID.withLock { $0 }.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        let task = Task { try await peer.client.open(.open([0x61], [.read])) }
+        while openID.withLock({ $0 }) == nil { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        let first = Task { try await peer.client.perform(.remove([0x61])) }
+        try await first.value
+        while !peer.asked.contains(where: { $0.type == .close }) { await Task.yield() }
+        await peer.close()
+    }
+
+    @Test func theFirstPacketSaysWhetherItIsSFTP() async throws {
+        let greetings: [([UInt8], TransferError.Code)] = [
+            (Array("Welcome to this machine!\n".utf8), .notThisProtocol),
+            (ScriptedPeer.packet(.version, ScriptedPeer.number(2)), .unsupportedVersion),
+            (ScriptedPeer.packet(.version), .notThisProtocol),
+        ]
+        for (greeting, code) in greetings {
+            let peer = ScriptedPeer(greeting: greeting) { _ in [] }
+            do {
+                _ = try await peer.client.features()
+                Issue.record("It was taken for SFTP.")
+            } catch let error as TransferError {
+                #expect(error.code == code && error.failureClass == .unreachable)
+            }
+            #expect(peer.fault?.code == code)
+            await peer.close()
+        }
+    }
+
+    @Test func nonsenseEndsTheConnection() async throws {
+        let nonsense: [@Sendable (UInt32) -> [UInt8]] = [
+            { ScriptedPeer.attributes($0 + 1, size: 1) }, { _ in ScriptedPeer.packet(.version, ScriptedPeer.number(3)) },
+            { _ in [0xFF, 0xFF, 0xFF, 0xFF] }, { _ in ScriptedPeer.packet(.open, ScriptedPeer.number(1)) },
+        ]
+        for answer in nonsense {
+            let peer = ScriptedPeer { [answer($0.id)] }
+            do {
+                _ = try await peer.client.attributes(.lstat([0x61]))
+                Issue.record("It was taken for an answer.")
+            } catch let error as TransferError {
+                #expect(error.failureClass == .protocolViolation)
+            }
+            #expect(peer.fault != nil && !peer.client.isOpen)
+            await peer.close()
+        }
+    }
+
+    @Test func anAnswerOfAnotherKindIsRefused() async throws {
+        let peer = ScriptedPeer { [ScriptedPeer.handle($0.id)] }
+        await #expect(throws: TransferError.self) { try await peer.client.attributes(.lstat([0x61])) }
+        #expect(peer.client.isOpen)
+        await peer.close()
+    }
+}

@@ -1,0 +1,91 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// Downloads from servers that are odd, or mean harm.
+@Suite struct HostileServerTests {
+    private static let size = 300_000
+
+    /// Downloads a file that a script serves.
+    ///
+    /// - Parameters:
+    ///   - told: The size that the server tells.
+    ///   - read: What it answers to a request for a range.
+    private func download(
+        told: UInt64 = UInt64(size), _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
+    ) async throws -> (received: Data?, error: TransferError?) {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-hostile-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .stat, .fstat: [ScriptedPeer.attributes(question.id, size: told)]
+            case .open: [ScriptedPeer.handle(question.id)]
+            case .read: [read(question.id, question.range.offset, question.range.count)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let destination = DownloadDestination(root: FilePath(folder.path), name: "file", partName: ".file.part")
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), payload: .download(destination), remotePath: try RemotePath("file"),
+            credentials: NoCredentials(), logger: Logger(label: "test"))
+        var failure: TransferError?
+        do {
+            _ = try await transport.perform(attempt, reporting: Recorder().reporter)
+        } catch let error as TransferError {
+            failure = error
+        }
+        await transport.shutdown()
+        return (try? Data(contentsOf: folder.appending(path: "file")), failure)
+    }
+
+    private static let bytes = [UInt8](content(size))
+
+    private static func part(_ offset: Int, _ count: Int) -> ArraySlice<UInt8> {
+        bytes[min(offset, bytes.count)..<min(offset + count, bytes.count)]
+    }
+
+    @Test func shortAnswersAreAskedForAgain() async throws {
+        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, Self.part(offset, max(1, count / 3))) }
+        #expect(error == nil && received == content(Self.size))
+    }
+
+    @Test func longAnswersAreRefused() async throws {
+        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count + 1)) }
+        #expect(error?.failureClass == .protocolViolation && received == nil)
+    }
+
+    @Test func emptyAnswersAreRefused() async throws {
+        let (received, error) = try await download { id, _, _ in ScriptedPeer.data(id, []) }
+        #expect(error?.failureClass == .protocolViolation && received == nil)
+    }
+
+    @Test func aFileShorterThanToldIsNotTaken() async throws {
+        let (received, error) = try await download(told: 1_000_000) { id, offset, count in
+            let part = Self.part(offset, count)
+            return part.isEmpty ? ScriptedPeer.status(id, .endOfFile) : ScriptedPeer.data(id, part)
+        }
+        #expect(error?.failureClass == .resumeLost && received == nil)
+    }
+
+    @Test(arguments: [UInt64.max, UInt64(Int64.max)]) func sizesThatCannotBeAreRefused(told: UInt64) async throws {
+        let (received, error) = try await download(told: told) { id, _, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count))
+        }
+        #expect(error != nil && received == nil)
+    }
+
+    @Test func aServerThatStopsKnowingTheFileIsAnError() async throws {
+        let (received, error) = try await download { id, offset, count in
+            offset < 100_000 ? ScriptedPeer.data(id, Self.part(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
+        }
+        #expect(error?.code == .forbidden && received == nil)
+    }
+}
+
+struct NoCredentials: CredentialProvider {
+    func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+}

@@ -1,0 +1,123 @@
+import Dispatch
+import Logging
+import TransferCore
+import TransportSFTP
+
+/// A server that answers as a test wants it to, on a queue of its own.
+final class ScriptedPeer: SFTPLink {
+    /// A request as it arrived.
+    struct Question: Sendable {
+        var type: PacketType?
+        var id: UInt32
+        /// What follows the number.
+        var body: [UInt8]
+
+        /// The position and the count of a request to read, whose handle has four bytes.
+        var range: (offset: Int, count: Int) {
+            let numbers = (0..<3).map { index in body.dropFirst(8 + 4 * index).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
+            return (numbers[0] << 32 | numbers[1], numbers[2])
+        }
+    }
+
+    /// What it answers: packets, as ``packet(_:_:)`` makes them.
+    typealias Script = @Sendable (Question) -> [[UInt8]]
+
+    let client: SFTPClient
+    private let queue = DispatchQueue(label: "peer")
+    private let script: Script
+    private let greeting: [UInt8]
+    private let questions = Locked<[Question]>([])
+    private let arrived = Locked<[UInt8]>([])
+    private let gaveUp: Locked<TransferError?>
+
+    /// - Parameter greeting: What it says first; nil for version 3 without extensions.
+    init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
+        let bell = Locked<@Sendable () -> Void>({})
+        let error = Locked<TransferError?>(nil)
+        client = SFTPClient(serverName: "peer", wake: { bell.withLock { $0 }() }, giveUp: { failure in error.withLock { $0 = failure } })
+        gaveUp = error
+        self.script = script
+        self.greeting = greeting ?? Self.packet(.version, Self.number(3))
+        bell.withLock { $0 = { [weak self] in self?.ring() } }
+        ring()
+    }
+
+    /// All that was asked, but for the first packet.
+    var asked: [Question] { questions.withLock { $0 } }
+
+    /// What the client found so wrong that it is of no use any more.
+    var fault: TransferError? { gaveUp.withLock { $0 } }
+
+    func close() async {
+        client.end(nil)
+        // What is on the queue comes before this.
+        await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
+    }
+
+    private func ring() {
+        queue.async { [self] in
+            while true {
+                let bytes = client.bytesToSend()
+                guard !bytes.isEmpty else { return }
+                for answer in take(bytes) { unsafe answer.withUnsafeBytes { unsafe client.receive($0) } }
+            }
+        }
+    }
+
+    private func take(_ bytes: [UInt8]) -> [[UInt8]] {
+        arrived.withLock { $0 += bytes }
+        var answers: [[UInt8]] = []
+        while let packet = nextPacket() {
+            guard packet.first != PacketType.initialize.rawValue else {
+                answers.append(greeting)
+                continue
+            }
+            let id = packet.dropFirst().prefix(4).reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+            let question = Question(type: PacketType(rawValue: packet[0]), id: id, body: Array(packet.dropFirst(5)))
+            questions.withLock { $0.append(question) }
+            answers += script(question)
+        }
+        return answers
+    }
+
+    private func nextPacket() -> [UInt8]? {
+        arrived.withLock { arrived in
+            guard arrived.count >= 4 else { return nil }
+            let length = arrived.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+            guard arrived.count >= 4 + length else { return nil }
+            defer { arrived.removeFirst(4 + length) }
+            return Array(arrived[4..<4 + length])
+        }
+    }
+
+    // MARK: Answers
+
+    static func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+
+    static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
+        let body = [type.rawValue] + parts.flatMap { $0 }
+        return number(body.count) + body
+    }
+
+    static func status(_ id: UInt32, _ code: Status.Code) -> [UInt8] {
+        packet(.status, number(Int(id)), number(Int(code.rawValue)), number(0), number(0))
+    }
+
+    static func handle(_ id: UInt32) -> [UInt8] { packet(.handle, number(Int(id)), number(4), [0, 0, 0, 1]) }
+
+    static func data(_ id: UInt32, _ bytes: some Collection<UInt8>) -> [UInt8] {
+        packet(.data, number(Int(id)), number(bytes.count), Array(bytes))
+    }
+
+    /// The attributes of a regular file.
+    static func attributes(_ id: UInt32, size: UInt64) -> [UInt8] {
+        packet(.attributes, number(Int(id)), number(5), number(Int(size >> 32)), number(Int(size & 0xFFFF_FFFF)), number(0o100644))
+    }
+}
+
+/// Connects to one server that a test wrote.
+struct PeerConnector: SFTPConnector {
+    let peer: ScriptedPeer
+
+    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink { peer }
+}

@@ -1,0 +1,115 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferCore
+import TransportSFTP
+
+/// Attempts at one fixture's server.
+struct TestTransfer {
+    let fixture: ProcessFixture
+    var name = "a.bin"
+    var options = AttemptOptions()
+    let recorder = Recorder()
+
+    init(_ fixture: ProcessFixture, _ name: String = "a.bin", overwrite: OverwritePolicy = .never) {
+        self.fixture = fixture
+        self.name = name
+        options.overwrite = overwrite
+    }
+
+    /// Makes a local file.
+    func source(_ content: Data) throws -> UploadSource {
+        let path = fixture.folder.appending(UUID().uuidString)
+        try content.write(to: URL(fileURLWithPath: path.string))
+        return UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+    }
+
+    func upload(_ source: UploadSource, from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
+        try await run(.upload(source), from: checkpoint)
+    }
+
+    func download(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
+        try await run(.download(destination), from: checkpoint)
+    }
+
+    var destination: DownloadDestination {
+        DownloadDestination(root: fixture.folder, name: "received", partName: ".received.part", overwrite: options.overwrite)
+    }
+
+    var receivedPath: String { destination.path.string }
+    var received: Data? { try? Data(contentsOf: URL(fileURLWithPath: receivedPath)) }
+
+    private func run(_ payload: FileAttempt.Payload, from checkpoint: Checkpoint?) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: fixture.endpoint, payload: payload, remotePath: try RemotePath(name), checkpoint: checkpoint,
+            options: options, credentials: fixture.credentials, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        return try await fixture.transport.perform(attempt, reporting: recorder.reporter)
+    }
+
+    /// The class and the code of the error that something ends with.
+    func failure(_ body: () async throws -> TransferReceipt) async -> TransferError? {
+        do {
+            _ = try await body()
+            return nil
+        } catch {
+            return error as? TransferError
+        }
+    }
+
+    // MARK: What the server has
+
+    var stored: Data? { fixture.onServer(name) }
+    var part: Data? { fixture.onServer(".tq-t-1.part") }
+}
+
+extension ProcessFixture {
+    /// Runs a test with a server of its own.
+    static func with(
+        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], _ body: (ProcessFixture) async throws -> Void
+    ) async throws {
+        let fixture = try ProcessFixture(cutting: direction, options: options)
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    func onServer(_ name: String) -> Data? { try? Data(contentsOf: server.appending(path: name)) }
+
+    /// The names in the server's folder.
+    var names: [String] { ((try? FileManager.default.contentsOfDirectory(atPath: server.path)) ?? []).sorted() }
+
+    func put(_ content: Data, _ name: String, modified seconds: Int = 1_700_000_000) throws {
+        let file = server.appending(path: name)
+        try content.write(to: file)
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: Double(seconds))], ofItemAtPath: file.path)
+    }
+}
+
+/// Keeps what an attempt reports.
+final class Recorder: Sendable {
+    private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    var sent: [Int64] { state.withLock { $0.sent } }
+
+    var reporter: AttemptReporter {
+        AttemptReporter(
+            progress: { sent, _ in self.state.withLock { $0.sent.append(sent) } },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
+    }
+}
+
+/// Bytes that repeat nowhere soon.
+func content(_ size: Int, seed: UInt64 = 1) -> Data {
+    var generator = Generator(state: seed)
+    var data = Data(capacity: size + 8)
+    while data.count < size {
+        unsafe withUnsafeBytes(of: generator.next()) { unsafe data.append(contentsOf: $0) }
+    }
+    return data.prefix(size)
+}

@@ -1,0 +1,245 @@
+import Foundation
+import Logging
+import Testing
+import TransferCore
+import TransportSFTP
+
+@Suite struct UploadTests {
+    // MARK: What is there
+
+    @Test func nothingIsReplacedUnasked() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            try fixture.put(Data("theirs".utf8), "a.bin")
+            let source = try transfer.source(content(1000))
+            let error = await transfer.failure { try await transfer.upload(source) }
+            #expect(error?.failureClass == .permanent && error?.code.rawValue == "remoteFileExists")
+            #expect(fixture.names == ["a.bin"] && transfer.stored == Data("theirs".utf8))
+        }
+    }
+
+    /// Also by servers that can't replace a file at once.
+    @Test(arguments: [[], ["-P", "posix-rename,fsync,limits,statvfs,fstatvfs,hardlink"]])
+    func isReplacedWhenAsked(options: [String]) async throws {
+        try await ProcessFixture.with(options: options) { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .always)
+            try fixture.put(Data("theirs".utf8), "a.bin")
+            let receipt = try await transfer.upload(transfer.source(content(100_000)))
+            #expect(transfer.stored == content(100_000))
+            #expect(fixture.names == ["a.bin"])
+            #expect(receipt.warnings.count == (options.isEmpty ? 0 : 1))
+            #expect(receipt.remoteURL == "sftp://pipe\(fixture.server.path)/a.bin")
+        }
+    }
+
+    @Test func isLeftWhenItIsTheSame() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .different)
+            let source = try transfer.source(content(1000))
+            _ = try await transfer.upload(source)
+            try fixture.put(content(1000, seed: 2), "a.bin", modified: Int(source.identity.modificationTime / 1_000_000_000))
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == content(1000, seed: 2), "Size and time are the same.")
+            try fixture.put(content(1000, seed: 2), "a.bin")
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == content(1000), "The time is another.")
+            // The time came along: so the next session finds it the same.
+            let found = try FileManager.default.attributesOfItem(atPath: fixture.server.appending(path: "a.bin").path)
+            #expect(
+                (found[.modificationDate] as? Date)?.timeIntervalSince1970.rounded(.down)
+                    == Double(source.identity.modificationTime / 1_000_000_000))
+        }
+    }
+
+    @Test func isLeftWhenItIsNewer() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .newer)
+            let source = try transfer.source(content(1000))
+            try fixture.put(Data("theirs".utf8), "a.bin", modified: Int(source.identity.modificationTime / 1_000_000_000) + 1)
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == Data("theirs".utf8))
+            try fixture.put(Data("theirs".utf8), "a.bin")
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == content(1000))
+        }
+    }
+
+    @Test func skipsAndNumbers() async throws {
+        try await ProcessFixture.with { fixture in
+            try fixture.put(Data("theirs".utf8), "a.bin")
+            let skipping = TestTransfer(fixture, overwrite: .skip)
+            #expect(try await skipping.upload(skipping.source(content(10))).bytes == 6)
+            let numbering = TestTransfer(fixture, overwrite: .rename)
+            for number in 1...2 {
+                let receipt = try await numbering.upload(numbering.source(content(10)))
+                #expect(receipt.remoteURL?.hasSuffix("/a%20%28\(number)%29.bin") == true)
+            }
+            #expect(fixture.names == ["a (1).bin", "a (2).bin", "a.bin"])
+            #expect(fixture.onServer("a.bin") == Data("theirs".utf8))
+        }
+    }
+
+    @Test func aFolderIsNoFile() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, overwrite: .always)
+            try FileManager.default.createDirectory(at: fixture.server.appending(path: "a.bin"), withIntermediateDirectories: true)
+            let source = try transfer.source(content(10))
+            let error = await transfer.failure { try await transfer.upload(source) }
+            #expect(error?.failureClass == .permanent)
+        }
+    }
+
+    // MARK: Folders
+
+    @Test func foldersAreMade() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture, "one/two/three.bin")
+            _ = try await transfer.upload(transfer.source(content(1000)))
+            #expect(transfer.stored == content(1000))
+            // Those of the endpoint are not: a wrong address is not to make any.
+            var lost = transfer
+            lost.name = "b.bin"
+            try FileManager.default.removeItem(at: fixture.server)
+            let source = try lost.source(content(10))
+            let error = await lost.failure { try await lost.upload(source) }
+            #expect(error?.failureClass == .permanent && error?.code == .noSuchRemoteFile)
+        }
+    }
+
+    @Test func linksInThePartsPlaceAreNotFollowed() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let other = fixture.server.appending(path: "other")
+            try Data("theirs".utf8).write(to: other)
+            try FileManager.default.createSymbolicLink(at: fixture.server.appending(path: ".tq-t-1.part"), withDestinationURL: other)
+            _ = try await transfer.upload(transfer.source(content(1000)))
+            #expect(fixture.onServer("other") == Data("theirs".utf8))
+            #expect(transfer.stored == content(1000))
+        }
+    }
+
+    // MARK: Going on
+
+    /// A checkpoint that the transport made, with another position.
+    private func halfSent(_ transfer: TestTransfer, _ source: UploadSource, at position: Int64) async throws -> Checkpoint {
+        transfer.fixture.connector.cuts.cut(.fromClient, after: 400_000)
+        _ = await transfer.failure { try await transfer.upload(source) }
+        for server in transfer.fixture.connector.servers { await server.close() }
+        return Checkpoint(data: try #require(transfer.recorder.checkpoints.last).data, confirmed: position)
+    }
+
+    @Test func goesOnWhereTheCheckpointIs() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(1_000_000))
+            let checkpoint = try await halfSent(transfer, source, at: 100_000)
+            #expect((transfer.part?.count ?? 0) > 100_000, "More than the checkpoint vouches for is there, and is cut off.")
+            let before = transfer.recorder.sent.count
+            _ = try await transfer.upload(source, from: checkpoint)
+            #expect(transfer.recorder.sent.dropFirst(before).first == 100_000)
+            #expect(transfer.stored == content(1_000_000))
+            #expect(fixture.names == ["a.bin"])
+        }
+    }
+
+    @Test(arguments: [false, true]) func aShortOrMissingPartIsNotTrusted(isMissing: Bool) async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(1_000_000))
+            let checkpoint = try await halfSent(transfer, source, at: 900_000)
+            if isMissing { try FileManager.default.removeItem(at: fixture.server.appending(path: ".tq-t-1.part")) }
+            let error = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
+            #expect(error?.failureClass == .resumeLost)
+        }
+    }
+
+    /// The answer to the last request was lost: either name may be the file's.
+    @Test func aLostAnswerIsSettled() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(1000))
+            _ = try await transfer.upload(source)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            #expect(checkpoint.confirmed == 1000)
+            // It has its name.
+            #expect(try await transfer.upload(source, from: checkpoint).bytes == 1000)
+            // It has not.
+            try FileManager.default.moveItem(
+                at: fixture.server.appending(path: "a.bin"), to: fixture.server.appending(path: ".tq-t-1.part"))
+            #expect(try await transfer.upload(source, from: checkpoint).bytes == 1000)
+            #expect(fixture.names == ["a.bin"])
+            // There is neither.
+            try FileManager.default.removeItem(at: fixture.server.appending(path: "a.bin"))
+            #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
+        }
+    }
+
+    @Test func aDiscardedPartIsGone() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let checkpoint = try await halfSent(transfer, transfer.source(content(1_000_000)), at: 0)
+            #expect(fixture.names == [".tq-t-1.part"])
+            let transport = try #require(fixture.transport as? SFTPTransport)
+            // What is gone already counts as removed.
+            for _ in 0..<2 { try await transport.discard(checkpoint, at: fixture.endpoint, credentials: fixture.credentials) }
+            #expect(fixture.names.isEmpty)
+        }
+    }
+
+    // MARK: Servers that fail
+
+    @Test func aServerForReadingIsPermanent() async throws {
+        try await ProcessFixture.with(options: ["-R"]) { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(10))
+            #expect(await transfer.failure { try await transfer.upload(source) }?.code == .forbidden)
+        }
+    }
+
+    @Test func aServerThatDiesIsTransient() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(1000))
+            _ = try await transfer.upload(source)
+            for server in fixture.connector.servers {
+                server.kill()
+                await server.close()
+            }
+            var second = transfer
+            second.name = "b.bin"
+            _ = try await second.upload(source)
+            #expect(second.stored == content(1000), "Another connection is made.")
+            #expect(fixture.connector.servers.count == 2)
+        }
+    }
+
+    @Test func aHundredFilesShareConnections() async throws {
+        try await ProcessFixture.with { fixture in
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<100 {
+                    let source = try TestTransfer(fixture).source(content(1000, seed: UInt64(number)))
+                    group.addTask {
+                        let attempt = FileAttempt(
+                            transferID: "t-\(number)", endpoint: fixture.endpoint, source: source,
+                            remotePath: try RemotePath("f-\(number)"),
+                            credentials: fixture.credentials, logger: .init(label: "test"))
+                        _ = try await fixture.transport.perform(attempt, reporting: Recorder().reporter)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            #expect(fixture.names.count == 100)
+            for number in 0..<100 { #expect(fixture.onServer("f-\(number)") == content(1000, seed: UInt64(number))) }
+            #expect((1...2).contains(fixture.connector.servers.count))
+        }
+    }
+
+    @Test func checkTellsWhatTheServerCan() async throws {
+        try await ProcessFixture.with { fixture in
+            let transport = try #require(fixture.transport as? SFTPTransport)
+            let report = try await transport.check(fixture.endpoint, credentials: fixture.credentials)
+            #expect(report.version == "SFTP 3")
+            #expect(report.features.contains("posix-rename@openssh.com"))
+        }
+    }
+}
