@@ -40,6 +40,7 @@ let package = Package(
         .library(name: "TransferKit", targets: ["TransferKit"]),
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
+        .library(name: "TransportHTTP", targets: ["TransportHTTP"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
         .library(name: "TUSLoopback", targets: ["TUSLoopback"]),
@@ -84,10 +85,16 @@ let package = Package(
             dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
 
+        .target(
+            name: "TransportHTTP",
+            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/HTTP/TransportHTTP", swiftSettings: settings),
+
         // Programs.
         .target(
             name: "TransferCommands",
-            dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system], swiftSettings: settings),
+            dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
+            swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(
             name: "TUSLoopback",
@@ -110,6 +117,10 @@ let package = Package(
             name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
         .testTarget(
+            name: "TransportHTTPTests",
+            dependencies: ["TransportHTTP", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
+        .testTarget(
             name: "TransportTUSTests",
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
@@ -119,7 +130,8 @@ let package = Package(
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "TransferKit", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback", "ScriptedHTTP",
+                "TransferKit", "TransportHTTP", "TransportTUS", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback",
+                "ScriptedHTTP",
                 logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
