@@ -93,7 +93,7 @@ let package = Package(
         // Programs.
         .target(
             name: "TransferCommands",
-            dependencies: ["TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
+            dependencies: ["TransferKit", "TransferCore", "TransportHTTP", "TransportTUS", argumentParser, logging, system],
             swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(

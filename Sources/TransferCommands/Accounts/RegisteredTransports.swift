@@ -1,4 +1,5 @@
 public import TransferCore
+import TransportHTTP
 import TransportTUS
 
 /// A transport that the program has, and how its endpoints are written on the command line.
@@ -47,8 +48,15 @@ public struct RegisteredTransports: Sendable {
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"], make: { TUSTransport() },
             libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) })
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }),
+        RegisteredTransport(
+            id: .http, schemes: plainHTTPSchemes, make: { HTTPTransport() }, libraries: { HTTPTransport.libraries },
+            validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) }),
     ])
+
+    /// They say how files are uploaded, so that they stay in the address.
+    private static let plainHTTPSchemes = Dictionary(
+        uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
     /// The schemes that endpoints can have, in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
