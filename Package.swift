@@ -41,6 +41,7 @@ let package = Package(
         .library(name: "TransportTesting", targets: ["TransportTesting"]),
         .library(name: "CurlEngine", targets: ["CurlEngine"]),
         .library(name: "TransferControl", targets: ["TransferControl"]),
+        .library(name: "TransportHTTP", targets: ["TransportHTTP"]),
         .library(name: "TransportTUS", targets: ["TransportTUS"]),
         .library(name: "TransportSFTP", targets: ["TransportSFTP"]),
         .library(name: "TransferCommands", targets: ["TransferCommands"]),
@@ -94,13 +95,19 @@ let package = Package(
             name: "TransportSFTP", dependencies: ["SSHEngine", "TransportSupport", "TransferCore", logging, system],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
+        .target(
+            name: "TransportHTTP",
+            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging, system],
+            path: "Plugins/HTTP/TransportHTTP", swiftSettings: settings),
+
         // Programs.
         .target(
             name: "TransferControl", dependencies: ["TransferKit", "TransferCore", logging, system], swiftSettings: settings),
         .target(
             name: "TransferCommands",
             dependencies: [
-                "TransferControl", "TransferKit", "TransferCore", "TransportSFTP", "TransportTUS", argumentParser, logging, system,
+                "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportTUS", argumentParser, logging,
+                system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(
@@ -127,6 +134,10 @@ let package = Package(
             name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
         .testTarget(
+            name: "TransportHTTPTests",
+            dependencies: ["TransportHTTP", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
+        .testTarget(
             name: "TransportTUSTests",
             dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
             swiftSettings: settings),
@@ -144,8 +155,8 @@ let package = Package(
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "TransferKit", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore", "TUSLoopback",
-                "ScriptedHTTP", "SSHFixture", logging, system,
+                "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore",
+                "TUSLoopback", "ScriptedHTTP", "SSHFixture", logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],

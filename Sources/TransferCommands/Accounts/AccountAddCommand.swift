@@ -10,7 +10,13 @@ struct AccountAddCommand: AsyncParsableCommand {
             Credentials are named, never given: the variable or the file is read each time that a connection needs it. The path of an \
             endpoint is the folder that remote names are relative to.
 
+            https:// and tus+https:// mean a tus server. A server that knows only plain HTTP takes each file as a PUT (https+put://) or in a \
+            form (https+form://, in the field "file", with the session's --metadata as text fields), or is there to download from \
+            (https+get://). In their URLs, {name}, {path} and {transfer} stand for the last component of the remote name, all of it, and an \
+            ID of the transfer. With http in place of https there is no TLS.
+
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
+            Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'
             """)
 
     @OptionGroup var common: CommonOptions

@@ -1,4 +1,5 @@
 public import TransferCore
+import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
@@ -74,7 +75,15 @@ public struct RegisteredTransports: Sendable {
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) }),
+        RegisteredTransport(
+            id: .http, schemes: plainHTTPSchemes, options: [.token, .password, .authorities, .headers], make: { HTTPTransport() },
+            libraries: { HTTPTransport.libraries },
+            validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) }),
     ])
+
+    /// They say how files are uploaded, so that they stay in the address.
+    private static let plainHTTPSchemes = Dictionary(
+        uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
     /// The schemes that endpoints can have, in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }

@@ -10,7 +10,7 @@ final class FilesFixture: DownloadingFixture {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
     }
 
-    let transport: any Transport = TUSTransport()
+    let transport: any Transport
     let endpoint: Endpoint
     let unreachableEndpoint: Endpoint
     let credentials: any CredentialProvider = Credentials()
@@ -29,11 +29,15 @@ final class FilesFixture: DownloadingFixture {
     }
 
     /// - Parameter port: Of the server that was started in the workshop; it has to live as long as the fixture.
-    init(_ workshop: Workshop, port: Int) throws {
+    init(
+        _ workshop: Workshop, port: Int, transport: any Transport = TUSTransport(),
+        endpoint: (_ rest: String, CredentialReference) -> Endpoint = { .tus("http\($0)", credentials: $1) }
+    ) throws {
+        self.transport = transport
         relay = try CuttingRelay(to: port)
-        endpoint = .tus("http://127.0.0.1:\(relay.port)/", credentials: .bearer(.environment("TOKEN")))
+        self.endpoint = endpoint("://127.0.0.1:\(relay.port)/", .bearer(.environment("TOKEN")))
         // Port 1 (tcpmux) is one that nobody listens on.
-        unreachableEndpoint = .tus("http://127.0.0.1:1/files/", credentials: .bearer(.environment("TOKEN")))
+        unreachableEndpoint = endpoint("://127.0.0.1:1/files/", .bearer(.environment("TOKEN")))
         folder = FilePath(workshop.folder.appending(path: "local").path)
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         self.workshop = workshop

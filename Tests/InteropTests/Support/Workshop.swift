@@ -43,13 +43,15 @@ final class Workshop: Sendable {
     }
 
     /// Opens the queue of this workshop with an account. Attempts are repeated at once.
-    func openQueue(_ account: Account, clock: EngineClock = .system) async throws -> TransferQueue {
+    func openQueue(
+        _ account: Account, transports: [any Transport] = [TUSTransport()], clock: EngineClock = .system
+    ) async throws -> TransferQueue {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         configuration.randomFraction = { 0 }
         configuration.clock = clock
         let queue = try await TransferQueue(
-            storage: .folder(FilePath(folder.appending(path: "store").path)), transports: [TUSTransport()], configuration: configuration)
+            storage: .folder(FilePath(folder.appending(path: "store").path)), transports: transports, configuration: configuration)
         try await queue.save(account)
         return queue
     }

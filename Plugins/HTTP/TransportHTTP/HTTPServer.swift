@@ -1,0 +1,161 @@
+import CurlEngine
+import Foundation
+import HTTPClient
+import Logging
+import TransferCore
+import TransportSupport
+
+/// One endpoint as one attempt talks to it: puts the headers on each request that the endpoint wants, and follows the redirects that may be
+/// followed.
+struct HTTPServer {
+    private static let maximumRedirects = 5
+
+    let address: EndpointAddress
+    let settings: HTTPSettings
+    /// The media type that the session gives to its files.
+    let sessionContentType: String?
+    private let sessionHeaders: HTTPHeaders
+    private let credentials: EndpointCredentials
+    private let resources: TransportResources
+    private let logger: Logger
+    /// What may be a secret in the URLs that were given.
+    private let signatures: [String]
+
+    var origin: Origin { address.origin }
+
+    /// - Parameter attempt: What the requests are for; nil for those that belong to no session.
+    init(
+        _ endpoint: Endpoint, credentials: any CredentialProvider, resources: TransportResources, attempt: FileAttempt? = nil
+    ) throws(TransferError) {
+        address = try EndpointAddress(endpoint)
+        settings = try HTTPSettings(endpoint.settings)
+        self.credentials = EndpointCredentials(
+            references: endpoint.credentials, userName: address.userName, origin: address.origin, provider: credentials)
+        self.resources = resources
+        var headers = HTTPHeaders()
+        for (name, value) in (attempt?.options.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
+            try ReservedHeaders.http.check(name)
+            headers.append(name, value)
+        }
+        sessionContentType = headers["Content-Type"]
+        headers["Content-Type"] = nil
+        sessionHeaders = headers
+        // Where a name is put in, there is no signature.
+        signatures =
+            Self.signatures(in: endpoint.address).filter { !$0.contains("{") } + Self.signatures(in: attempt?.options.uploadURL ?? "")
+        logger = attempt?.logger ?? Logger(label: "TransferKit.http")
+    }
+
+    var ignoresRanges: Bool { resources.habits.ignoresRanges(origin.description) }
+
+    func noteIgnoredRange() { resources.habits.noteIgnoredRange(origin.description) }
+
+    /// Sends one request and gives back whatever the server answers, after the redirects that keep the method and stay where the endpoint's
+    /// settings allow (RFC 9110, section 15.4).
+    ///
+    /// - Parameters:
+    ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
+    ///   - sink: Takes the body of the answer.
+    /// - Throws: A ``TransferError``, also when there is no answer; or `CancellationError`.
+    func send(
+        _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
+        sink: (any HTTPResponseSink)? = nil, pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+    ) async throws -> HTTPAnswer {
+        guard let asked = URL(string: url).flatMap(Origin.init) else {
+            throw TransferError(.permanent, .invalidEndpoint, "The URL for this file must be one of https or http; check it.")
+        }
+        let habits = resources.habits
+        var request = HTTPRequest(
+            method: method, url: url, headers: headers, body: body,
+            expectsContinue: expectsContinue && !habits.refusesExpectation(asked.description), connection: try await connection())
+        for field in Array(settings.headers) + Array(sessionHeaders) { request.headers.append(field.name, field.value) }
+        if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
+        var isTrusted = asked == origin || settings.origins.contains(asked)
+        var flight = Flight(request: request, signatures: signatures, sink: sink, pacing: pacing, progress: progress)
+        var target = asked
+        for _ in 0...Self.maximumRedirects {
+            let answer: HTTPAnswer
+            do {
+                answer = try await send(flight, asked: target, isTrusted: isTrusted)
+            } catch let error as CurlEngineError {
+                // libcurl sends a request again by itself after 417 (RFC 9110, section 15.5.18), which is refused to it as any repetition is.
+                if flight.request.expectsContinue, error.kind == .outcomeUnknown { habits.noteRefusedExpectation(target.description) }
+                throw error.transferError(at: target, isEndpoint: true)
+            }
+            if flight.request.expectsContinue, answer.status == 417 { habits.noteRefusedExpectation(target.description) }
+            guard let next = answer.response.redirection(ofGet: method == "GET", from: asked, or: settings.origins) else { return answer }
+            // Whatever that is trusted with otherwise.
+            if next.origin != target { isTrusted = false }
+            flight.signatures += Self.signatures(in: next.url)
+            target = next.origin
+            flight.request.url = next.url
+        }
+        throw TransferError(
+            .unreachable, .notThisProtocol, "The server \(asked) redirects in circles; check the address.")
+    }
+
+    /// One request on its way, perhaps by way of redirects.
+    private struct Flight {
+        var request: HTTPRequest
+        var signatures: [String]
+        let sink: (any HTTPResponseSink)?
+        let pacing: (@Sendable (Int) -> Allowance)?
+        let progress: (@Sendable (Int64) -> Void)?
+    }
+
+    /// Sends one request once.
+    private func send(_ flight: Flight, asked: Origin, isTrusted: Bool) async throws -> HTTPAnswer {
+        var request = flight.request
+        let fields = isTrusted ? try await credentials.headers() : []
+        for field in fields { request.headers.append(field.name, field.value) }
+        let start = ContinuousClock.now
+        let response =
+            if let sink = flight.sink {
+                try await resources.engine.download(request, into: sink, pacing: flight.pacing, progress: flight.progress)
+            } else {
+                try await resources.engine.perform(request, pacing: flight.pacing, progress: flight.progress)
+            }
+        let secrets = fields.map(\.value) + flight.signatures
+        let answer = HTTPAnswer(
+            method: request.method, response: response, origin: asked, latency: ContinuousClock.now - start,
+            words: response.words(without: secrets), kept: response.repeats(secrets) ? nil : ServerAnswer(response),
+            sentCredentials: !fields.isEmpty,
+            credentialsWereAccepted: resources.acceptance.wereAccepted(fields, at: asked.description))
+        if (200..<300).contains(response.status) { resources.acceptance.note(fields, at: asked.description) }
+        return answer
+    }
+
+    /// What may be a secret in a URL: the long values of its query.
+    private static func signatures(in url: String) -> [String] {
+        url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
+            let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""
+            return value.count < 16 ? [] : [value, value.removingPercentEncoding ?? value]
+        }
+    }
+
+    private func connection() async throws -> ConnectionOptions {
+        let secrets = try await credentials.connectionSecrets()
+        let logger = logger
+        return settings.connection.options(
+            passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
+    }
+
+    /// Asks whether the server is there.
+    func report() async throws -> EndpointReport {
+        let answer = try await send("HEAD", to: address.folder)
+        if answer.status == 401 || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
+        let headers = answer.response.headers
+        let features = ["Accept-Ranges", "Allow"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
+        return EndpointReport(
+            version: answer.response.version == .http2 ? "HTTP/2" : "HTTP/1.1", features: features, latency: answer.latency)
+    }
+}
+
+extension ServerAnswer {
+    init(_ response: HTTPResponse) {
+        self.init(
+            status: response.status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
+            text: String(decoding: response.body.prefix(Self.maximumBytes), as: UTF8.self),
+            isTruncated: response.isBodyTruncated || response.body.count > Self.maximumBytes)
+    }
+}

@@ -1,0 +1,101 @@
+import CurlEngine
+import HTTPClient
+import TransferCore
+
+/// An endpoint's settings, checked.
+struct HTTPSettings {
+    /// How connections are made.
+    var connection = ConnectionSettings()
+
+    /// Headers to send with each request.
+    var headers = HTTPHeaders()
+
+    /// Origins beside the endpoint's own that credentials may be sent to, and that a redirect may lead to.
+    var origins: Set<Origin> = []
+
+    /// The form's text fields and their values, before names are put in their places.
+    var fields: [String: String] = [:]
+
+    /// The name of the form's field for the file.
+    var fileField = "file"
+
+    /// The media type of all files; nil to go by their names.
+    var contentType: String?
+
+    /// What makes headers of the names in a session's metadata; nil where they can't be sent with a `PUT`.
+    var metadataPrefix: String?
+
+    /// Further statuses that mean success.
+    var acceptedStatuses: Set<Int> = []
+
+    /// How long an attempt may take.
+    var transferTimeout: Duration?
+
+    private static let headerKey = "header."
+    private static let fieldKey = "field."
+
+    /// - Throws: A ``TransferError`` that names the setting that makes no sense.
+    init(_ settings: [String: String]) throws(TransferError) {
+        for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+            if try connection.take(key, value) { continue }
+            if key.hasPrefix(Self.headerKey) {
+                let name = String(key.dropFirst(Self.headerKey.count))
+                guard name.lowercased() != "content-type" else {
+                    throw SettingsValue.invalid("The setting \(key) is not for the type of files; write contentType.")
+                }
+                try ReservedHeaders.http.check(name)
+                headers.append(name, value)
+            } else if key.hasPrefix(Self.fieldKey), key != Self.fieldKey {
+                fields[String(key.dropFirst(Self.fieldKey.count))] = value
+            } else {
+                try set(key, value)
+            }
+        }
+        try connection.complete()
+    }
+
+    private mutating func set(_ key: String, _ value: String) throws(TransferError) {
+        switch key {
+        case "origins": origins = try SettingsValue.origins(value)
+        case "fileField": fileField = try Self.notEmpty(key, value)
+        case "contentType": contentType = try Self.notEmpty(key, value)
+        case "metadataPrefix": metadataPrefix = try Self.notEmpty(key, value)
+        case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
+        case "transferTimeout":
+            guard let seconds = Double(value), seconds > 0, seconds <= 1e9 else {
+                throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write a number of seconds above 0.")
+            }
+            transferTimeout = .seconds(seconds)
+        default:
+            throw SettingsValue.invalid(
+                "The setting \(key.debugDescription) is not known to the http transport; it knows \(Self.known.joined(separator: ", ")).")
+        }
+    }
+
+    private static let known =
+        (ConnectionSettings.names + [
+            "acceptedStatuses", "contentType", "field.NAME", "fileField", "header.NAME", "metadataPrefix", "origins", "transferTimeout",
+        ]).sorted()
+
+    private static func notEmpty(_ key: String, _ value: String) throws(TransferError) -> String {
+        guard !value.isEmpty else { throw SettingsValue.invalid("The setting \(key) is empty; remove it, or give it a value.") }
+        return value
+    }
+
+    private static func statuses(_ key: String, _ list: String) throws(TransferError) -> Set<Int> {
+        var statuses: Set<Int> = []
+        for text in list.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
+            guard let status = Int(text), (300...399).contains(status) else {
+                throw SettingsValue.invalid(
+                    "The setting \(key) has \(String(text).debugDescription); write statuses from 300 to 399 with commas between them.")
+            }
+            statuses.insert(status)
+        }
+        return statuses
+    }
+}
+
+extension ReservedHeaders {
+    /// Those of the http transport.
+    static let http = ReservedHeaders(of: .http, names: ["content-range", "range", "if-range"])
+}

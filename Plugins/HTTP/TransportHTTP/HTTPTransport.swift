@@ -1,0 +1,113 @@
+import CurlEngine
+import Foundation
+import HTTPClient
+import HTTPDownload
+public import TransferCore
+import TransportSupport
+
+/// Sends files to servers that speak plain HTTP, and receives files from them: an object store's pre-signed `PUT`, a form handler, a download by
+/// URL.
+///
+/// Such a server can't say how much it has of a file. So an upload has no checkpoints: one that was interrupted begins anew, and its bytes
+/// count as confirmed when the server answered that it has all of them. If that answer is lost, the file is sent once more; a form handler can
+/// tell the second copy by a text field that holds the transfer's ID, see ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also
+/// lists how files are sent. A source that still grows is sent once it is whole, as its length comes first.
+///
+/// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
+public struct HTTPTransport: Transport, EndpointChecking {
+    /// `http`
+    public let id: TransportID = .http
+
+    /// The C libraries that this process runs on, each with its version.
+    public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
+
+    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the headers that it names.
+    ///
+    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    ///
+    /// - Throws: A `TransferError` with the code `invalidEndpoint`.
+    public static func validate(_ endpoint: Endpoint) throws(TransferError) {
+        _ = try EndpointAddress(endpoint)
+        _ = try HTTPSettings(endpoint.settings)
+    }
+
+    private let resources = TransportResources()
+    private let wait: @Sendable (Duration) async throws -> Void
+
+    /// Makes a transport. Threads and connections come with the first attempt.
+    public init() {
+        self.init(wait: { try await Task.sleep(for: $0) })
+    }
+
+    /// Makes a transport with a clock of its own.
+    package init(wait: @escaping @Sendable (Duration) async throws -> Void) {
+        self.wait = wait
+    }
+
+    /// Uploads or downloads one file in one request.
+    ///
+    /// Called by the queue, on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, or `CancellationError`.
+    public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        let server = try HTTPServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
+        return try await within(server.settings.transferTimeout, of: server) {
+            switch attempt.payload {
+            case .download:
+                let file = try RemoteResource(server, attempt)
+                return try await HTTPDownload(attempt, from: file, on: resources.threads, reporting: reporter).run()
+            case .upload(let source):
+                return try await HTTPUpload(attempt, source, to: server, on: resources.threads, reporting: reporter).run()
+            }
+        }
+    }
+
+    /// Asks the server for the head of what is at the endpoint's address, with a `HEAD` request. Every answer but one that refuses the
+    /// credentials, or says that the server failed, tells that it is there.
+    ///
+    /// Called by the queue, on a task of its own.
+    ///
+    /// - Throws: A `TransferError`, or `CancellationError`.
+    public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
+        try await HTTPServer(endpoint, credentials: credentials, resources: resources).report()
+    }
+
+    /// Closes all connections and ends the threads; requests still under way fail.
+    public func shutdown() async {
+        await resources.engine.shutdown()
+    }
+
+    /// Ends an attempt that takes longer than it may. What it leaves is as after a cancellation.
+    private func within(
+        _ limit: Duration?, of server: HTTPServer, _ body: @escaping @Sendable () async throws -> TransferReceipt
+    ) async throws -> TransferReceipt {
+        guard let limit else { return try await body() }
+        return try await withThrowingTaskGroup(of: TransferReceipt?.self) { group in
+            group.addTask { try await body() }
+            group.addTask {
+                try await wait(limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            guard let receipt = try await group.next() ?? nil else {
+                throw TransferError(
+                    .transient, .timedOut,
+                    "The transfer with \(server.origin) took longer than the \(limit) that the setting transferTimeout allows.")
+            }
+            return receipt
+        }
+    }
+}
+
+extension TransportID {
+    /// The ID of ``HTTPTransport``.
+    public static let http: TransportID = "http"
+}
+
+/// What the attempts of one transport share.
+struct TransportResources: Sendable {
+    let engine = CurlEngine()
+    let threads = WorkerThreads(limit: 4)
+    let acceptance = Acceptance()
+    let habits = ServerHabits()
+}

@@ -1,0 +1,128 @@
+import CurlEngine
+import Foundation
+import HTTPClient
+import TransferCore
+import TransportSupport
+
+/// One attempt to send one file, from its first byte.
+struct HTTPUpload {
+    /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
+    private static let unaskedContent: Int64 = 256 * 1024
+
+    private let attempt: FileAttempt
+    private let source: UploadSource
+    private let server: HTTPServer
+    private let threads: WorkerThreads
+    private let reporter: AttemptReporter
+
+    /// - Throws: A ``TransferError`` if the endpoint, or this transport, can't do what is asked.
+    init(
+        _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on threads: WorkerThreads,
+        reporting reporter: AttemptReporter
+    ) throws(TransferError) {
+        guard server.address.upload != .none else {
+            throw Self.unsupported(
+                "The endpoint \(server.origin) is one to download from; write its address with https+put:// or https+form://.")
+        }
+        guard attempt.options.verification != .checksum else {
+            throw Self.unsupported("Plain HTTP has no means to compare checksums of what was uploaded; ask for another verification.")
+        }
+        guard server.address.upload == .form || attempt.options.metadata.isEmpty || server.settings.metadataPrefix != nil else {
+            throw Self.unsupported("A PUT has no place for metadata, unless the setting metadataPrefix makes headers of them.")
+        }
+        // Some form handlers leave out a part without a word whose name they can't read.
+        guard server.address.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
+            throw TransferError(
+                .permanent, .unsafeName,
+                "The remote name \"\(attempt.remotePath)\" is not UTF-8, as the names of files in forms have to be; choose another one.")
+        }
+        self.attempt = attempt
+        self.source = source
+        self.server = server
+        self.threads = threads
+        self.reporter = reporter
+    }
+
+    private static func unsupported(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
+
+    private var isForm: Bool { server.address.upload == .form }
+    private var names: TransferNames { TransferNames(attempt) }
+    private var mediaType: String {
+        server.sessionContentType ?? server.settings.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
+    }
+
+    func run() async throws -> TransferReceipt {
+        let file = try await FileReader.open(source, on: threads)
+        let size = try await wholeSize()
+        let (answer, length) = try await send(file, size)
+        // A server that answers early has not seen all of it, whatever it says.
+        guard isSuccess(answer), answer.response.sent.taken == length else {
+            throw answer.uploadFailure(isOneTime: attempt.options.uploadURL != nil)
+        }
+        try await file.verifyUnchanged()
+        source.growth?.confirmed(before: size)
+        reporter.report(sent: size, confirmed: size)
+        return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
+    }
+
+    /// The number of bytes, once all of them are there: it is told before the first one.
+    private func wholeSize() async throws -> Int64 {
+        guard let growth = source.growth else { return source.size }
+        try await growth.waitUntilComplete()
+        switch growth.extent {
+        case .complete(let size): return size
+        case .failed(let error): throw error
+        case .growing: throw CancellationError()
+        }
+    }
+
+    private func send(_ file: FileReader, _ size: Int64) async throws -> (HTTPAnswer, length: Int64) {
+        let url = attempt.options.uploadURL ?? server.address.upload(names)
+        let reporter = reporter
+        var headers: HTTPHeaders
+        let (body, prefix): (HTTPBody, Int64)
+        if isForm {
+            let form = form(file, size)
+            headers = ["Content-Type": form.contentType]
+            (body, prefix) = (form.body, form.prefixLength)
+        } else {
+            headers = ["Content-Type": mediaType]
+            for (name, value) in attempt.options.metadata.sorted(by: { $0.key < $1.key }) {
+                headers.append((server.settings.metadataPrefix ?? "") + name, value)
+            }
+            (body, prefix) = (.file(file, offset: 0, length: size), 0)
+        }
+        let sent = Locked<Int64>(0)
+        let answer = try await server.send(
+            isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
+            // What refuses content unasked may close before its answer is read: then it is asked the next time.
+            expectsContinue: size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
+            progress: { taken in
+                // A redirect begins at the first byte again, which progress does not.
+                let position = sent.withLock { sent in
+                    sent = max(sent, min(taken - prefix, size))
+                    return sent
+                }
+                reporter.report(sent: position, confirmed: 0)
+            })
+        return (answer, body.length ?? size)
+    }
+
+    private func form(_ file: FileReader, _ size: Int64) -> FormBody {
+        var fields = server.settings.fields.mapValues { names.fill($0, percentEncoded: false) }
+        fields.merge(attempt.options.metadata) { $1 }
+        return FormBody(
+            fields: fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, fileField: server.settings.fileField,
+            fileName: attempt.remotePath.lastComponent, mediaType: mediaType, file: file, size: size)
+    }
+
+    private func isSuccess(_ answer: HTTPAnswer) -> Bool {
+        (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.settings.acceptedStatuses.contains(answer.status)
+    }
+
+    /// Where the file is, without what may be a signature.
+    private func place(_ answer: HTTPAnswer) -> String? {
+        let url = isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL
+        return url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
+    }
+}

@@ -1,0 +1,34 @@
+import HTTPClient
+import TransferCore
+
+/// What texts of an endpoint stand for in one transfer.
+struct TransferNames {
+    let path: RemotePath
+    let transferID: String
+
+    init(_ attempt: FileAttempt) {
+        path = attempt.remotePath
+        transferID = attempt.transferID
+    }
+
+    /// Puts the names in the places that a text has for them.
+    ///
+    /// - Parameter percentEncoded: Whether the text is a part of a URL. Otherwise names that are not UTF-8 are told as near as can be.
+    func fill(_ text: String, percentEncoded: Bool) -> String {
+        func written(_ bytes: [UInt8]) -> String {
+            percentEncoded ? RemotePath.percentEncoded(bytes) : String(decoding: bytes, as: UTF8.self)
+        }
+        let values = ["{name}": written(path.lastComponent), "{path}": written(path.bytes), "{transfer}": transferID]
+        var filled = ""
+        var rest = text[...]
+        // In one pass, as a name may hold such a text itself.
+        while let start = rest.firstIndex(of: "{") {
+            filled += rest[..<start]
+            rest = rest[start...]
+            let place = values.first { rest.hasPrefix($0.key) }
+            filled += place?.value ?? "{"
+            rest = rest.dropFirst(place?.key.count ?? 1)
+        }
+        return filled + rest
+    }
+}

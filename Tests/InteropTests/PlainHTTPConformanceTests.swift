@@ -1,0 +1,101 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+import TransportTesting
+
+/// The transport for plain HTTP keeps the promises that every transport makes; of uploads, that they start over cleanly.
+@Suite struct PlainHTTPConformanceTests {
+    @Test(arguments: TransportPromise.allCases)
+    func keeps(_ promise: TransportPromise) async throws {
+        try await PlainFixture.with(.put) { try await promise.verify($0) }
+    }
+
+    /// One after the other with one server, as it takes long to start.
+    @Test func keepsThemWithForms() async throws {
+        let workshop = try Workshop()
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        for promise in TransportPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
+    }
+
+    @Test(arguments: StreamPromise.allCases)
+    func keeps(_ promise: StreamPromise) async throws {
+        try await PlainFixture.with(.put) { try await promise.verify($0) }
+    }
+
+    @Test(arguments: DownloadPromise.allCases)
+    func keeps(_ promise: DownloadPromise) async throws {
+        let workshop = try Workshop()
+        let server = try await FilesFixture.startServer(in: workshop)
+        let fixture = try FilesFixture(
+            workshop, port: server.port, transport: HTTPTransport(), endpoint: { .http("http+get\($0)", credentials: $1) })
+        do {
+            try await promise.verify(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+        withExtendedLifetime(server) {}
+    }
+}
+
+/// A server for uploads, behind a relay that breaks connections.
+private struct PlainFixture: TransportFixture {
+    struct Credentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("hunter2-correct-horse") }
+    }
+
+    let workshop: Workshop
+    let site: PlainSite
+    let transport: any Transport = HTTPTransport()
+    let endpoint: Endpoint
+    let unreachableEndpoint: Endpoint
+    let credentials: any CredentialProvider = Credentials()
+    let secrets = ["hunter2-correct-horse"]
+    let folder: FilePath
+    let resumption = UploadResumption.fromStart
+    private let relay: CuttingRelay
+
+    static func with(_ kind: PlainServer.Kind, _ body: (PlainFixture) async throws -> Void) async throws {
+        let workshop = try Workshop()
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        try await with(server.site, in: workshop, body)
+    }
+
+    static func with(_ site: PlainSite, in workshop: Workshop, _ body: (PlainFixture) async throws -> Void) async throws {
+        let fixture = try PlainFixture(workshop, site)
+        do {
+            try await body(fixture)
+        } catch {
+            await fixture.close()
+            throw error
+        }
+        await fixture.close()
+    }
+
+    private init(_ workshop: Workshop, _ site: PlainSite) throws {
+        self.workshop = workshop
+        self.site = site
+        relay = try CuttingRelay(to: site.port)
+        endpoint = .http(site.address(port: Int(relay.port)), credentials: .bearer(.environment("TOKEN")))
+        // Port 1 (tcpmux) is one that nobody listens on.
+        unreachableEndpoint = .http(site.address(port: 1), credentials: .bearer(.environment("TOKEN")))
+        folder = FilePath(workshop.folder.appending(path: "sources").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    private func close() async {
+        await transport.shutdown()
+        relay.stop()
+    }
+
+    func storedContent(of path: RemotePath) async throws -> Data? { try site.content(of: path) }
+
+    func isComplete(_ path: RemotePath) async throws -> Bool { try site.content(of: path) != nil }
+
+    func cut(afterBytes bytes: Int64) async throws { relay.cut(.fromClient, inAllAfter: Int(bytes)) }
+}

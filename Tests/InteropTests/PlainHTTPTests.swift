@@ -1,0 +1,146 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+
+/// The queue and the transport for plain HTTP with nginx that takes files by PUT, and with a form handler in Flask.
+@Suite struct PlainHTTPTests {
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func openQueue(_ endpoint: Endpoint) async throws -> TransferQueue {
+        try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+    }
+
+    private func options(metadata: [String: String] = [:]) -> SessionOptions {
+        SessionOptions(metadata: metadata, retry: RetryPolicy(maximumAttempts: 1_000))
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func filesOfManySizesArrive(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address()))
+        let files = try [0, 1, 5_000, 300_000, 20 << 20].map { try workshop.file("file-\($0).mov", size: $0) }
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        for (item, file) in zip(try await queue.items(of: session.id), files) {
+            #expect(try server.content(of: item.destination) == workshop.content(file))
+            #expect(item.answer?.status == 201)
+        }
+        await queue.shutdown()
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func aFileThatIsCutTwiceArrives(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        relay.cut(afterBytes: 2 << 20)
+        relay.cut(afterBytes: 6 << 20)
+        let queue = try await openQueue(.http(server.site.address(port: Int(relay.port))))
+        let file = try workshop.file("large", size: 8 << 20)
+        let session = try await queue.enqueue(try .upload([file], to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        #expect(try server.content(of: RemotePath("large")) == workshop.content(file))
+        await queue.shutdown()
+    }
+
+    @Test func aFormHandlerReadsWhatWasSent() async throws {
+        struct Answer: Decodable {
+            struct File: Decodable, Equatable {
+                var field: String
+                var name: String
+                var type: String
+            }
+            var fields: [String: String]
+            var files: [File]
+        }
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let name = "Ærø \"7\"; a=b.mov"
+        let queue = try await openQueue(
+            .http(server.address(), settings: ["fileField": "reel \"x\"", "field.name": "{name}", "field.empty": ""]))
+        let item = TransferItem(try workshop.file("local", size: 700_000), as: try RemotePath("day/\(name)"))
+        let session = try await queue.enqueue(
+            .upload(items: [item], to: "real", options: options(metadata: ["note\r\n": "line 1\r\nline 2", "naïve": "日本語"])))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let status = try #require(try await queue.items(of: session.id).first)
+        #expect(status.answer?.mediaType == "application/json")
+        let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(status.answer?.text).utf8))
+        #expect(answer.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
+        #expect(answer.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
+        await queue.shutdown()
+    }
+
+    @Test func aPageThatIsShownNextIsASuccess() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/page?path={name}"))
+        let session = try await queue.enqueue(try .upload([workshop.file("small", size: 10)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try await queue.items(of: session.id).first?.remoteURL == "http://127.0.0.1:\(server.port)/page/done")
+        await queue.shutdown()
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func aFileThatIsTooLargeFailsAlone(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: 1 << 20)
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address()))
+        let files = try [20 << 20, 1_000].map { try workshop.file("file-\($0)", size: $0) }
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.state) == [.failed, .completed])
+        #expect(items.first?.error?.code == .tooLarge)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: ["1.1", "2"]) func filesGoOverTLS(version: String) async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let proxy = try await NginxProxy.start(
+            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "100m")
+        defer { withExtendedLifetime(proxy) {} }
+        let settings = ["caFile": proxy.certificate, "httpVersion": version]
+        let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/in/", settings: settings))
+        let file = try workshop.file("large", size: 5 << 20)
+        let upload = try await queue.enqueue(try .upload([file], to: "real", options: options()))
+        try await queue.start()
+        #expect(try await upload.value.state == .completed)
+        #expect(try server.content(of: RemotePath("in/large")) == workshop.content(file))
+        let folder = FilePath(workshop.folder.appending(path: "received").path)
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        let download = try await queue.enqueue(
+            .download(items: [.remote(try RemotePath("large"))], from: "real", to: folder, options: options()))
+        #expect(try await download.value.state == .completed)
+        #expect(try workshop.content(folder.appending("large")) == workshop.content(file))
+        let spoken = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
+        #expect(try proxy.requests.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
+        await queue.shutdown()
+    }
+
+    @Test func aCertificateOfNobodyIsRefused() async throws {
+        let server = try await PlainServer.start(.put, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: "1m")
+        defer { withExtendedLifetime(proxy) {} }
+        let queue = try await openQueue(.http("https+put://127.0.0.1:\(proxy.port)/"))
+        let events = queue.events
+        _ = try await queue.enqueue(try .upload([workshop.file("file", size: 9)], to: "real"))
+        try await queue.start()
+        let error = await events.first { if case .accountBlocked("real", let error) = $0 { error } else { nil } }
+        #expect(error?.failureClass == .trust)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,69 @@
+"""Runs a Flask application that takes files by forms. Prints its port when it listens.
+
+Usage: form_server.py FOLDER LARGEST_BODY
+
+POST /upload?path=NAME stores the form's only file as FOLDER/files/HEX, where HEX are the bytes of NAME with a slash
+after each 100 of them, and answers in JSON what it received.
+POST /page does that too, and redirects to /page/done.
+"""
+
+import hashlib
+import json
+import pathlib
+import sys
+import textwrap
+import urllib.parse
+import uuid
+
+from flask import Flask, redirect, request
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from test_process import end_with_tests
+
+end_with_tests()
+
+folder = pathlib.Path(sys.argv[1]).resolve() / "files"
+folder.mkdir(parents=True, exist_ok=True)
+
+app = Flask(__name__)
+app.config["MAX_CONTENT_LENGTH"] = int(sys.argv[2])
+
+
+def stored():
+    name = urllib.parse.unquote_to_bytes(request.query_string.split(b"path=", 1)[-1])
+    files = [(field, file) for field, file in request.files.items(multi=True)]
+    answer = {"fields": request.form.to_dict(), "length": request.content_length, "files": []}
+    for field, file in files:
+        content = file.stream.read()
+        # Complete, or not there.
+        part = folder.parent / str(uuid.uuid4())
+        part.write_bytes(content)
+        place = folder.joinpath(*textwrap.wrap(name.hex() or "none", 200))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        part.rename(place)
+        answer["files"].append({
+            "field": field, "name": file.filename, "type": file.content_type, "sha256": hashlib.sha256(content).hexdigest()})
+    return json.dumps(answer), 201, {"Content-Type": "application/json"}
+
+
+@app.post("/upload")
+def upload():
+    return stored()
+
+
+@app.post("/page")
+def page():
+    stored()
+    return redirect("/page/done", 303)
+
+
+class Handler(WSGIRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def log(self, *arguments):
+        pass
+
+
+server = make_server("127.0.0.1", 0, app, threaded=True, request_handler=Handler)
+print(server.port, flush=True)
+server.serve_forever()

@@ -1,0 +1,31 @@
+"""Runs nginx that takes files by PUT, and gives them back. Prints its port when it listens.
+
+Usage: nginx_put.py FOLDER LARGEST_BODY
+
+The files are those in FOLDER/files. FOLDER/access.log has a line for each request: its method, status and how many bytes it had.
+"""
+
+import pathlib
+import sys
+
+from nginx_process import serve
+from test_process import end_with_tests
+
+end_with_tests()
+
+folder = pathlib.Path(sys.argv[1]).resolve()
+(folder / "files").mkdir(parents=True, exist_ok=True)
+
+serve(folder, lambda port: f"""
+    log_format short '$request_method $status $request_length';
+    access_log {folder}/access.log short;
+    server {{
+        listen 127.0.0.1:{port};
+        root {folder}/files;
+        client_max_body_size {sys.argv[2]};
+        location / {{
+            dav_methods PUT;
+            create_full_put_path on;
+        }}
+    }}
+""")

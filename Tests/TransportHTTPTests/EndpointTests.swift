@@ -1,0 +1,63 @@
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Addresses and settings that make sense, and those that do not.
+@Suite struct EndpointTests {
+    @Test(arguments: [
+        "https+put://host", "http+put://host:8080/bucket/", "https+form://anna@host/upload?x=1", "HTTPS+GET://host/files/",
+        "https+put://[::1]/{path}?sig={transfer}",
+    ])
+    func addressesAreTaken(address: String) throws {
+        try HTTPTransport.validate(.http(address))
+    }
+
+    @Test(arguments: [
+        "https://host/", "http://host/", "ftp+put://host/", "https+post://host/", "https+://host/", "https+put:host",
+        "https+put://anna:secret@host/", "https+put://host/#part",
+    ])
+    func otherAddressesAreRefused(address: String) {
+        let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http(address)) }
+        #expect(error?.code == .invalidEndpoint)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test(arguments: [
+        ["origins": "host"], ["fileField": ""], ["transferTimeout": "0"], ["transferTimeout": "soon"], ["acceptedStatuses": "200"],
+        ["header.Content-Length": "1"], ["header.Authorization": "x"], ["header.Content-Type": "x/y"], ["header.Range": "bytes=0-"],
+        ["field.": "x"], ["chunkSize": "1"], ["clientKey": "/key.pem"],
+    ])
+    func settingsAreChecked(settings: [String: String]) throws {
+        let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: settings)) }
+        #expect(error?.code == .invalidEndpoint)
+        let name = try #require(settings.keys.first?.split(separator: ".").last)
+        #expect(error?.message.contains(name) == true)
+    }
+
+    @Test func credentialsForHeadersOfItsOwnAreRefused() {
+        #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(.http("https+put://host/", credentials: .header("Content-Length", .environment("X"))))
+        }
+    }
+
+    @Test func aServerThatIsThereIsFoundWhateverItSaysOfTheFolder() async throws {
+        let server = try ScriptedServer { request, number in
+            [[.answer(404, ["Accept-Ranges": "bytes"])], [.answer(401)], [.answer(503)]][number]
+        }
+        let transport = HTTPTransport()
+        let endpoint = Endpoint.http("http+put://127.0.0.1:\(server.port)/in/{name}?sig=1")
+        let report = try await transport.check(endpoint, credentials: FixedCredentials())
+        #expect(report.version == "HTTP/1.1")
+        #expect(report.features == ["Accept-Ranges: bytes"])
+        let refused = await #expect(throws: TransferError.self) { try await transport.check(endpoint, credentials: FixedCredentials()) }
+        #expect(refused?.failureClass == .credentials)
+        let busy = await #expect(throws: TransferError.self) { try await transport.check(endpoint, credentials: FixedCredentials()) }
+        #expect(busy?.failureClass == .transient)
+        #expect(server.requests.map(\.method) == ["HEAD", "HEAD", "HEAD"])
+        #expect(server.requests.map(\.path) == ["/in/", "/in/", "/in/"])
+        server.stop()
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,122 @@
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Servers that answer early, late or not at all, and connections that break.
+@Suite struct InterruptionTests {
+    private static func head(_ status: Int, _ headers: String = "Content-Length: 0\r\n") -> ServerStep {
+        .raw("HTTP/1.1 \(status) Scripted\r\n\(headers)\r\n")
+    }
+
+    @Test(arguments: ["put", "form"]) func anUploadThatWasCutStartsOver(mode: String) async throws {
+        let transfer = try TestTransfer(
+            mode, size: 3_000_000, answers: [[.read(100_000), .reset, .close], [.read(nil), .close], [.answer(200)]])
+        for _ in 0..<2 {
+            let failure = await transfer.failure()
+            #expect(failure?.failureClass == .transient)
+            #expect(failure?.code == .connectionLost)
+        }
+        #expect(transfer.recorder.checkpoints.isEmpty)
+        #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
+        #expect(try await transfer.run().bytes == 3_000_000)
+        let bodies = transfer.server.requests.map(\.body)
+        #expect(bodies[2].count >= 3_000_000)
+        #expect(bodies[2].firstRange(of: TemporaryFile.content(size: 1000)) != nil)
+        await transfer.end()
+    }
+
+    @Test func aLargeBodyIsAnnounced() async throws {
+        let transfer = try TestTransfer(
+            "put", size: 3_000_000,
+            answers: [
+                [Self.head(413, "Content-Length: 0\r\nConnection: close\r\n"), .read(nil)], [Self.head(100, ""), .answer(201)],
+            ])
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .permanent)
+        #expect(failure?.code == .tooLarge)
+        #expect(try await transfer.run().bytes == 3_000_000)
+        #expect(transfer.server.requests.map { $0.headers["expect"] } == ["100-continue", "100-continue"])
+        #expect(transfer.server.requests.last?.body == TemporaryFile.content(size: 3_000_000))
+        await transfer.end()
+    }
+
+    @Test func aServerThatRefusesToBeAskedIsNotAskedAgain() async throws {
+        let transfer = try TestTransfer("put", size: 300_000, answers: [[Self.head(417)], [.answer(200)]])
+        #expect(await transfer.failure()?.failureClass == .transient)
+        #expect(try await transfer.run().bytes == 300_000)
+        #expect(transfer.server.requests.map { $0.headers["expect"] } == ["100-continue", nil])
+        await transfer.end()
+    }
+
+    @Test(arguments: ["put", "form"]) func aRefusalThatComesWhileTheBodyGoesOutIsHeard(mode: String) async throws {
+        let answer = #"{"error":"reels of 10 MB at most"}"#
+        let head = "Content-Type: application/json\r\nContent-Length: \(answer.utf8.count)\r\nConnection: close\r\n"
+        let transfer = try TestTransfer(
+            mode, size: 20_000_000,
+            answers: [[Self.head(100, ""), .read(1_000_000), .raw("HTTP/1.1 413 Scripted\r\n\(head)\r\n\(answer)"), .silence]])
+        let failure = await transfer.failure()
+        #expect(failure?.code == .tooLarge)
+        #expect(failure?.cause == "\(mode == "put" ? "PUT" : "POST") was answered with 413: \(answer)")
+        #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
+        await transfer.end()
+    }
+
+    @Test func aSuccessThatCameTooEarlyIsNone() async throws {
+        let transfer = try TestTransfer(
+            "put", size: 20_000_000, answers: [[Self.head(100, ""), .read(1_000_000), Self.head(200), .reset, .close]])
+        #expect(await transfer.failure() != nil)
+        #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
+        await transfer.end()
+    }
+
+    @Test func aSilentServerIsLeftWhenTheTimeIsUp() async throws {
+        let isAsked = AsyncStream.makeStream(of: Void.self)
+        let waited = Locked<[Duration]>([])
+        var transfer = try TestTransfer(
+            "put", size: 1,
+            wait: { time in
+                waited.withLock { $0.append(time) }
+                for await _ in isAsked.stream { return }
+            }, answers: [[.call { isAsked.continuation.yield() }, .silence]])
+        transfer.endpoint.settings = ["transferTimeout": "1.5"]
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .transient)
+        #expect(failure?.code == .timedOut)
+        #expect(failure?.message.contains("transferTimeout") == true)
+        #expect(waited.withLock { $0 } == [.milliseconds(1500)])
+        await transfer.end()
+    }
+
+    @Test func whatEndsInTimeIsNotDisturbed() async throws {
+        var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200)]])
+        transfer.endpoint.settings = ["transferTimeout": "3600"]
+        #expect(try await transfer.run().bytes == 1)
+        await transfer.end()
+    }
+
+    @Test func aDownloadThatTookTooLongGoesOnLater() async throws {
+        let head = "Content-Length: 20\r\nETag: \"1\"\r\n"
+        let recorder = Recorder()
+        var transfer = try TestTransfer(
+            "get", recorder: recorder,
+            wait: { _ in
+                for await position in recorder.positions.stream where position == 10 { return }
+            },
+            answers: [
+                [.raw("HTTP/1.1 200 OK\r\n\(head)\r\n0123456789"), .silence],
+                [.answer(206, ["ETag": "\"1\"", "Content-Range": "bytes 10-19/20"], body: "abcdefghij")],
+            ])
+        transfer.endpoint.settings = ["transferTimeout": "1"]
+        #expect(await transfer.failure()?.code == .timedOut)
+        let checkpoint = try #require(transfer.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 10)
+        transfer.endpoint.settings = [:]
+        #expect(try await transfer.run(from: checkpoint).bytes == 20)
+        #expect(transfer.content == "0123456789abcdefghij")
+        #expect(transfer.server.requests.last?.headers["range"] == "bytes=10-")
+        #expect(transfer.server.requests.last?.headers["if-range"] == "\"1\"")
+        await transfer.end()
+    }
+}

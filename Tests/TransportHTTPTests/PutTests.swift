@@ -1,0 +1,128 @@
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Files as the content of PUT requests.
+@Suite struct PutTests {
+    @Test func theFileIsTheBody() async throws {
+        var transfer = try TestTransfer("put", size: 100_000, answers: [[.answer(201, ["Content-Type": "text/plain"], body: "stored")]])
+        transfer.remotePath = "reels/day 1/a.MOV"
+        let receipt = try await transfer.run()
+        let request = try #require(transfer.server.requests.first)
+        #expect(request.method == "PUT")
+        #expect(request.path == "/files/reels/day%201/a.MOV")
+        #expect(request.headers["content-length"] == "100000")
+        #expect(request.headers["content-type"] == "video/quicktime")
+        #expect(request.headers["expect"] == nil)
+        #expect(request.body == TemporaryFile.content(size: 100_000))
+        #expect(receipt.bytes == 100_000)
+        #expect(receipt.remoteURL == transfer.server.url("/files/reels/day%201/a.MOV"))
+        #expect(receipt.answer == ServerAnswer(status: 201, mediaType: "text/plain", text: "stored"))
+        #expect(transfer.recorder.checkpoints.isEmpty)
+        #expect(transfer.recorder.progress.last.map { [$0.sent, $0.confirmed] } == [100_000, 100_000])
+        #expect(transfer.recorder.progress.dropLast().allSatisfy { $0.confirmed == 0 })
+        await transfer.end()
+    }
+
+    @Test(arguments: [
+        ("/files", "/files/d/%7Bname%7D%20%C3%A9"), ("", "/d/%7Bname%7D%20%C3%A9"), ("/x?sig=a%2Fb", "/x/d/%7Bname%7D%20%C3%A9?sig=a%2Fb"),
+        ("/in/{name}?sig=1", "/in/%7Bname%7D%20%C3%A9?sig=1"), ("/in?key={path}&id={transfer}", "/in?key=d/%7Bname%7D%20%C3%A9&id=t-1"),
+        ("/{path}/{other}", "/d/%7Bname%7D%20%C3%A9/%7Bother%7D"),
+    ])
+    func namesGoWhereTheAddressHasAPlaceForThem(address: String, path: String) async throws {
+        var transfer = try TestTransfer("put", address, size: 1, answers: [[.answer(200)]])
+        transfer.remotePath = "d/{name} é"
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.map(\.path) == [path])
+        await transfer.end()
+    }
+
+    @Test func aSignedURLTakesTheAddressesPlace() async throws {
+        var transfer = try TestTransfer("put", size: 10, answers: [[.answer(200)]])
+        let other = try ScriptedServer(answers: [[.answer(200, body: "seen: 0123456789abcdef")]])
+        transfer.options.uploadURL = other.url("/bucket/key?signature=0123456789abcdef")
+        transfer.options.headers = ["x-amz-acl": "private", "Content-Type": "text/x-own"]
+        transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
+        transfer.endpoint.settings = ["header.x-own": "1"]
+        transfer.credentials.secrets = ["TOKEN": "hunter2"]
+        let receipt = try await transfer.run()
+        let request = try #require(other.requests.first)
+        #expect(request.path == "/bucket/key?signature=0123456789abcdef")
+        #expect(request.headers["authorization"] == nil, "another origin")
+        #expect(request.headers["x-amz-acl"] == "private")
+        #expect(request.headers["x-own"] == "1")
+        #expect(request.headers["content-type"] == "text/x-own")
+        #expect(receipt.remoteURL == other.url("/bucket/key"))
+        #expect(receipt.answer == nil, "it repeats the signature")
+        #expect(transfer.server.requests.isEmpty)
+        other.stop()
+        await transfer.end()
+    }
+
+    @Test func aSignedURLThatExpiredIsForThatFileAlone() async throws {
+        var transfer = try TestTransfer("put", size: 10, answers: [[.answer(403)], [.answer(404)], [.answer(401)]])
+        transfer.options.uploadURL = transfer.server.url("/key?signature=x")
+        let expired = await transfer.failure()
+        #expect(expired?.failureClass == .permanent)
+        #expect(expired?.code == .forbidden)
+        let gone = await transfer.failure()
+        #expect(gone?.failureClass == .permanent)
+        #expect(await transfer.failure()?.failureClass == .permanent)
+        #expect(expired?.description.contains("signature") == false)
+        await transfer.end()
+    }
+
+    @Test func metadataAreHeadersWhereTheEndpointSaysHow() async throws {
+        var transfer = try TestTransfer("put", size: 1, answers: [[.answer(200)]])
+        transfer.options.metadata = ["reel": "A 7"]
+        let refused = await transfer.failure()
+        #expect(refused?.failureClass == .unsupported)
+        #expect(transfer.server.requests.isEmpty)
+        transfer.endpoint.settings = ["metadataPrefix": "x-amz-meta-"]
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.first?.headers["x-amz-meta-reel"] == "A 7")
+        await transfer.end()
+    }
+
+    @Test func credentialsGoToTheEndpoint() async throws {
+        var transfer = try TestTransfer("put", size: 1, answers: [[.answer(401)], [.answer(200)], [.answer(403)]])
+        transfer.endpoint.address = "http+put://anna@127.0.0.1:\(transfer.server.port)/files/"
+        transfer.endpoint.credentials = [.password(.environment("P"))]
+        transfer.credentials.secrets = ["P": "hunter2"]
+        #expect(await transfer.failure()?.failureClass == .credentials)
+        let receipt = try await transfer.run()
+        #expect(receipt.remoteURL == transfer.server.url("/files/a.bin"))
+        #expect(await transfer.failure()?.failureClass == .permanent, "they were right before")
+        let basic = "Basic " + Data("anna:hunter2".utf8).base64EncodedString()
+        #expect(transfer.server.requests.map { $0.headers["authorization"] } == [basic, basic, basic])
+        await transfer.end()
+    }
+
+    @Test func whatCanNotBeDoneIsRefusedBeforeTheFirstByte() async throws {
+        var transfer = try TestTransfer("get", size: 1, answers: [])
+        #expect(await transfer.failure()?.failureClass == .unsupported)
+        transfer.endpoint = .http("http+put://127.0.0.1:\(transfer.server.port)/")
+        transfer.options.verification = .checksum
+        #expect(await transfer.failure()?.failureClass == .unsupported)
+        #expect(transfer.server.connectionCount == 0)
+        await transfer.end()
+    }
+
+    @Test func aSourceThatGrowsIsSentOnceItIsWhole() async throws {
+        var transfer = try TestTransfer("put", size: 1000, answers: [[.answer(200)]])
+        let lifted = AsyncStream.makeStream(of: Void.self)
+        let growth = SourceGrowth(.growing(10), lift: { lifted.continuation.yield() })
+        let path = try #require(transfer.file?.path)
+        transfer.source = UploadSource(
+            path: path, identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)
+        async let receipt = transfer.run()
+        for await _ in lifted.stream { break }
+        #expect(transfer.server.connectionCount == 0)
+        growth.update(.complete(1000))
+        #expect(try await receipt.bytes == 1000)
+        #expect(transfer.server.requests.first?.body == TemporaryFile.content(size: 1000))
+        await transfer.end()
+    }
+}

@@ -1,0 +1,119 @@
+import Foundation
+import Logging
+import ScriptedHTTP
+import SystemPackage
+import TransferCore
+import TransportHTTP
+
+/// Keeps what an attempt reports.
+final class Recorder: Sendable {
+    /// Positions as they are reported.
+    let positions = AsyncStream.makeStream(of: Int64.self)
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
+
+    var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
+
+    func reporter() -> AttemptReporter {
+        AttemptReporter(
+            progress: { sent, confirmed in
+                self.state.withLock { $0.progress.append((sent, confirmed)) }
+                self.positions.continuation.yield(sent)
+            },
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
+    }
+}
+
+/// Secrets by the name of their environment variable.
+struct FixedCredentials: CredentialProvider {
+    var secrets: [String: String] = [:]
+
+    func secret(for reference: CredentialReference) async throws -> Secret {
+        guard case .environment(let name) = reference.source, let value = secrets[name] else {
+            throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")
+        }
+        return Secret(value)
+    }
+}
+
+/// One file on its way to or from one scripted server.
+struct TestTransfer {
+    let transport: HTTPTransport
+    let server: ScriptedServer
+    let folder: FilePath
+    let recorder: Recorder
+    /// Nil for a download.
+    let file: TemporaryFile?
+    var endpoint: Endpoint
+    var credentials = FixedCredentials()
+    var options = AttemptOptions()
+    var remotePath = "a.bin"
+    /// In place of the path, for names that are no text.
+    var remoteBytes: [UInt8]?
+    var number = 1
+    /// In place of the file.
+    var source: UploadSource?
+
+    /// - Parameters:
+    ///   - mode: `put`, `form` or `get`.
+    ///   - size: Of the file to upload; nil to download.
+    ///   - wait: Lets so much time pass.
+    init(
+        _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
+        wait: (@Sendable (Duration) async throws -> Void)? = nil, _ script: @escaping ScriptedServer.Script
+    ) throws {
+        transport = wait.map { HTTPTransport(wait: $0) } ?? HTTPTransport()
+        self.recorder = recorder
+        server = try ScriptedServer(script)
+        file = try size.map { try TemporaryFile(size: $0) }
+        endpoint = .http("http+\(mode)://127.0.0.1:\(server.port)\(path)")
+        folder = FilePath(FileManager.default.temporaryDirectory.path).appending("http-transfer-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+    }
+
+    init(
+        _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
+        wait: (@Sendable (Duration) async throws -> Void)? = nil, answers: [[ServerStep]]
+    ) throws {
+        try self.init(mode, path, size: size, recorder: recorder, wait: wait) { _, number in
+            number < answers.count ? answers[number] : [.silence]
+        }
+    }
+
+    /// Runs one attempt.
+    func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
+        let destination = DownloadDestination(root: folder, name: "file", partName: ".file.part")
+        let payload = try (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
+        let attempt = FileAttempt(
+            transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
+            remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),
+            checkpoint: checkpoint, options: options, credentials: credentials, logger: Logger(label: "test"))
+        return try await transport.perform(attempt, reporting: recorder.reporter())
+    }
+
+    /// Runs one attempt that fails.
+    func failure(from checkpoint: Checkpoint? = nil) async -> TransferError? {
+        do {
+            _ = try await run(from: checkpoint)
+            return nil
+        } catch {
+            return error as? TransferError
+        }
+    }
+
+    /// What was downloaded, complete or not.
+    var content: String? {
+        for name in [".file.part", "file"] {
+            if let data = FileManager.default.contents(atPath: folder.appending(name).string) {
+                return String(decoding: data, as: UTF8.self)
+            }
+        }
+        return nil
+    }
+
+    func end() async {
+        await transport.shutdown()
+        server.stop()
+        try? FileManager.default.removeItem(atPath: folder.string)
+    }
+}
