@@ -88,7 +88,8 @@ let package = Package(
             name: "TransferControl", dependencies: ["TransferKit", "TransferCore", logging, system], swiftSettings: settings),
         .target(
             name: "TransferCommands",
-            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system], swiftSettings: settings),
+            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTUS", argumentParser, logging, system],
+            swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(
             name: "TUSLoopback",
@@ -127,11 +128,14 @@ let package = Package(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
-            name: "TransferControlTests", dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTesting", logging, system],
+            name: "TransferControlTests",
+            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTesting", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["TransferCommands", "TransferControl", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system],
+            dependencies: [
+                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system,
+            ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],

@@ -13,7 +13,7 @@ final class ControlFixture: Sendable {
     let queue: TransferQueue
     let server: ControlServer
     var store: FilePath { folder.appending("store") }
-    var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store) }
+    var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store, timeout: .seconds(60)) }
 
     /// - Parameters:
     ///   - name: What is between the folder for temporary files and the store.
