@@ -9,7 +9,7 @@ import TransportTesting
 /// A queue with an open socket, and a client of it in the same process.
 final class ControlFixture: Sendable {
     let folder: FilePath
-    let memory = MemoryTransport(chunkSize: 1_000)
+    let memory = MemoryTransport()
     let queue: TransferQueue
     let server: ControlServer
     var store: FilePath { folder.appending("store") }
