@@ -52,7 +52,7 @@ import TransferKit
             let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             let first = try #require(
                 try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
-            let remote = RemoteTransferQueue(folder: program.store)
+            let remote = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
             for try await event in remote.events(since: 0) {
                 if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
             }
@@ -88,11 +88,11 @@ import TransferKit
             let program = studio.program
             try await program.succeed("agent", "start")
             let file = try program.folder.file("a", size: 100_000)
-            let app = RemoteTransferQueue(folder: program.store)
+            let app = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
             let known = try await app.status().revision
             let id = try await app.enqueue(.upload([file], to: "studio"))
             try await studio.arrival(of: id.description)
-            let later = RemoteTransferQueue(folder: program.store)
+            let later = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
             for try await event in later.events(since: known) where event.kind == .completed(id) { break }
             #expect(try await later.value(of: id).state == .completed)
         }
@@ -146,6 +146,6 @@ extension LoopbackStudio {
     /// Waits until a session of the agent's has completed.
     fileprivate func arrival(of id: String) async throws {
         let session = try #require(SessionID(id))
-        _ = try await RemoteTransferQueue(folder: program.store).value(of: session)
+        _ = try await RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).value(of: session)
     }
 }

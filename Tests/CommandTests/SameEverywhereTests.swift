@@ -56,7 +56,7 @@ import Testing
         var ids: [String] = []
         func tell(_ words: String...) async throws {
             let result = try await program.run(words)
-            story.append("\(words): \(result.status)\n" + plain(result.output + result.diagnostics, program, ids))
+            story.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
         try await tell("account", "add", "studio", "https://one.example/", "--token-env", "TOKEN")
         try await tell("account", "add", "studio", "https://one.example/")
@@ -67,7 +67,7 @@ import Testing
         #expect(ids.count == 3)
         for words in [["list"], ["list", "--json"], ["queue", "set", "--max-sessions", "3", "--rate", "1M", "--json"]] {
             let result = try await program.run(words)
-            story.append("\(words): \(result.status)\n" + plain(result.output + result.diagnostics, program, ids))
+            story.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
         try await tell("add", "nobody", "a")
         try await tell("add", "studio", "a", "--at", "9")
@@ -97,7 +97,10 @@ import Testing
     private func plain(_ text: String, _ program: TransferQ, _ ids: [String]) -> String {
         var text = text.replacingOccurrences(of: program.folder.path.string, with: "FOLDER")
         for (number, id) in ids.enumerated() {
-            text = text.replacingOccurrences(of: id, with: "ID\(number)").replacingOccurrences(of: String(id.prefix(8)), with: "ID\(number)")
+            text = text.replacingOccurrences(of: id, with: "ID\(number)").replacingOccurrences(
+                of: String(id.prefix(13)), with: "ID\(number)"
+            )
+            .replacingOccurrences(of: String(id.prefix(8)), with: "ID\(number)")
         }
         return text.replacing(/\d{4}-\d\d-\d\dT[\d:.]+Z/, with: "TIME")
     }

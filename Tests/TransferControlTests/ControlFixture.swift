@@ -9,17 +9,17 @@ import TransportTesting
 /// A queue with an open socket, and a client of it in the same process.
 final class ControlFixture: Sendable {
     let folder: FilePath
-    let memory = MemoryTransport(chunkSize: 1_000)
+    let memory = MemoryTransport()
     let queue: TransferQueue
     let server: ControlServer
     var store: FilePath { folder.appending("store") }
-    var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store) }
+    var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store, timeout: .seconds(60)) }
 
     /// - Parameters:
     ///   - name: What is between the folder for temporary files and the store.
     ///   - endOwner: What the server does when it is asked to end the process.
     init(
-        name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(10), endOwner: (@Sendable () -> Void)? = nil
+        name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), endOwner: (@Sendable () -> Void)? = nil
     ) async throws {
         folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -34,7 +34,7 @@ final class ControlFixture: Sendable {
     deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
     /// Hands a fixture to a test, and shuts its queue down in any case.
-    static func with(timeout: Duration = .seconds(10), _ body: (ControlFixture) async throws -> Void) async throws {
+    static func with(timeout: Duration = .seconds(60), _ body: (ControlFixture) async throws -> Void) async throws {
         let fixture = try await ControlFixture(timeout: timeout)
         do {
             try await body(fixture)

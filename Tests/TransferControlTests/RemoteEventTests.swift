@@ -40,6 +40,7 @@ import TransportTesting
     @Test func theQueueEnds() async throws {
         let fixture = try await ControlFixture()
         var iterator = fixture.remote.events(since: 0).makeAsyncIterator()
+        try await fixture.remote.start()
         _ = try await iterator.next()
         async let end: Void = fixture.server.shutDownQueue()
         while try await iterator.next() != nil {}
@@ -52,6 +53,7 @@ import TransportTesting
     @Test func aReaderThatIsCancelled() async throws {
         try await ControlFixture.with { fixture in
             let (started, signal) = AsyncStream.makeStream(of: Void.self)
+            try await fixture.remote.start()
             let reader = Task {
                 for try await _ in fixture.remote.events(since: 0) { signal.yield() }
             }

@@ -18,13 +18,17 @@ import TransportTesting
             request.options.metadata = ["k": "v"]
             let id = try await remote.enqueue(request)
             #expect(id == request.id)
+            try await remote.start()
             try await remote.setSessionLimit(3)
             try await remote.setRateLimit(1 << 20, account: "a")
             let session = try await remote.session(id)
             #expect(try await session == queue.session(id))
             #expect(session.tags == ["x"] && session.context == request.context)
             guard case .notBefore? = session.why else { Issue.record("\(String(describing: session.why))"); return }
-            let (status, ownStatus) = (try await remote.status(), await queue.status())
+            var (status, ownStatus) = (try await remote.status(), await queue.status())
+            // Reckoned from the present moment each time.
+            #expect(status.nextDue != nil)
+            (status.nextDue, ownStatus.nextDue) = (nil, nil)
             #expect(status == ownStatus && status.sessionLimit == 3)
             #expect(try await remote.statistics() == queue.statistics())
             let (accounts, ownAccounts) = (try await remote.accounts(), await queue.accounts())
@@ -32,7 +36,7 @@ import TransportTesting
             #expect(try await remote.account("nobody") == nil)
             #expect(try await remote.items(of: id) == queue.items(of: id))
             #expect(try await remote.sessions() == queue.sessions())
-            #expect(try await remote.forecast() == queue.forecast())
+            #expect(try await remote.forecast().map(\.id) == [id])
             #expect(try await remote.storeHealth() == queue.storeHealth())
             let ids = await queue.sessionIDs()
             #expect(try await remote.sessionIDs() == ids)
@@ -66,8 +70,8 @@ import TransportTesting
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             let file = try fixture.file("file")
-            let many = try (0..<30_000).map { TransferItem(file, as: try RemotePath("folder/with/a/name/\($0)")) }
-            let bytes = Data((0..<3_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+            let many = try (0..<12_000).map { TransferItem(file, as: try RemotePath("folder/with/a/name/\($0)")) }
+            let bytes = Data(repeating: 1, count: 600_000) + Data(repeating: 2, count: 700_000)
             let (first, second) = (
                 try SessionRequest.upload(items: many, to: "a"),
                 try SessionRequest.upload(
@@ -75,10 +79,10 @@ import TransportTesting
             )
             try await remote.add([first, second])
             #expect(try await remote.items(of: first.id, limit: 10_000) == queue.items(of: first.id, limit: 10_000))
-            #expect(try await queue.session(first.id).statistics.files == 30_000)
+            #expect(try await queue.session(first.id).statistics.files == 12_000)
             try await remote.addItems([TransferItem(file, as: try RemotePath("one-more"))], to: .id(first.id))
-            #expect(try await queue.session(first.id).statistics.files == 30_001)
-            let small = try (0..<5_000).map { try SessionRequest.upload(items: [TransferItem(file, as: RemotePath("\($0)"))], to: "a") }
+            #expect(try await queue.session(first.id).statistics.files == 12_001)
+            let small = try (0..<1_200).map { try SessionRequest.upload(items: [TransferItem(file, as: RemotePath("\($0)"))], to: "a") }
             let ids = try await remote.add(small, held: true)
             #expect(ids == small.map(\.id))
             #expect(try await remote.sessions().map(\.id) == [first.id, second.id] + ids)

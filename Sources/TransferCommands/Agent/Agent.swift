@@ -28,7 +28,9 @@ struct Agent {
             // Away from the terminal and its signals (setsid(2)), and in nobody's way when a file system is to be unmounted.
             _ = setsid()
             signal(SIGHUP, SIG_IGN)
-            guard unsafe chdir("/") == 0 else { throw CommandFailure(.storage, "The root folder can't be entered (\(Errno(rawValue: errno))).") }
+            guard unsafe chdir("/") == 0 else {
+                throw CommandFailure(.storage, "The root folder can't be entered (\(Errno(rawValue: errno))).")
+            }
         }
         try await common.refuseRunningQueue()
         let (logger, log) = try logger()

@@ -5,21 +5,36 @@ import TransferKit
 /// A command about the mode of the queue, which belongs to the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
+    /// Whether the process that owns the queue may end because of it.
+    var endsOwner: Bool { get }
     func change(_ queue: RemoteTransferQueue) async throws
 }
 
 extension QueueModeCommand {
     func run() async throws {
         if let queue = try await common.answeringQueue() {
-            try await change(queue)
-            let status = try await queue.status()
-            if common.json { await CommandContext.current.output.write(["mode": .string(status.mode.rawValue)] as JSONValue) }
+            let mode = try await changedMode(of: queue)
+            if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
             return
         }
         // Whoever opens the queue here owns it, so nobody else does; one that another process owns without a socket can't be opened.
         try await common.withOwnedQueue { _ in }
         throw CommandFailure(
             .unfit, "No process owns the queue, so there is nothing to start or stop. To run it: transferq run, or transferq agent start")
+    }
+
+    /// Changes the mode, and returns the one that it is now. A process that ends because its queue stops has stopped it.
+    private func changedMode(of queue: RemoteTransferQueue) async throws -> QueueStatus.Mode {
+        do {
+            try await change(queue)
+        } catch let error as QueueError where error.isEndOfOwner && endsOwner {
+            return .stopped
+        }
+        do {
+            return try await queue.status().mode
+        } catch let error as QueueError where error.isEndOfOwner {
+            return .stopped
+        }
     }
 }
 
@@ -29,6 +44,8 @@ struct QueueStartCommand: QueueModeCommand {
         discussion: "Example: transferq queue start")
 
     @OptionGroup var common: CommonOptions
+
+    var endsOwner: Bool { false }
 
     func change(_ queue: RemoteTransferQueue) async throws { try await queue.start() }
 }
@@ -44,6 +61,8 @@ struct QueueStopCommand: QueueModeCommand {
 
     @OptionGroup var common: CommonOptions
 
+    var endsOwner: Bool { true }
+
     func change(_ queue: RemoteTransferQueue) async throws { try await queue.stopAndWait(.interrupt) }
 }
 
@@ -57,6 +76,8 @@ struct QueueDrainCommand: QueueModeCommand {
             """)
 
     @OptionGroup var common: CommonOptions
+
+    var endsOwner: Bool { true }
 
     func change(_ queue: RemoteTransferQueue) async throws { try await queue.stop(.drain) }
 }

@@ -60,7 +60,8 @@ actor ControlConnection {
     /// Sends what ``encoded(_:)`` gave.
     func write(data: Data) throws(QueueError) {
         let length = UInt32(data.count)
-        try send([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + data)
+        try send([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })
+        try send([UInt8](data))
     }
 
     /// Sends a sign of life.

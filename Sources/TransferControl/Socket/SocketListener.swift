@@ -48,7 +48,8 @@ final class SocketListener: Sendable {
         } catch {
             throw QueueError(.storageUnavailable, "The socket \(address.path) can't be made: \(error).")
         }
-        unsafe source = DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: DispatchQueue(label: "transferkit.control-listener"))
+        unsafe source = DispatchSource.makeReadSource(
+            fileDescriptor: descriptor, queue: DispatchQueue(label: "transferkit.control-listener"))
     }
 
     deinit { close() }
