@@ -34,6 +34,7 @@ struct AuthenticationTests {
 
     @Test func `key files of both types and formats, with and without passphrase`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         for (type, options) in [(KeyType.ed25519, []), (.ecdsa, []), (.ecdsa, ["-m", "PEM"])] {
             for passphrase in ["", "as long as it takes"] {
                 let path = try await makeKey(server, type, passphrase: passphrase, options: options)
@@ -49,6 +50,7 @@ struct AuthenticationTests {
 
     @Test func `the next key is tried, and all that was tried is told`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let stranger = try await makeKey(server, .ed25519, isAuthorized: false)
         let encrypted = try await makeKey(server, .ed25519, passphrase: "right one")
         var settings = try server.settings()
@@ -76,6 +78,7 @@ struct AuthenticationTests {
 
     @Test func `an RSA key with an old library is told apart from a wrong one`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let path = try await makeKey(server, .rsa)
         var settings = try server.settings()
         settings.authentication.keyFiles = [.init(path: path)]
@@ -89,6 +92,7 @@ struct AuthenticationTests {
 
     @Test func `an agent's keys come first, and one that is silent does not hold up the others for ever`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let socket = server.folder.appending(path: "agent")
         let agent = try GuardedProcess(["/usr/bin/ssh-agent", "-D", "-a", socket.path], log: server.folder.appending(path: "agent_log"))
         defer { agent.stop() }
@@ -120,6 +124,7 @@ struct AuthenticationTests {
 
     @Test func `no more proofs are offered than are allowed`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxAuthTries 3"])
+        defer { server.stop() }
         var files: [SSHAuthentication.KeyFile] = []
         for _ in 0..<4 { files.append(.init(path: try await makeKey(server, .ed25519, isAuthorized: false))) }
         var settings = try server.settings()

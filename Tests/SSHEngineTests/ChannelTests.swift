@@ -7,6 +7,7 @@ import TransferCore
 struct ChannelTests {
     @Test func `a subsystem gets bytes and gives bytes`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let connection = try await server.connect()
         #expect(connection.isAlive)
         #expect(connection.agreement.authenticationMethod == "publickey (\(server.userKey))")
@@ -33,6 +34,7 @@ struct ChannelTests {
 
     @Test func `what the server does not have is refused, and the connection goes on`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxSessions 2"], subsystems: ["echo": "exec cat"])
+        defer { server.stop() }
         let connection = try await server.connect()
         let handler = TestHandler()
         let missing = try await #require(throws: TransferError.self) { try await connection.openSubsystem("nothing", handler: handler) }
@@ -61,6 +63,7 @@ struct ChannelTests {
 
     @Test func `a command's output, complaints and status come back`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let connection = try await server.connect()
         let result = try await connection.run(Array("tr a-z A-Z; echo no >&2; exit 3".utf8), input: Array("hello".utf8))
         #expect(result.status == 3)
@@ -90,6 +93,7 @@ struct ChannelTests {
     @Test func `many channels at once, both ways, with tiny buffers and keys that change all the time`() async throws {
         let server = try await SSHServerProcess.start(
             options: ["RekeyLimit 512K", "ClientAliveInterval 1"], subsystems: ["echo": "exec cat"])
+        defer { server.stop() }
         var settings = try server.settings()
         settings.socketBufferSize = 4096
         let connection = try await server.connect(settings)
@@ -107,6 +111,7 @@ struct ChannelTests {
 
     @Test func `a window smaller than what comes is opened again and again`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
+        defer { server.stop() }
         var settings = try server.settings()
         settings.receiveWindow = 32 << 10
         let connection = try await server.connect(settings)

@@ -28,6 +28,7 @@ struct HostKeyTests {
 
     @Test func `who is not known is refused, accepted once, and then known`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
+        defer { server.stop() }
         let path = FilePath(server.folder.appending(path: "new/known_hosts").path)
         let strict = try await refusal(server, HostKeyPolicy(userFile: path))
         #expect(strict.failureClass == .trust)
@@ -51,6 +52,7 @@ struct HostKeyTests {
 
     @Test func `what is added begins a line of its own`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let path = try file(server, "example.com ssh-ed25519 AAAA")
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: path)
@@ -61,6 +63,7 @@ struct HostKeyTests {
 
     @Test func `a changed key is told with both fingerprints and the line`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let other = server.folder.appending(path: "other")
         try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: other, type: .ed25519) }
         let key = try String(contentsOf: other.appendingPathExtension("pub"), encoding: .utf8).split(separator: " ").prefix(2)
@@ -78,6 +81,7 @@ struct HostKeyTests {
 
     @Test func `a server with several keys shows the one that it is known by`() async throws {
         let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa, .rsa])
+        defer { server.stop() }
         for type in [SSHServerProcess.KeyType.ed25519, .ecdsa] {
             var settings = try server.settings()
             settings.hostKeys = HostKeyPolicy(userFile: FilePath(try server.knownHosts([type])))
@@ -99,6 +103,7 @@ struct HostKeyTests {
 
     @Test func `a revoked key is refused`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let path = try file(
             server, "[127.0.0.1]:\(server.port) \(try server.hostKey())\n@revoked [127.0.0.1]:* \(try server.hostKey())\n")
         let error = try await refusal(server, HostKeyPolicy(userFile: path))
@@ -108,6 +113,7 @@ struct HostKeyTests {
 
     @Test func `a pinned fingerprint needs no file, and no other key will do`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(trust: .pinned(["SHA256:nonsense", try fingerprint(server, .ed25519)]), userFile: nil)
         try await server.connect(settings).close()
@@ -120,6 +126,7 @@ struct HostKeyTests {
 
     @Test func `a file that can't be read is told, as it may revoke a key`() async throws {
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         let error = try await refusal(server, HostKeyPolicy(userFile: FilePath(server.folder.path)))
         #expect(error.failureClass == .trust)
         #expect(error.message.contains(server.folder.path))

@@ -88,6 +88,7 @@ struct HostileServerTests {
     @Test func `all addresses of a name are tried`() async throws {
         // localhost is ::1, too, where nobody listens on this port.
         let server = try await SSHServerProcess.start()
+        defer { server.stop() }
         var settings = try server.settings()
         settings.host = "localhost"
         settings.hostKeys = HostKeyPolicy(trust: .acceptNew, userFile: FilePath(server.folder.appending(path: "known").path))

@@ -1,4 +1,3 @@
-import Foundation
 import SSHEngine
 import SSHFixture
 import Testing
@@ -6,15 +5,8 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(2)))
 struct PasswordTests {
-    /// A server where passwords are known.
     private func start(_ options: [String]) async throws -> SSHServerProcess {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-passwords-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: folder) }
-        let library = try await SSHServerProcess.awayFromThePool {
-            try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-            return try PasswordLibrary.make(in: folder)
-        }
-        return try await SSHServerProcess.start(options: options, preload: library)
+        try await SSHServerProcess.start(options: options, knowsPasswords: true)
     }
 
     private func settings(_ server: SSHServerProcess, hasKey: Bool = false) throws -> SSHSettings {
@@ -24,7 +16,9 @@ struct PasswordTests {
         return settings
     }
 
-    private func check(_ server: SSHServerProcess, by method: String) async throws {
+    private func check(_ options: [String], by method: String) async throws {
+        let server = try await start(options)
+        defer { server.stop() }
         let connection = try await server.connect(try settings(server), secrets: ["PASSWORD": PasswordLibrary.password])
         #expect(connection.agreement.authenticationMethod == method)
         #expect(try await connection.run(Array("echo in".utf8)).output == Array("in\n".utf8))
@@ -41,15 +35,16 @@ struct PasswordTests {
     }
 
     @Test func `a password lets in`() async throws {
-        try await check(try await start(["PasswordAuthentication yes"]), by: "password")
+        try await check(["PasswordAuthentication yes"], by: "password")
     }
 
     @Test func `questions are answered by the password where it would not be shown`() async throws {
-        try await check(try await start(["UsePAM yes", "KbdInteractiveAuthentication yes"]), by: "keyboard-interactive")
+        try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
     }
 
     @Test func `a server may want a key and a password`() async throws {
         let server = try await start(["PasswordAuthentication yes", "AuthenticationMethods publickey,password"])
+        defer { server.stop() }
         let connection = try await server.connect(
             try settings(server, hasKey: true), secrets: ["PASSWORD": PasswordLibrary.password])
         #expect(connection.agreement.authenticationMethod == "password")
@@ -58,6 +53,7 @@ struct PasswordTests {
 
     @Test func `without a password named, none is asked for`() async throws {
         let server = try await start(["PasswordAuthentication yes"])
+        defer { server.stop() }
         var settings = try settings(server)
         settings.authentication.password = nil
         let connecting = settings

@@ -15,6 +15,7 @@ struct ResourceTests {
 
     @Test func `connections that were closed, dropped, refused or cancelled leave nothing behind`() async throws {
         let server = try await SSHServerProcess.start(subsystems: ["echo": "exec cat"])
+        defer { server.stop() }
         let relay = try RawServer.relay(to: server.port)
         defer { relay.stop() }
         let settings = try server.settings(port: relay.port)

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A stand-in for the parts of the system that a server asks about passwords (ld.so(8), LD_PRELOAD), as tests have no account of their own: every
 /// user's password is ``password``, by the shadow file as well as by PAM.
@@ -7,7 +7,7 @@ package enum PasswordLibrary {
     package static let password = "the right password"
 
     /// Makes the library in a folder. Blocks.
-    package static func make(in folder: URL) throws -> URL {
+    static func make(in folder: URL) throws -> URL {
         let source = folder.appending(path: "passwords.c")
         let library = folder.appending(path: "passwords.so")
         try Data(program.utf8).write(to: source)

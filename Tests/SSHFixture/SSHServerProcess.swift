@@ -31,21 +31,21 @@ package final class SSHServerProcess: Sendable {
         case rsa
     }
 
-    /// Starts a server, and returns when it listens.
+    /// Starts a server, and returns when it listens. To be stopped at the end of the test, which also keeps it alive until then.
     ///
     /// - Parameters:
     ///   - hostKeys: The types of its host keys.
     ///   - options: Further lines for its configuration (sshd_config(5)); those come first, and the first value of an option counts.
     ///   - subsystems: Shell scripts by the names of the subsystems that they are, beside `sftp` or instead of it. They are in ``folder``, which
     ///     they know as `$folder`.
-    ///   - preload: A library that is put before those that the server uses (ld.so(8), LD_PRELOAD).
+    ///   - knowsPasswords: Whether ``PasswordLibrary`` says what passwords are right. Takes a C compiler.
     package static func start(
-        hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], preload: URL? = nil
+        hostKeys: [KeyType] = [.ed25519], options: [String] = [], subsystems: [String: String] = [:], knowsPasswords: Bool = false
     ) async throws -> SSHServerProcess {
-        try await awayFromThePool { try SSHServerProcess(hostKeys, options, subsystems, preload) }
+        try await awayFromThePool { try SSHServerProcess(hostKeys, options, subsystems, knowsPasswords) }
     }
 
-    private init(_ hostKeys: [KeyType], _ options: [String], _ subsystems: [String: String], _ preload: URL?) throws {
+    private init(_ hostKeys: [KeyType], _ options: [String], _ subsystems: [String: String], _ knowsPasswords: Bool) throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-sshd-\(UUID().uuidString)")
         self.folder = folder
         user = NSUserName()
@@ -55,12 +55,13 @@ package final class SSHServerProcess: Sendable {
         for type in hostKeys { try Self.makeKey(at: folder.appending(path: "host_\(type.rawValue)"), type: type) }
         try Self.makeKey(at: folder.appending(path: "user"), type: .ed25519)
         try FileManager.default.copyItem(at: folder.appending(path: "user.pub"), to: folder.appending(path: "authorized_keys"))
+        let preload = knowsPasswords ? try PasswordLibrary.make(in: folder) : nil
         var programs = ["sftp": "/usr/lib/openssh/sftp-server"]
         for (name, script) in subsystems {
             let file = folder.appending(path: "subsystem_\(name)")
-            try Data("#!/bin/sh\nfolder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
-            try FileManager.default.setAttributes([.posixPermissions: 0o700], ofItemAtPath: file.path)
-            programs[name] = file.path
+            try Data("folder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
+            // Read by a shell, as a file can't be run while a process that started meanwhile has a copy of the descriptor that wrote it.
+            programs[name] = "/bin/sh \(file.path)"
         }
         // A port that is free now may be taken the moment after: then another is tried.
         for _ in 0..<20 {

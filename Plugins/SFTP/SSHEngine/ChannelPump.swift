@@ -84,7 +84,7 @@ import TransferCore
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
         if order.opened.complete(.failure(reason)) { return }
-        end.error = end.error ?? error
+        end.error = end.error ?? reason
         tellHandler(error)
         order.ended(end)
     }
@@ -283,11 +283,9 @@ import TransferCore
 
     private func serverEnded() {
         guard case .subsystem(let name) = order.program else { return }
-        let words = printable(end.errorOutput.suffix(500))
         let error = TransferError(
             .transient, .connectionLost,
-            "The server \(session.server) ended its \(printable(name.utf8)) process, or that process ended by itself.",
-            cause: words.isEmpty ? nil : words)
+            "The server \(session.server) ended its \(printable(name.utf8)) process, or that process ended by itself.")
         end.error = error
         tellHandler(error)
     }
