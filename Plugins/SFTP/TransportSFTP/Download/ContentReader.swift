@@ -64,7 +64,8 @@ final class ContentReader: Sendable {
                 }
             }
             group.addTask { try await self.takeArrivals(range.upperBound - range.lowerBound, take) }
-            try await group.waitForAll()
+            // Not waitForAll(), which lets the others go on after an error.
+            while try await group.next() != nil {}
         }
     }
 

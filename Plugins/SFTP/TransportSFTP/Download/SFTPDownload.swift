@@ -119,7 +119,8 @@ struct SFTPDownload {
                         progress.note(confirmed: position)
                     }
                 }
-                try await group.waitForAll()
+                // Not waitForAll(), which lets the other go on after an error.
+                while try await group.next() != nil {}
             }
             // A file that changed meanwhile is a mix of two, and what was received of it is of no use.
             guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
