@@ -97,7 +97,7 @@ let package = Package(
 
         .target(
             name: "TransportHTTP",
-            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging, system],
+            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging],
             path: "Plugins/HTTP/TransportHTTP", swiftSettings: settings),
 
         // Programs.

@@ -60,6 +60,14 @@ import TransportHTTP
         await transfer.end()
     }
 
+    @Test func aMediaTypeCanNotBringLinesOfItsOwn() async throws {
+        var transfer = try TestTransfer("form", size: 1, answers: [])
+        transfer.options.headers = ["Content-Type": "text/plain\r\nX-Own: 1"]
+        #expect(await transfer.failure()?.failureClass == .permanent)
+        #expect(transfer.server.connectionCount == 0)
+        await transfer.end()
+    }
+
     @Test func progressCountsTheFileAlone() async throws {
         let transfer = try TestTransfer("form", size: 2_000_000, answers: [[.answer(201, ["Location": "/files/7?secret=1"])]])
         let receipt = try await transfer.run()

@@ -41,6 +41,10 @@ struct HTTPUpload {
         self.server = server
         self.threads = threads
         self.reporter = reporter
+        // In a form it is written among the body's own lines.
+        guard !mediaType.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
+            throw TransferError(.permanent, .rejected, "The media type for files has a line break or a control character; remove it.")
+        }
     }
 
     private static func unsupported(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
