@@ -98,7 +98,7 @@ import TransferCore
     }
 
     @Test(arguments: [
-        ["--chunk", "0"], ["--chunk", "x"], ["--overwrite", "never"], ["--overwrite", "odd", "--download"], ["--at", "x"],
+        ["--chunk", "0"], ["--chunk", "x"], ["--overwrite", "odd", "--download"], ["--at", "x"],
         ["--next", "--now"],
         ["--next", "--at", "0"],
         ["--hold", "--now"], ["--now", "--after", "x"], ["--dedupe", "k", "--each"], ["--not-before", "12:00"],

@@ -67,13 +67,10 @@ struct DirectionOptions: ParsableArguments {
     var download = false
 
     @Option(
-        help: "What happens to a local file that is there already: \(Self.policies). Without this option nothing is replaced.",
+        help:
+            "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced.",
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
-
-    func validate() throws {
-        if overwrite != nil, !download { throw ValidationError("--overwrite is for --download; a server decides on its own files.") }
-    }
 
     private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 

@@ -61,7 +61,8 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Into how many parts a large file is split that move at once, 1 to 64, where the transport and the server can do that. Default: 1.
     public var parallel: Int
 
-    /// What happens to files that are already where a download wants to put its own. Default: the download of such a file is refused.
+    /// What happens to files that are already there: where a download wants to put its own, or, by transports that give files their names at
+    /// the server, such as SFTP, where an upload wants to. Default: the transfer of such a file is refused.
     public var overwrite: OverwritePolicy
 
     /// Makes options; each has a default.
