@@ -12,11 +12,12 @@ import TransferCore
 
 @Suite(.timeLimit(.minutes(2)))
 struct FaultTests {
-    /// A subsystem that tells its process, sends without end, or takes without end after it took a million bytes.
+    /// A subsystem that tells its process, sends without end, or takes without end after it took a million bytes. That one keeps its
+    /// output open, whose end is what the server would tell as the end of the channel.
     private static let subsystems = [
         "echo": "exec cat",
         "source": "echo $$ > $folder/source; exec cat /dev/zero",
-        "sink": "echo $$ > $folder/sink; head -c 1000000 > /dev/null; echo taken; exec cat > /dev/null",
+        "sink": "echo $$ > $folder/sink; head -c 1000000 > /dev/null; echo taken; exec cat 3>&1 > /dev/null",
     ]
 
     private func process(_ name: String, of server: SSHServerProcess) throws -> pid_t {
