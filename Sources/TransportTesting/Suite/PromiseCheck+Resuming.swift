@@ -17,7 +17,7 @@ extension PromiseCheck {
                 continue
             }
             // A server that has all of a file may well take it for complete.
-            try await requireInterrupted(recorder, path, "After a cut at \(cut) bytes", mayBeComplete: cut == Self.largeSize)
+            try await requireInterrupted(recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
         }
     }
@@ -37,10 +37,16 @@ extension PromiseCheck {
     }
 
     /// What an attempt that was interrupted has to leave.
-    private func requireInterrupted(_ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, mayBeComplete: Bool) async throws
-    {
+    ///
+    /// - Parameters:
+    ///   - wasBegun: Whether the other end can know of the file; with the first byte of all, a connection may not even be open.
+    ///   - mayBeComplete: Whether the other end may have all of it.
+    private func requireInterrupted(
+        _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool
+    ) async throws {
         switch fixture.resumption {
         case .fromCheckpoint:
+            guard wasBegun else { return }
             try require(!recorder.checkpoints.isEmpty, "\(situation), there is no checkpoint to go on from.")
         case .fromStart:
             let claimed = max(recorder.checkpoints.map(\.confirmed).max() ?? 0, recorder.progress.map(\.confirmed).max() ?? 0)
