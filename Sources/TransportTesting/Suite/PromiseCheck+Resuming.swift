@@ -17,7 +17,8 @@ extension PromiseCheck {
                 continue
             }
             // A server that has all of a file may well take it for complete.
-            try await requireInterrupted(recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
+            try await requireInterrupted(
+                recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
         }
     }
