@@ -140,7 +140,7 @@ import TransferKit
         try await store.pool.write { db in
             for endpoint in endpoints {
                 try db.execute(
-                    sql: "INSERT INTO checkpoint VALUES (1, ?, ?, 1, x'', 1, '{}')", arguments: [self.count - 1, endpoint.address])
+                    sql: "INSERT INTO checkpoint VALUES (1, ?, ?, 1, x'', 1, '{}', NULL)", arguments: [self.count - 1, endpoint.address])
             }
         }
         while try await store.sweep(3) { if try await rows(store, "checkpoint") == 0 { break } }
