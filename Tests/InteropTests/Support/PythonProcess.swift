@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import ScriptedHTTP
+import TransferCore
 
 /// A program of the folder Servers, as a process of its own. It prints its port when it listens.
 final class PythonProcess {
@@ -12,6 +13,8 @@ final class PythonProcess {
     private let process = Process()
     /// The program ends when this is closed, and so also when the tests end in whatever way.
     private let input = Pipe()
+
+    private static let gate = Locked(())
 
     /// Starts the program, and returns when it listens. Blocks.
     init(_ program: String, _ arguments: [String]) throws {
@@ -27,7 +30,8 @@ final class PythonProcess {
         process.standardOutput = output
         // They complain of each connection that breaks.
         process.standardError = FileHandle.nullDevice
-        try process.run()
+        // One at a time: Foundation was seen to crash in the middle of several.
+        try Self.gate.withLock { [process] _ in try process.run() }
         let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
         guard let port = Int(line.trimmingCharacters(in: .whitespacesAndNewlines)) else {
             throw Missing(description: "\(program) did not start. Tests/run installs what it needs.")
