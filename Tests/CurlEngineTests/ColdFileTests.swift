@@ -78,13 +78,13 @@ import TransportSupport
         let slowReader = try await FileReader.open(slow.source, on: opening)
         let quickReader = try await FileReader.open(quick.source, on: opening)
         let abandonedReader = try await FileReader.open(abandonedFile.source, on: opening)
-        for file in [slow, abandonedFile, quick] { try evict(file.path) }
         let slowDisk = WorkerThreads(limit: 1)
         let quickDisk = WorkerThreads(limit: 1)
         let gate = DispatchSemaphore(value: 0)
         try slowDisk.submit { gate.wait() }
         let engine = CurlEngine(
-            configuration: .init(), readers: ReaderThreads { $0.source.path == quick.path ? quickDisk : slowDisk })
+            configuration: .init(),
+            readers: ReaderThreads(areSparedCachedFiles: false) { $0.source.path == quick.path ? quickDisk : slowDisk })
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         let server = try ScriptedServer { request, _ in
             request.path == "/slow" ? [.call { arrival.finish() }, .answer(204)] : [.answer(204)]

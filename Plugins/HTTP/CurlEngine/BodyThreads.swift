@@ -19,7 +19,8 @@ struct BodyThreads {
         case .bytes(let bytes): return .bytes(bytes, position: 0)
         case .file(let file, let offset, let length):
             let threads = readers.threads(for: file)
-            let body = FileBody(file, offset: offset, length: length) { [mailbox] chunk throws(TransferError) in
+            let body = FileBody(file, offset: offset, length: length, canReadCached: readers.areSparedCachedFiles) {
+                [mailbox] chunk throws(TransferError) in
                 try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file))) }
             }
             return .file(body)

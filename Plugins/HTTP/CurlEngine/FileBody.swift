@@ -43,10 +43,15 @@ final class FileBody {
     /// The chunk that a reader thread delivered, of which bytes before `position` are used up.
     private var chunk: FileChunk?
     private var isReadingElsewhere = false
-    private var canReadCached = true
+    private var canReadCached: Bool
 
-    init(_ file: FileReader, offset: Int64, length: Int64, readElsewhere: @escaping (FileChunk) throws(TransferError) -> Void) {
+    /// - Parameter canReadCached: Whether to read from the page cache at once what is there, if the file system can tell.
+    init(
+        _ file: FileReader, offset: Int64, length: Int64, canReadCached: Bool,
+        readElsewhere: @escaping (FileChunk) throws(TransferError) -> Void
+    ) {
         self.file = file
+        self.canReadCached = canReadCached
         position = offset
         end = offset + length
         self.readElsewhere = readElsewhere
