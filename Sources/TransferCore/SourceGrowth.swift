@@ -27,7 +27,7 @@ public final class SourceGrowth: Sendable {
 
     private let state: Locked<State>
     private let release: @Sendable (Int64) -> Void
-    private let lift: @Sendable () -> Void
+    private let lift: @Sendable (Int64) -> Void
 
     /// Makes the growth of a source; called by the queue and by tests of transports.
     ///
@@ -35,10 +35,10 @@ public final class SourceGrowth: Sendable {
     ///   - extent: What there is now.
     ///   - length: How many bytes there will be; nil if nobody knows.
     ///   - release: Called when the bytes before an offset are needed no more; must not block.
-    ///   - lift: Called when the producer is to wait for confirmations no more; must not block.
+    ///   - lift: Called when the producer is to come to an offset without waiting for confirmations, `.max` for its end; must not block.
     public init(
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
-        lift: @escaping @Sendable () -> Void = {}
+        lift: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
         state = Locked(State(extent: extent))
         self.length = length
@@ -76,12 +76,21 @@ public final class SourceGrowth: Sendable {
         throw CancellationError()
     }
 
+    /// Returns when all bytes before an offset can be read, or the source is complete or failed, and lets the producer come so far without
+    /// waiting for confirmations: for a transport whose server takes no less at once.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled before.
+    public func waitUntilReadable(upTo end: Int64) async throws(CancellationError) {
+        lift(end)
+        try await waitUntilReadable(at: end - 1)
+    }
+
     /// Returns when the source is complete or failed, and lets the producer come to its end without waiting for confirmations: for a transport
     /// whose server must know the length before the first byte. All of the source is on the disk then.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
     public func waitUntilComplete() async throws(CancellationError) {
-        lift()
+        lift(.max)
         try await waitUntilReadable(at: .max)
     }
 

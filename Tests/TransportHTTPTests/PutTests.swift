@@ -113,7 +113,7 @@ import TransportHTTP
     @Test func aSourceThatGrowsIsSentOnceItIsWhole() async throws {
         var transfer = try TestTransfer("put", size: 1000, answers: [[.answer(200)]])
         let lifted = AsyncStream.makeStream(of: Void.self)
-        let growth = SourceGrowth(.growing(10), lift: { lifted.continuation.yield() })
+        let growth = SourceGrowth(.growing(10), lift: { _ in lifted.continuation.yield() })
         let path = try #require(transfer.file?.path)
         transfer.source = UploadSource(
             path: path, identity: SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: ""), growth: growth)

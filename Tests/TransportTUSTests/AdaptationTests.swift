@@ -245,7 +245,7 @@ import TransportTUS
             size: 10,
             answers: [
                 [.tus(201, ["Location": "/files/1", "Upload-Expires": Self.date])],
-                [.tus(204, ["Upload-Offset": "5", "Upload-Expires": Self.later])], [.offset(5)], [.reset], [.offset(5)],
+                [.tus(204, ["Upload-Offset": "5", "Upload-Expires": Self.later])], [.offset(5)], [.read(nil), .reset], [.offset(5)],
                 [.tus(200, ["Upload-Offset": "5", "Date": Self.date])], [.accepted(10)],
             ])
         #expect(await upload.failure()?.failureClass == .transient)

@@ -22,6 +22,16 @@ import TransportTUS
 
     private static let simple: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
 
+    /// Nobody compared one of all of the content.
+    @Test func aLostLastAnswerLeavesNoChecksum() async throws {
+        let upload = try upload(offers: "creation,checksum") { _, number in
+            [[ServerStep.created], [.read(nil), .reset], [.offset(10, of: 10)]][number]
+        }
+        let receipt = try await upload.run()
+        #expect(receipt.bytes == 10 && receipt.checksum == nil)
+        await upload.end()
+    }
+
     @Test(arguments: [
         ("md5,sha1,sha256", "sha256"), ("md5,SHA1", "sha1"), ("crc32,md5", "md5"), ("crc32, sha256 ,x", "sha256"),
     ])

@@ -130,12 +130,30 @@ import TransportTUS
     }
 
     @Test func forbiddenAfterASuccessMeansTheFile() async throws {
+        // The token stays the same.
+        let upload = try TestUpload(
+            size: 10,
+            headers: { _, headers in
+                var headers = headers
+                headers["Authorization"] = "Bearer always-0"
+                return headers
+            }
+        ) { request, number in
+            number < 2 ? Self.script(from: 0)(request, number) : [.tus(403)]
+        }
+        _ = try await upload.run()
+        #expect(await upload.failure()?.failureClass == .permanent)
+        await upload.end()
+    }
+
+    /// What was accepted before were other credentials.
+    @Test func forbiddenWithANewTokenMeansTheToken() async throws {
         let tokens = Tokens()
         let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
             number < 2 ? Self.script(from: 0)(request, number) : [.tus(403)]
         }
         _ = try await upload.run()
-        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(await upload.failure()?.failureClass == .credentials)
         await upload.end()
     }
 

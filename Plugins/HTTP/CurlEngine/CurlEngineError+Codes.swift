@@ -19,11 +19,13 @@ extension CurlEngineError {
                 (.clientCertificateUnusable, "The client certificate is missing or can't be used.")
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
                 (.tlsFailed, "No TLS connection could be agreed on with the server.")
-            case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED:
+            // A stream that was reset, or a connection that goes away, breaks HTTP/2 off as a closed connection does HTTP/1.1.
+            case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_HTTP2,
+                CURLE_HTTP2_STREAM:
                 (.connectionLost, "The connection broke.")
             case CURLE_SEND_FAIL_REWIND:
                 (.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
-            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING, CURLE_HTTP2, CURLE_HTTP2_STREAM:
+            case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
                 (.badAnswer, "What the server answered is not valid HTTP.")
             case CURLE_UNSUPPORTED_PROTOCOL:
                 // Also what libcurl says of HTTP/0.9, that is of an answer without a status line.

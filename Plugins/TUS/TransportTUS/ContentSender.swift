@@ -29,6 +29,8 @@ struct ContentSender {
     private var conflicts = 0
     /// The position up to which the server can have bytes of ours.
     private var reach: Int64 = 0
+    /// The highest position that was ever confirmed: of a source that grows, what is before it can't be read any more.
+    private var released: Int64 = 0
     /// Whether the next request asks before it sends its content (RFC 9110, section 10.1.1), as a server that refuses it may close without
     /// reading it, and what it answered is lost.
     private var asksFirst = false
@@ -68,9 +70,9 @@ struct ContentSender {
     /// - Throws: What the app's producer failed with; `CancellationError`.
     private func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
-        try await growth.waitUntilReadable(at: offset)
+        try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
         switch growth.extent {
-        case .growing(let end): return end
+        case .growing(let end): return end - (end - offset) % chunks.multiple
         case .complete(let size): return offset < size || !isLengthDeclared ? size : nil
         case .failed(let error): throw error
         }
@@ -78,8 +80,12 @@ struct ContentSender {
 
     /// What the server can have of ours at most, whatever became of earlier attempts.
     private var available: Int64 {
-        if let length { return length }
-        return if case .growing(let end)? = growth?.extent { end } else { 0 }
+        switch growth?.extent {
+        case nil: range.upperBound - range.lowerBound
+        case .growing(let end), .complete(let end): min(length ?? .max, end)
+        // How far the producer came is not told. Nothing more is sent; the failure is the attempt's.
+        case .failed: length ?? .max
+        }
     }
 
     /// Asks where the server stands, and goes on from there.
@@ -87,8 +93,12 @@ struct ContentSender {
         // What an earlier attempt sent may still be on its way through the server when this one begins.
         reach = available
         asksFirst = true
+        released = await record[slot].confirmed ?? 0
         let (offset, answer) = try await server.offset(of: url, length: length)
-        if growth != nil { isLengthDeclared = answer.length != nil }
+        if growth != nil {
+            isLengthDeclared = answer.length != nil
+            try checkPlausible(offset)
+        }
         let expires = answer.expires
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
@@ -114,7 +124,16 @@ struct ContentSender {
     }
 
     /// Keeps what the server says that it has.
-    private func confirm(_ offset: Int64, expires: Int?) async throws {
+    ///
+    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/sourceLost`` if it lost what a stream does not give a second time.
+    private mutating func confirm(_ offset: Int64, expires: Int?) async throws {
+        guard growth == nil || offset >= released else {
+            throw TransferError(
+                .sourceLost, .producerGone,
+                "The server \(server.origin) went back to \(offset) of the \(released) bytes of a stream that it had; they are not kept. "
+                    + "Enqueue it anew.")
+        }
+        released = max(released, offset)
         try await record.confirm(offset, of: slot, expires: expires)
         growth?.confirmed(before: offset)
     }
@@ -124,7 +143,7 @@ struct ContentSender {
     /// - Returns: Where the server stands, by its own word.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: end - offset)
-        let declaration = isLengthDeclared ? nil : length.flatMap { offset + count == $0 ? $0 : nil }
+        let declaration = isLengthDeclared ? nil : length.flatMap { hasWaitedForEnd || offset + count == $0 ? $0 : nil }
         let renewals = server.renewals
         let seal = try await seal(offset..<offset + count)
         let asked = asksFirst
@@ -147,7 +166,9 @@ struct ContentSender {
         reach = max(reach, offset + answer.response.sent.limit)
         record.noteSent(offset + answer.response.sent.taken, of: slot)
         guard answer.isSuccess, let confirmed = answer.offset else {
-            if answer.status == 401 || answer.status == 403, rejectedSince == nil { rejectedSince = renewals } else { rejectedSince = nil }
+            // The hook is asked anew only where its headers may go.
+            let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
+            if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             return try await settle(try await server.refused(answer), from: offset, count: count, status: answer.status)
         }
         rejectedSince = nil
@@ -193,10 +214,12 @@ struct ContentSender {
         let now: Int64
         do {
             now = try await askOffset()
-        } catch let error as TransferError where error.failureClass != .resumeLost {
+        } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
             // It does not answer this either; the failure that came first says more.
             throw failure
         }
+        // What is known of the content ends where this request began.
+        if now != offset { contentHash = nil }
         if now == length, isLengthDeclared, status != 460 { return now }
         if mayBeRefused, now == offset {
             asksFirst = true

@@ -3,7 +3,7 @@ import TransferCore
 /// What was learned of endpoints, by their address: kept while the transport lives, and never stored.
 final class EndpointMemory: Sendable {
     /// How long what a server said of itself is taken for true.
-    private static let lifetime = Duration.seconds(24 * 60 * 60)
+    static let lifetime = Duration.seconds(24 * 60 * 60)
     /// How many cut uploads are remembered; with more, all are forgotten, which costs a chunk size that adapts later.
     private static let maximumCuts = 1_000
 
@@ -17,7 +17,7 @@ final class EndpointMemory: Sendable {
         var refusesExpectation = false
         /// It sends files from their start when it is asked for the rest of one.
         var ignoresRanges = false
-        /// How often it was asked what it can do, and said nothing at all.
+        /// How often it was asked what it can do, and said nothing at all, since it last said anything.
         var unansweredQuestions = 0
         /// The most bytes that one request may bring, as far as is known.
         var chunkLimit: Int64?
@@ -39,7 +39,7 @@ final class EndpointMemory: Sendable {
         var cuts: [String: Cut] = [:]
     }
 
-    private let now: @Sendable () -> ContinuousClock.Instant
+    let now: @Sendable () -> ContinuousClock.Instant
     private let state = Locked(State())
     private let questions = SingleFlight<String, ServerFeatures>()
 
@@ -49,20 +49,20 @@ final class EndpointMemory: Sendable {
 
     /// What the server offers: from memory, or asked, by one caller for all who wait for it.
     ///
-    /// - Parameter ask: Says also whether the answer holds for longer than this once.
+    /// - Parameter ask: Says also how long the answer holds; nil for this once.
     func features(
-        of address: String, asking ask: @escaping @Sendable () async throws -> (ServerFeatures, isLasting: Bool)
+        of address: String, asking ask: @escaping @Sendable () async throws -> (ServerFeatures, lifetime: Duration?)
     ) async throws -> ServerFeatures {
         if let known = state.withLock({ $0.features[address] }), known.until > now() { return known.value }
         return try await questions.value(for: address) {
-            let (features, isLasting) = try await ask()
-            if isLasting { self.note(features, of: address) }
+            let (features, lifetime) = try await ask()
+            if let lifetime { self.note(features, of: address, for: lifetime) }
             return features
         }
     }
 
-    func note(_ features: ServerFeatures, of address: String) {
-        let until = now() + Self.lifetime
+    func note(_ features: ServerFeatures, of address: String, for lifetime: Duration = lifetime) {
+        let until = now() + lifetime
         state.withLock { $0.features[address] = (features, until) }
     }
 

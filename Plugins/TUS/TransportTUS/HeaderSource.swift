@@ -16,6 +16,9 @@ final class HeaderSource: Sendable {
         var lastRequest = 0
     }
 
+    /// The owner of a renewal that was not needed; requests are counted from 1.
+    private static let nobody = 0
+
     private let hook: HeaderHook
     private let state = Locked(State())
     private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
@@ -42,9 +45,12 @@ final class HeaderSource: Sendable {
     func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        if self.renewals(of: account) == renewals {
+        // Again when the renewal that was joined found that it was for another one's rejection, and did nothing.
+        while self.renewals(of: account) == renewals {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
+                // A renewal may have ended between the look at it and the start of this one.
+                guard self.renewals(of: account) == renewals else { return (Self.nobody, headers) }
                 var request = request
                 request.reason = .rejected
                 let headers = try await self.ask(request, headers)

@@ -22,9 +22,18 @@ struct ServerFeatures: Hashable, Sendable {
     var maximumSize: Int64?
     /// The algorithms that it can verify content with.
     var checksumAlgorithms: [String] = []
+    /// Whether it could not be asked, so that it may well offer more.
+    private(set) var isGuess = false
 
     /// What is counted on where a server does not tell.
     static let minimal = ServerFeatures(extensions: [Extension.creation.rawValue])
+
+    /// What is counted on while a server can't be asked.
+    static let guess = {
+        var features = minimal
+        features.isGuess = true
+        return features
+    }()
 
     /// Reads an answer to `OPTIONS`; nil if it says nothing of the protocol.
     init?(_ headers: HTTPHeaders) {

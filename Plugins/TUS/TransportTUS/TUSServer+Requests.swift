@@ -6,31 +6,55 @@ import TransportSupport
 
 extension TUSServer {
     private static let maximumUnansweredQuestions = 2
+    /// How long a server that had no answer is not asked again.
+    private static let guessLifetime = Duration.seconds(10 * 60)
+    /// A question that was given up after less time was no burden: its answer might have come.
+    private static let patience = Duration.seconds(10)
 
     /// What the server can do (tus 1.0.0, "OPTIONS"): asked once a day, for all attempts together.
     ///
     /// A server that has no answer is taken to have the core protocol and *creation*.
-    func features() async throws -> ServerFeatures {
+    ///
+    /// - Parameter verification: With `checksum`, what the server can do has to be known.
+    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/transient`` where that is so and it could not be asked.
+    func features(for verification: Verification) async throws -> ServerFeatures {
         let features = try await memory.features(of: address) {
             // A server that never has an answer must not keep its uploads waiting for one.
             guard memory.habits(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
-                return (.minimal, isLasting: true)
+                memory.learn(of: address) { $0.unansweredQuestions -= 1 }
+                return (.guess, lifetime: Self.guessLifetime)
             }
-            let answer: TUSAnswer
-            do {
-                answer = try await ask(.options) { try await send(.options, to: address) }
-            } catch let error where error is CancellationError || (error as? TransferError)?.code == .connectionLost {
-                memory.learn(of: address) { $0.unansweredQuestions += 1 }
-                throw error
-            }
+            let answer = try await askForFeatures()
+            memory.learn(of: address) { $0.unansweredQuestions = 0 }
             switch answer.status {
             case 412, 429, 503: throw try await refused(answer)
-            case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, isLasting: true)
-            default: return (.minimal, isLasting: answer.status < 500 || answer.status == 501)
+            case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, lifetime: EndpointMemory.lifetime)
+            // These speak of who asked, or of this moment.
+            case 401, 403, 408, 423: return (.guess, lifetime: nil)
+            case 500... where answer.status != 501: return (.guess, lifetime: nil)
+            default: return (.minimal, lifetime: EndpointMemory.lifetime)
             }
+        }
+        if features.isGuess, verification == .checksum {
+            throw TransferError(
+                .transient, .serverError, "The server \(origin) does not say at present whether it can compare checksums, as is wanted.")
         }
         try checkVersion(features)
         return features
+    }
+
+    private func askForFeatures() async throws -> TUSAnswer {
+        let start = memory.now()
+        do {
+            return try await ask(.options) { try await send(.options, to: address) }
+        } catch let error as TransferError where error.code == .connectionLost {
+            memory.learn(of: address) { $0.unansweredQuestions += 1 }
+            throw error
+        } catch let error as CancellationError {
+            // A queue gives up what stalls by cancelling it, as people do whatever they changed their mind about.
+            if memory.now() - start >= Self.patience { memory.learn(of: address) { $0.unansweredQuestions += 1 } }
+            throw error
+        }
     }
 
     /// Asks anew what the server can do, and refuses whatever does not speak the protocol.

@@ -38,6 +38,7 @@ struct TUSServer {
         }
         self.credentials = EndpointCredentials(
             references: endpoint.credentials, userName: components.user, origin: origin, provider: credentials)
+        try ReservedHeaders.tus.check(endpoint.credentials)
         components.user = nil
         address = components.string ?? endpoint.address
         self.origin = origin
@@ -143,14 +144,17 @@ struct TUSServer {
         var request = flight.request
         let isTrusted = !flight.hasLeftItsOrigin && flight.origin.map { $0 == origin || settings.origins.contains($0) } ?? false
         let fields = isTrusted ? try await credentials.headers() : []
-        var secrets = fields.map(\.value)
+        // What shows who we are: the credentials, and whatever the hook makes of them.
+        var identity = fields
         if isTrusted {
             for field in Array(settings.headers) + Array(sessionHeaders) + fields { request.headers.append(field.name, field.value) }
             if let hook {
                 let before = Array(request.headers)
                 request.headers = try await headers(from: hook, for: request, rejectedSince: flight.rejectedSince)
-                secrets += request.headers.filter { !before.contains($0) }.map(\.value)
+                identity += request.headers.filter { !before.contains($0) }
             }
+        } else {
+            request.connection.clientCertificate = nil
         }
         let start = ContinuousClock.now
         let hash = flight.trailer.map { Locked(ContentHash($0)) }
@@ -164,15 +168,15 @@ struct TUSServer {
             } else {
                 try await engine.perform(request, pacing: flight.pacing, progress: flight.progress)
             }
-        var answer = TUSAnswer(flight.kind, response, server: self, secrets: secrets, latency: ContinuousClock.now - start)
+        var answer = TUSAnswer(flight.kind, response, server: self, secrets: identity.map(\.value), latency: ContinuousClock.now - start)
         let asked = (flight.origin ?? origin).description
         answer.withheldCredentials = !isTrusted && (credentials.areForServer || hasHeaderHook)
         answer.contentHash = hash?.withLock { $0 }
-        answer.sentCredentials = !secrets.isEmpty
-        answer.credentialsWereAccepted = acceptance.wereAccepted(fields, at: asked)
+        answer.sentCredentials = !identity.isEmpty
+        answer.credentialsWereAccepted = acceptance.wereAccepted(identity, at: asked)
         // OPTIONS is answered by many without a look at the credentials.
         let isAccepted = flight.kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess
-        if isAccepted, isTrusted, flight.kind != .options { acceptance.note(fields, at: asked) }
+        if isAccepted, isTrusted, flight.kind != .options { acceptance.note(identity, at: asked) }
         return answer
     }
 

@@ -87,7 +87,12 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
         // Without a URL nothing can be found: the server never told where it was.
         guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
-        for url in urls { try await server.delete(url) }
+        var failures: [TransferError] = []
+        for url in urls {
+            do { try await server.delete(url) } catch let error as TransferError { failures.append(error) }
+        }
+        // What may work later comes before what never does.
+        if let failure = failures.first(where: { $0.failureClass != .unsupported }) ?? failures.first { throw failure }
     }
 
     /// Closes all connections and ends the threads; requests still under way fail.

@@ -8,7 +8,7 @@ extension TUSUpload {
     /// The server is told the length when it is known: with the creation, or with the last request (extension *creation-defer-length*). Where
     /// the server must know it before, all of the source is awaited first.
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
-        let features = try await server.features()
+        let features = try await server.features(for: options.verification)
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
         guard check != .readingBack else {

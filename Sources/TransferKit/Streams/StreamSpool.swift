@@ -29,8 +29,8 @@ package final class StreamSpool: Sendable {
         /// What was given back, or is about to be.
         var released: Int64 = 0
         var isHeldBack = false
-        /// Whether the producer may be as far ahead as the disk allows.
-        var isUnlimited = false
+        /// Up to where the producer may come whatever is confirmed.
+        var needed: Int64 = 0
         var isEnded = false
     }
 
@@ -72,11 +72,11 @@ package final class StreamSpool: Sendable {
         self.name = name
         self.clock = clock
         let confirmed = Locked<(@Sendable (Int64) -> Void)?>(nil)
-        let lifted = Locked<(@Sendable () -> Void)?>(nil)
+        let lifted = Locked<(@Sendable (Int64) -> Void)?>(nil)
         growth = SourceGrowth(
-            extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) }, lift: { lifted.withLock { $0 }?() })
+            extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) }, lift: { offset in lifted.withLock { $0 }?(offset) })
         confirmed.withLock { $0 = { [weak self] in self?.confirm($0) } }
-        lifted.withLock { $0 = { [weak self] in self?.lift() } }
+        lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
     }
 
     /// What can't be read any more, from the start.
@@ -184,7 +184,7 @@ package final class StreamSpool: Sendable {
         while true {
             let version = changes.version
             let room = state.withLock { state in
-                let room = state.isUnlimited ? .max : state.confirmed + ahead - state.written
+                let room = max(state.confirmed + min(ahead, .max - state.confirmed), state.needed) - state.written
                 state.isHeldBack = room <= 0
                 return room
             }
@@ -193,9 +193,9 @@ package final class StreamSpool: Sendable {
         }
     }
 
-    /// Lets the producer wait for confirmations no more.
-    private func lift() {
-        state.withLock { $0.isUnlimited = true }
+    /// Lets the producer come to an offset without waiting for confirmations.
+    private func lift(to offset: Int64) {
+        state.withLock { $0.needed = max($0.needed, offset) }
         changes.send()
     }
 

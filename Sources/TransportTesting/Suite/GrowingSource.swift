@@ -26,7 +26,8 @@ final class GrowingSource: Sendable {
         end = failure.map { .failed($0) } ?? (stops ? .growing(size / 2) : .complete(size))
         let confirm = Locked<@Sendable (Int64) -> Void>({ _ in })
         let produceAll = Locked<@Sendable () -> Void>({})
-        growth = SourceGrowth(release: { offset in confirm.withLock { $0 }(offset) }, lift: { produceAll.withLock { $0 }() })
+        growth = SourceGrowth(
+            release: { offset in confirm.withLock { $0 }(offset) }, lift: { if $0 == .max { produceAll.withLock { $0 }() } })
         // What the file is at the end says nothing of a source that grows.
         let identity = SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: "")
         source = UploadSource(path: file.source.path, identity: identity, growth: growth)
