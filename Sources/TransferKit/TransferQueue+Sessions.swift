@@ -221,23 +221,55 @@ extension TransferQueue {
             let target = isNamed ? SessionTarget.group(.sessions(ids)) : .found(ids)
             return try await mailbox.send(.command(.perform(operation, target))).sessions
         }
-        ids = try await check(operation, onAll: ids, isNamed: isNamed)
-        var changed: [SessionID] = []
         var operation = operation
+        (ids, operation) = try await check(operation, onAll: ids, isNamed: isNamed)
+        if case .move(let destination) = operation { return try await move(ids, to: destination) }
         // Those that wait for others of the group may be in a later part.
         if case .remove = operation { operation = .remove(isForced: true) }
+        var changed: [SessionID] = []
         for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
             let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
             let answer = try await mailbox.send(.command(.perform(operation, start == 0 ? .found(part) : .more(part))))
             changed += answer.sessions
-            // The next ones go behind these.
-            if case .move = operation, let last = part.last { operation = .move(.after(last)) }
         }
         return changed
     }
 
-    /// - Returns: The sessions in the order of the queue, without those that are gone meanwhile unless they were named.
-    private func check(_ operation: Operation, onAll ids: [SessionID], isNamed: Bool) async throws(QueueError) -> [SessionID] {
+    /// Moves very many sessions in several parts, each behind the one before it.
+    private nonisolated func move(_ ids: [SessionID], to first: MoveDestination) async throws -> [SessionID] {
+        var changed: [SessionID] = []
+        var start = 0
+        var destination = first
+        while start < ids.count {
+            let end = min(start + Self.groupSize, ids.count)
+            let command = Command.perform(.move(destination), .more(Array(ids[start..<end])))
+            let answer: Answer
+            do {
+                answer = try await mailbox.send(.command(command))
+            } catch {
+                // The one that they were to go behind may have been removed meanwhile.
+                let other = await lastLeft(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
+                guard error.code == .noSuchSession, other != destination else { throw error }
+                destination = other
+                continue
+            }
+            changed += answer.sessions
+            start = end
+            if start < ids.count { destination = .after(ids[start - 1]) }
+        }
+        return changed
+    }
+
+    private func lastLeft(of ids: ArraySlice<SessionID>) async -> SessionID? {
+        await settle()
+        return ids.last { scheduler.roster.key(of: $0) != nil }
+    }
+
+    /// - Returns: The sessions in the order of the queue, without those that are gone meanwhile unless they were named, and the operation for
+    ///   the first part of them.
+    private func check(
+        _ operation: Operation, onAll ids: [SessionID], isNamed: Bool
+    ) async throws(QueueError) -> ([SessionID], Operation) {
         await settle()
         return try scheduler.check(operation, onAll: isNamed ? ids : ids.filter { scheduler.roster.key(of: $0) != nil })
     }

@@ -87,22 +87,21 @@ final class DiscardOutbox: Sendable {
         state.withLock { state in
             guard state.isDirty, !state.isClosed, state.worker == nil else { return }
             state.isDirty = false
-            let isLocalOnly = !state.isEnabled
-            state.worker = Task { await self.work(isLocalOnly: isLocalOnly) }
+            state.worker = Task { await self.work() }
         }
     }
 
-    private func work(isLocalOnly: Bool) async {
+    private func work() async {
         var next: Date?
+        // Hosts that took too long, or asked to be left alone; what else is there waits as well.
+        var leftAlone: [String: Date] = [:]
         repeat {
-            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: isLocalOnly) else { break }
+            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled) else { break }
             next = found.next
             guard await discardParts(found.due) else { return end(clock.date() + Self.firstDelay) }
-            // Endpoints that took too long; what else is there waits as well.
-            var hung: Set<Endpoint> = []
-            for item in found.due where !item.isPart && !Task.isCancelled {
-                let isStored = hung.contains(item.endpoint) ? await settle(item, delay(item)) : await discard(item, &hung)
-                guard isStored else {
+            // The queue may be stopped meanwhile: the rest stays due.
+            for item in found.due where !item.isPart && isEnabled && !Task.isCancelled {
+                guard await discard(item, &leftAlone) else {
                     // What came of it can't be stored: asking the server again at once would help nobody.
                     return end(clock.date() + Self.firstDelay)
                 }
@@ -113,6 +112,8 @@ final class DiscardOutbox: Sendable {
         } while !Task.isCancelled
         end(next)
     }
+
+    private var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
     private func end(_ next: Date?) {
         let (waiters, again) = state.withLock { state in
@@ -136,20 +137,24 @@ final class DiscardOutbox: Sendable {
         await withTaskGroup(of: Bool.self) { group in
             for item in items where item.isPart && !Task.isCancelled {
                 group.addTask {
-                    var hung: Set<Endpoint> = []
-                    return await self.discard(item, &hung)
+                    var nobody: [String: Date] = [:]
+                    return await self.discard(item, &nobody)
                 }
             }
             return await group.reduce(true) { $0 && $1 }
         }
     }
 
+    /// - Parameter leftAlone: Hosts that are not asked before a time; one is added if this one can't be asked now.
     /// - Returns: Whether what came of it is stored.
-    private func discard(_ item: PendingDiscard, _ hung: inout Set<Endpoint>) async -> Bool {
+    private func discard(_ item: PendingDiscard, _ leftAlone: inout [String: Date]) async -> Bool {
+        let host = item.endpoint.host ?? item.endpoint.address
+        let now = clock.date()
+        if let time = leftAlone[host], time > now { return await settle(item, max(time, now + delay(item))) }
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
-            return await settle(item, isMissing && item.giveUpAt > clock.date() ? delay(item) : nil)
+            return await settle(item, isMissing && item.giveUpAt > now ? now + delay(item) : nil)
         }
         do {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
@@ -162,22 +167,24 @@ final class DiscardOutbox: Sendable {
         } catch is CancellationError where Task.isCancelled {
             return true
         } catch {
-            if (error as? TransferError)?.code == .timedOut { hung.insert(item.endpoint) }
             logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
-            return await settle(item, item.giveUpAt <= clock.date() ? nil : delay(item))
+            let error = error as? TransferError
+            let now = clock.date()
+            let next = now + delay(item, retryAfter: error?.retryAfter)
+            if error?.code == .timedOut || error?.retryAfter != nil { leftAlone[host] = next }
+            return await settle(item, item.giveUpAt <= now ? nil : next)
         }
     }
 
-    private func delay(_ item: PendingDiscard) -> Duration {
+    private func delay(_ item: PendingDiscard, retryAfter: Duration? = nil) -> Duration {
         RetryPolicy(base: Self.firstDelay, maximumDelay: Self.longestDelay)
-            .delay(afterFailures: item.attempts + 1, retryAfter: .seconds(1), fraction: randomFraction())
+            .delay(afterFailures: item.attempts + 1, retryAfter: max(.seconds(1), retryAfter ?? .zero), fraction: randomFraction())
     }
 
-    /// - Parameter delay: Until the next attempt; nil if there is nothing more to do.
+    /// - Parameter nextAttempt: When to try again; nil if there is nothing more to do.
     /// - Returns: Whether that is stored; if not, the server is asked again later, which does no harm.
-    private func settle(_ item: PendingDiscard, _ delay: Duration?) async -> Bool {
-        let result = DiscardResult(key: item.key, nextAttempt: delay.map { clock.date() + $0 })
-        return (try? await mailbox.send(.discarded(result))) != nil
+    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?) async -> Bool {
+        (try? await mailbox.send(.discarded(DiscardResult(key: item.key, nextAttempt: nextAttempt)))) != nil
     }
 }
 

@@ -1,4 +1,4 @@
-import TransferCore
+package import TransferCore
 
 /// What happened to one file in this process, over all of its attempts and runs, as far as it decides what happens next.
 package struct FileHistory: Equatable, Sendable {
@@ -15,7 +15,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Attempts of the file's present life.
     var attempts = 0
     /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one.
-    var failures = 0
+    package var failures = 0
     /// Answers that make no sense, in a row.
     var violations = 0
     /// Whether the last attempt got a sign of life from its endpoint.
@@ -29,6 +29,8 @@ package struct FileHistory: Equatable, Sendable {
     var exhausted: Set<Endpoint> = []
     /// The most that each endpoint confirmed in the file's present life.
     var confirmed: [Endpoint: Int64] = [:]
+    /// What each endpoint had confirmed when the present row of failures began: gains of several attempts add up.
+    var rowStart: [Endpoint: Int64] = [:]
     /// The endpoint that the file used last.
     var home: Endpoint?
     /// When the next attempt is due, as uptime; nil if at once.
@@ -37,12 +39,15 @@ package struct FileHistory: Equatable, Sendable {
     package init() {}
 
     /// Notes how far an attempt got.
-    mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
+    package mutating func progressed(to position: Int64, of size: Int64?, at endpoint: Endpoint, from start: Int64) {
         let best = max(confirmed[endpoint] ?? 0, start)
         guard position > best else { return }
+        let base = rowStart[endpoint] ?? best
+        rowStart[endpoint] = base
         confirmed[endpoint] = position
         outages[endpoint] = nil
-        guard RetryPolicy.isProgress(confirmed: position - best, of: size) else { return }
+        guard RetryPolicy.isProgress(confirmed: position - base, of: size) else { return }
+        rowStart = [endpoint: position]
         failures = 0
         violations = 0
         hasRestarted = false
@@ -51,7 +56,7 @@ package struct FileHistory: Equatable, Sendable {
     }
 
     /// Notes that an attempt failed.
-    mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
+    package mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
         failures += 1
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
         guard FailureVerdict.isUnreachable(error, violations: violations) else {
@@ -78,11 +83,12 @@ package struct FileHistory: Equatable, Sendable {
     }
 
     /// The file begins anew.
-    mutating func startedOver(becauseSourceChanged: Bool) {
+    package mutating func startedOver(becauseSourceChanged: Bool) {
         if becauseSourceChanged { sourceChanges += 1 } else { hasRestarted = true }
         attempts = 0
         outages = [:]
         confirmed = [:]
+        rowStart = [:]
         exhausted = []
         home = nil
     }

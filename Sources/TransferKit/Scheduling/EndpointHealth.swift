@@ -69,7 +69,7 @@ package struct EndpointHealth: Sendable, Equatable {
 
     /// The server wants its host to be left alone.
     mutating func busy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
-        guard let host = Self.host(endpoint) else { return }
+        guard let host = endpoint.host else { return }
         let until = uptime + min(duration, RetryPolicy.longestRetryAfter)
         busyHosts = busyHosts.filter { $0.value > uptime }
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
@@ -100,7 +100,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// - Parameter run: The run that asks; nil for one that is yet to begin.
     func availability(of endpoint: Endpoint, run: UInt64?, at uptime: Duration) -> Availability {
         var until: Duration?
-        if !busyHosts.isEmpty, let host = Self.host(endpoint), let busy = busyHosts[host], busy > uptime { until = busy }
+        if !busyHosts.isEmpty, let host = endpoint.host, let busy = busyHosts[host], busy > uptime { until = busy }
         if let breaker = breakers[Key(endpoint)], let openUntil = breaker.openUntil {
             if openUntil > uptime {
                 until = max(until ?? .zero, openUntil)
@@ -115,12 +115,13 @@ package struct EndpointHealth: Sendable, Equatable {
     func busy(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
         guard !busyHosts.isEmpty else { return [:] }
         let found = endpoints.compactMap { endpoint in
-            Self.host(endpoint).flatMap { busyHosts[$0] }.flatMap { $0 > uptime ? (endpoint, $0) : nil }
+            endpoint.host.flatMap { busyHosts[$0] }.flatMap { $0 > uptime ? (endpoint, $0) : nil }
         }
         return Dictionary(found, uniquingKeysWith: max)
     }
+}
 
-    private static func host(_ endpoint: Endpoint) -> String? {
-        URLComponents(string: endpoint.address)?.host
-    }
+extension Endpoint {
+    /// The host that its address names.
+    var host: String? { URLComponents(string: address)?.host }
 }

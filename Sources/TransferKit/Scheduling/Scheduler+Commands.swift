@@ -56,7 +56,7 @@ extension Scheduler {
         let before = accountKeys[account.name].flatMap { accounts[$0] }
         let key = accountKeys[account.name] ?? flags.nextAccount
         if before == nil { mutateFlags { $0.nextAccount += 1 } }
-        setAccount(key, AccountEntry(account: account))
+        setAccount(key, AccountEntry(account: account, lastAnsweredRun: flags.lastRun))
         transaction.writes.append(.saveAccount(key, account))
         // An edit answers whatever blocked the account.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
@@ -85,6 +85,7 @@ extension Scheduler {
     private mutating func unblock(_ key: AccountKey, _ transaction: inout Transaction) {
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
+        entry.lastAnsweredRun = flags.lastRun
         setAccount(key, entry)
         transaction.writes.append(.blockAccount(key, nil))
         transaction.events.append(.accountUnblocked(account: entry.account.name))

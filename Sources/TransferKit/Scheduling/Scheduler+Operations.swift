@@ -12,7 +12,11 @@ extension Scheduler {
         case .found(let ids), .more(let ids): (keys, isGroup) = (try resolve(.sessions(ids.filter { roster.key(of: $0) != nil })), true)
         }
         switch operation {
-        case .move(let destination): return try move(keys, to: destination, &transaction)
+        case .move(let destination):
+            try move(keys, to: destination, &transaction)
+            // What holds for all parts together need not hold between them; it was checked before the first one.
+            if case .more = target { return }
+            return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
         case .quarantine(let reason):
             try remove(keys, isForced: true, &transaction)
@@ -37,15 +41,17 @@ extension Scheduler {
 
     /// Makes sure, before the first of several parts, that an operation makes sense for all of very many sessions together.
     ///
-    /// - Returns: The sessions in the order of the queue.
-    package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> [SessionID] {
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part: a place that all of them together decide on is
+    ///   not the one that a part of them would go to.
+    package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], Operation) {
         let keys = try resolve(.sessions(ids))
+        let sessions = keys.compactMap { roster[$0]?.id }
         switch operation {
-        case .move(.index(let index)): try checkRange(index, moving: keys.count)
+        case .move(let destination): return (sessions, .move(try place(of: keys, movedTo: destination)))
         case .remove(isForced: false): try checkDependents(of: keys)
         default: break
         }
-        return keys.compactMap { roster[$0]?.id }
+        return (sessions, operation)
     }
 
     /// What an operation changed at once, to be told together.
@@ -221,7 +227,7 @@ extension Scheduler {
         let key = before.key
         switch before.state {
         case .running: return false
-        case .paused:
+        case .paused where !before.conditions.contains(.displaced):
             try resume(before, at: now, &told, &transaction)
             return true
         case .completed:
@@ -230,7 +236,7 @@ extension Scheduler {
             }
             try restart(before, isWhole: true, &transaction)
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
-        case .waiting, .held: break
+        case .waiting, .held, .paused: break
         }
         let mark = flags.lastMark
         mutate(key) { entry, details in

@@ -108,8 +108,16 @@ extension Scheduler {
             if try move(key, behind: previous, &transaction), let id = roster[key]?.id { transaction.answer.sessions.append(id) }
             previous = key
         }
-        guard settings.ordering == .strict else { return }
-        for key in keys { try checkDependencies(of: key) }
+    }
+
+    /// Where the first of the moved ones goes, said so that it is the same place whichever part of them is moved first.
+    ///
+    /// - Throws: What a move of all of them would throw.
+    func place(of keys: [SessionKey], movedTo destination: MoveDestination) throws(QueueError) -> MoveDestination {
+        guard !keys.isEmpty else { return destination }
+        let previous = try anchor(for: destination, moving: keys)
+        try checkDependencies(of: keys, movedBehind: previous)
+        return previous.flatMap { roster[$0]?.id }.map(MoveDestination.after) ?? .front
     }
 
     /// The session behind which the first of the moved ones goes; nil for the front.
@@ -132,7 +140,7 @@ extension Scheduler {
         }
     }
 
-    func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
+    private func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
         guard (0...(roster.count - count)).contains(index) else {
             throw QueueError(.indexOutOfRange, "There is no index \(index) to move to; the queue has \(roster.count) sessions.")
         }
@@ -178,16 +186,44 @@ extension Scheduler {
     }
 
     /// In a strict queue, what a session comes after is before it.
-    private func checkDependencies(of key: SessionKey) throws(QueueError) {
-        guard let entry = roster[key] else { return }
-        var pairs = roster.dependents[entry.id, default: []].map { (earlier: key, later: $0) }
-        if let other = roster.details(key).dependency.flatMap({ roster.key(of: $0.session) }) { pairs.append((other, key)) }
-        for pair in pairs {
-            guard let earlier = roster[pair.earlier], let later = roster[pair.later], earlier.rank > later.rank else { continue }
-            throw QueueError(
-                .impossibleOrder,
-                "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
+    func checkDependencies(of keys: [SessionKey]) throws(QueueError) {
+        guard settings.ordering == .strict else { return }
+        for key in keys {
+            for pair in dependencies(of: key) where pair.earlier.rank > pair.later.rank { throw impossibleOrder(pair.earlier, pair.later) }
         }
+    }
+
+    /// As ``checkDependencies(of:)``, for the order that there would be if these sessions were moved behind another one.
+    private func checkDependencies(of keys: [SessionKey], movedBehind previous: SessionKey?) throws(QueueError) {
+        guard settings.ordering == .strict else { return }
+        let moved = Set(keys)
+        let front = previous.flatMap { roster[$0]?.rank }
+        /// Before, among, or behind the moved ones.
+        func side(_ entry: Entry) -> Int {
+            if moved.contains(entry.key) { return 1 }
+            return front.map { entry.rank <= $0 } ?? false ? 0 : 2
+        }
+        for key in keys {
+            for pair in dependencies(of: key)
+            where (side(pair.earlier), pair.earlier.rank) > (side(pair.later), pair.later.rank) {
+                throw impossibleOrder(pair.earlier, pair.later)
+            }
+        }
+    }
+
+    /// The sessions that one comes after, and that come after it.
+    private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
+        guard let entry = roster[key] else { return [] }
+        var pairs = roster.dependents[entry.id, default: []].compactMap { roster[$0] }.map { (earlier: entry, later: $0) }
+        let dependency = roster.details(key).dependency
+        if let other = dependency.flatMap({ roster.key(of: $0.session) }).flatMap({ roster[$0] }) { pairs.append((other, entry)) }
+        return pairs
+    }
+
+    private func impossibleOrder(_ earlier: Entry, _ later: Entry) -> QueueError {
+        QueueError(
+            .impossibleOrder,
+            "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
     }
 
     // MARK: Removing

@@ -119,7 +119,7 @@ extension Scheduler {
             details.run = 0
             entry.conditions.subtract([.ending, .connected, .hasNewItems])
         }
-        if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, &transaction) }
+        if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
         case .finished(let failure, let seen)
@@ -205,9 +205,12 @@ extension Scheduler {
 
     private static let spaceCheckInterval = Duration.seconds(30)
 
-    private mutating func block(_ key: AccountKey, _ error: TransferError, _ refused: Account, _ transaction: inout Transaction) {
-        // An account that was edited meanwhile is another one than that which was refused.
-        guard var account = accounts[key], account.block == nil, account.account.isSameIdentity(as: refused) else { return }
+    private mutating func block(
+        _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
+    ) {
+        // An account that was edited, or answered for, since the run began is not what was refused: the session just tries again.
+        guard var account = accounts[key], account.block == nil, run > account.lastAnsweredRun, account.account.isSameIdentity(as: refused)
+        else { return }
         account.block = AccountBlock(error: error)
         setAccount(key, account)
         transaction.actions.append(.distrust(refused))

@@ -39,10 +39,13 @@ package struct Scheduler: Sendable {
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
+        /// The last run that had begun when the account was last saved or unblocked: what was refused to it, or to an earlier one, was answered.
+        package var lastAnsweredRun: UInt64
 
-        package init(account: Account, block: AccountBlock? = nil) {
+        package init(account: Account, block: AccountBlock? = nil, lastAnsweredRun: UInt64 = 0) {
             self.account = account
             self.block = block
+            self.lastAnsweredRun = lastAnsweredRun
         }
     }
 

@@ -1,4 +1,5 @@
 import Foundation
+import GRDB
 import TransferCore
 
 /// An event as it is stored. The frequent kinds are written without an encoder; all are read in one way.
@@ -13,6 +14,14 @@ struct EventRow {
 
     /// What the row takes in the store, more or less.
     var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
+
+    /// Takes the columns from the third on of a row of the change log.
+    init(_ row: Row) throws {
+        kind = try row.decode(atIndex: 2)
+        sessions = try row.decode(atIndex: 3)
+        number = try row.decode(atIndex: 4)
+        detail = try row.decode(atIndex: 5)
+    }
 
     init(kind: String, sessions: Data?, number: Int64?, detail: String?) {
         self.kind = kind

@@ -72,8 +72,8 @@ extension QueueStore {
             var page = EventPage(from: range.lowerBound)
             var (count, weight) = (0, Int64(0))
             while let stored = try cursor.next() {
-                let row = EventRow(kind: stored[2], sessions: stored[3], number: stored[4], detail: stored[5])
-                page.append(row, revision: UInt64(clamping: stored[0] as Int64), time: StoreCoding.date(stored[1]))
+                guard let row = try? EventRow(stored), let time = try? StoreCoding.date(stored.decode(atIndex: 1)) else { continue }
+                page.append(row, revision: UInt64(clamping: try stored.decode(Int64.self, atIndex: 0)), time: time)
                 count += 1
                 weight += row.weight
                 if count >= Self.pageCount || weight >= Self.pageWeight, !Self.openKinds.contains(row.kind) { return page.events }

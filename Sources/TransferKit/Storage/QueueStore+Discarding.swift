@@ -39,7 +39,7 @@ extension QueueStore {
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])
         guard !rows.isEmpty else { return }
-        try discard(rows.filter { $0[0] as String? != address }, of: key, isHeld: false, at: now, in: db)
+        try discard(rows.filter { (try? $0.decode(String.self, atIndex: 0)) != address }, of: key, isHeld: false, at: now, in: db)
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
@@ -47,10 +47,12 @@ extension QueueStore {
         guard !rows.isEmpty else { return }
         // Of a download nothing is left at a server, but maybe a part on this machine.
         for row in rows {
-            guard let place = (row[0] as String?).flatMap(LocalParts.place(at:)), let data = row[1] as Data? else { continue }
+            guard let place = (try? row.decode(String.self, atIndex: 0)).flatMap(LocalParts.place(at:)),
+                let data = try? row.decode(Data.self, atIndex: 1)
+            else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(place), heldBy: isHeld ? key : nil, position: row[3],
-                now, in: db)
+                Checkpoint(data: data, confirmed: 0), at: try StoreCoding.encode(place), heldBy: isHeld ? key : nil,
+                position: try row.decode(atIndex: 3), now, in: db)
         }
         let definition = try String.fetchOne(
             db,
@@ -62,12 +64,12 @@ extension QueueStore {
         let account: Account? = try? StoreCoding.decodeIfPresent(from: definition)
         for row in rows {
             // An endpoint that the account no longer has can't be asked; what is there is left to expire.
-            guard let endpoint = account?.endpoints.first(where: { $0.address == row[0] as String? }), let data = row[1] as Data? else {
-                continue
-            }
+            guard let address = try? row.decode(String.self, atIndex: 0),
+                let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
+            else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: row[2] as Int64? ?? 0), at: try StoreCoding.encode(endpoint), heldBy: isHeld ? key : nil,
-                position: row[3], now, in: db)
+                Checkpoint(data: data, confirmed: (try? row.decode(Int64.self, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
+                heldBy: isHeld ? key : nil, position: try row.decode(atIndex: 3), now, in: db)
         }
     }
 

@@ -60,7 +60,7 @@ extension QueueStore {
                 return PendingFile(
                     position: try row.decode(atIndex: 0), source: FilePath(bytes: location.source), destination: location.destination,
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
-                    generation: try Self.bytes(row, atIndex: 6), confirmed: try Self.bytes(row, atIndex: 7),
+                    generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
                     kind: kind, localName: kind == .download ? FilePath(bytes: try row.decode(Data.self, atIndex: 3)) : nil)
             }

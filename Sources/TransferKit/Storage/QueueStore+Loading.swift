@@ -67,7 +67,11 @@ extension QueueStore {
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
         var values: [String: Int64] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") { values[row[0]] = row[1] }
+        for row in try Row.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
+            // One that can't be read is as one that was never set.
+            guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
+            values[name] = value
+        }
         // Limits below 1 can only be damage; without a limit of its own the configuration's is in force.
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },

@@ -48,10 +48,14 @@ extension QueueStore {
                         """),
                 arguments: [key, positions.lowerBound, positions.upperBound])
             while let row = try rows.next() {
-                let position: Int64 = row[0]
-                guard lives[position] == row[2] else { continue }
-                found[position, default: [:]][row[1]] = StoredCheckpoint(
-                    checkpoint: Checkpoint(data: row[3], confirmed: row[4]), identity: try Self.identity(row[5]))
+                // What can't be read is no checkpoint: the file begins anew.
+                guard let position = try? row.decode(Int64.self, atIndex: 0), let address = try? row.decode(String.self, atIndex: 1),
+                    let generation = try? row.decode(Int64.self, atIndex: 2), lives[position] == generation,
+                    let data = try? row.decode(Data.self, atIndex: 3), let confirmed = try? row.decode(Int64.self, atIndex: 4),
+                    let text = try? row.decode(String.self, atIndex: 5), let identity = try? Self.identity(text)
+                else { continue }
+                found[position, default: [:]][address] = StoredCheckpoint(
+                    checkpoint: Checkpoint(data: data, confirmed: confirmed), identity: identity)
             }
             return found
         }

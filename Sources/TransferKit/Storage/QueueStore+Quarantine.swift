@@ -70,7 +70,9 @@ extension QueueStore {
     package func quarantined() async throws -> [QuarantinedRow] {
         try await read { db in
             try Row.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
-                QuarantinedRow(number: $0[0], foundAt: StoreCoding.date($0[1]), reason: $0[2], content: $0[3])
+                QuarantinedRow(
+                    number: try $0.decode(atIndex: 0), foundAt: StoreCoding.date(try $0.decode(atIndex: 1)),
+                    reason: try $0.decode(atIndex: 2), content: try $0.decode(atIndex: 3))
             }
         }
     }
@@ -81,7 +83,9 @@ extension QueueStore {
             try Row.fetchAll(
                 db, sql: "SELECT number, origin, content FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?",
                 arguments: [number, part, limit]
-            ).map { QuarantinedPart(number: $0[0], origin: $0[1], content: $0[2]) }
+            ).map {
+                QuarantinedPart(number: try $0.decode(atIndex: 0), origin: try $0.decode(atIndex: 1), content: try $0.decode(atIndex: 2))
+            }
         }
     }
 }

@@ -74,11 +74,11 @@ extension QueueStore {
             let freed = try await pool.write { db -> [Data]? in
                 let rows = try Row.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
                 while let row = try rows.next() {
-                    let key: SessionKey = row[0]
+                    let key: SessionKey = try row.decode(atIndex: 0)
                     guard !skipped.contains(key) else { continue }
                     session.withLock { $0 = key }
                     var rest = limit
-                    return try Self.sweep(key, quarantine: row[1], &rest, in: db)
+                    return try Self.sweep(key, quarantine: try row.decode(atIndex: 1), &rest, in: db)
                 }
                 return nil
             }
@@ -108,7 +108,9 @@ extension QueueStore {
             for row in rows {
                 if let quarantine {
                     try keep(row, of: table, in: quarantine, db)
-                } else if row["kind"] as String? == "blob", row["state"] as String? != "completed", let name = row["source"] as Data? {
+                } else if String.fromDatabaseValue(row["kind"]) == "blob", String.fromDatabaseValue(row["state"]) != "completed",
+                    let name = Data.fromDatabaseValue(row["source"])
+                {
                     freed.append(name)
                 }
             }

@@ -91,6 +91,31 @@ import TransferKit
         await stage.queue.shutdown()
     }
 
+    /// Those files begin anew.
+    @Test(arguments: [
+        "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
+    ])
+    func aCheckpointThatCannotBeReadIsNone(_ assignment: String) async throws {
+        // A damaged page keeps no types.
+        let loosened = """
+            ALTER TABLE checkpoint RENAME TO typed;
+            CREATE TABLE checkpoint(
+                session, position, endpoint, generation, data, confirmed, identity, expires_at,
+                PRIMARY KEY (session, position, endpoint)) WITHOUT ROWID;
+            INSERT INTO checkpoint SELECT session, position, endpoint, generation, data, confirmed, identity, expires_at FROM typed;
+            DROP TABLE typed;
+            """
+        let folder = try await prepared("\(loosened) UPDATE checkpoint SET \(assignment)", "w1")
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.start()
+        await stage.queue.waitUntilIdle()
+        let sessions = try await stage.queue.sessions()
+        #expect(sessions.map(\.name) == Self.names)
+        #expect(sessions.allSatisfy { $0.state == .completed })
+        #expect(try StoreInspection(folder.path.appending("store")).count("quarantine") == 0)
+        await stage.queue.shutdown()
+    }
+
     @Test func aTimeBeyondAllCalendarsIsATimeToCome() async throws {
         let folder = try await prepared("UPDATE schedule SET not_before = 9223372036854775807 WHERE session = 2")
         let stage = try await Stage(folder.path)

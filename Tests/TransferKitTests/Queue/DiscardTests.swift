@@ -27,7 +27,7 @@ import TransportTesting
             try await queue.start()
             try await gate.reached()
         }
-        for session in sessions { try await queue.cancel(session.id) }
+        try await queue.cancel(.sessions(sessions.map(\.id)))
         return queue
     }
 
@@ -77,12 +77,71 @@ import TransportTesting
     }
 }
 
+/// Hosts that are left alone, and queues that leave them alone.
+extension DiscardTests {
+    /// Opens a queue with cancelled sessions at one host, more than are worked off at a time.
+    private func cancelled(at host: String, _ count: Int) async throws -> TransferQueue {
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.setSessionLimit(count)
+        try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
+        let gates = (0..<count).map { fixture.memory.gate("f\($0)", atByte: 4_000) }
+        var sessions: [SessionID] = []
+        for number in 0..<count { sessions.append(try await queue.enqueue(try fixture.upload("f\(number)", to: host)).id) }
+        try await queue.start()
+        for gate in gates { try await gate.reached() }
+        try await queue.cancel(.sessions(sessions))
+        return queue
+    }
+
+    @Test func aHostThatHangsIsAskedOnce() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(at: "a", 40)
+        try await hung.wait()
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        #expect(try await due(queue) == 40)
+        await queue.shutdown()
+    }
+
+    @Test func aHostIsLeftAloneForAsLongAsItWants() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        let queue = try await cancelled(at: "a", 40)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        transport.heal()
+        fixture.clock.advance(by: .seconds(2_990))
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        fixture.clock.advance(by: .seconds(3_600))
+        while try await due(queue) > 0 { await queue.waitUntilIdle() }
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    @Test func aStoppedQueueAsksNoServer() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a", "b", "c"])
+        try await hung.wait()
+        try await queue.stopAndWait()
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilDiscarded()
+        #expect(transport.asked == 1)
+        #expect(fixture.memory.partialCount == 3)
+        await queue.shutdown()
+    }
+}
+
 /// A transport that removes nothing at some hosts, and does not say so.
 private final class StubbornTransport: PartialDiscarding {
     private struct State {
         var host: String?
         var ignoresCancellation = false
+        var refusal: TransferError?
         var arrival = Latch()
+        var asked = 0
     }
 
     private let memory: MemoryTransport
@@ -105,17 +164,31 @@ private final class StubbornTransport: PartialDiscarding {
         }
     }
 
+    func refuse(at host: String, _ refusal: TransferError) {
+        state.withLock { state in
+            state.host = host
+            state.refusal = refusal
+        }
+    }
+
     func heal() { state.withLock { $0.host = nil } }
+
+    /// How often anything was to be removed.
+    var asked: Int { state.withLock { $0.asked } }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try await memory.perform(attempt, reporting: reporter)
     }
 
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        let state = state.withLock { $0 }
+        let state = state.withLock { state in
+            state.asked += 1
+            return state
+        }
         guard let host = state.host, endpoint == memory.endpoint(host: host) else {
             return try await memory.discard(checkpoint, at: endpoint, credentials: credentials)
         }
+        if let refusal = state.refusal { throw refusal }
         state.arrival.open()
         guard state.ignoresCancellation else { return try await end.wait() }
         let end = end

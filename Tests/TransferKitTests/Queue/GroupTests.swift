@@ -19,6 +19,7 @@ import TransportTesting
             }
         ).map(\.id)
         try await whatMakesNoSenseForOneChangesNone(queue, ids)
+        try await allOfThemDecideOnTheirPlace(queue, ids)
         let gate = fixture.memory.gate("1", atByte: 1_000)
         try await marksKeepTheOrder(queue, ids) { try await gate.reached() }
         try await dependentsInTheGroupAreNoObstacle(queue, ids, fixture)
@@ -32,6 +33,16 @@ import TransportTesting
         let error = await #expect(throws: QueueError.self) { try await queue.move(.sessions(Array(ids.dropFirst(2))), to: .index(3)) }
         #expect(error?.code == .indexOutOfRange)
         #expect(await queue.status().orderRevision == revision)
+    }
+
+    private func allOfThemDecideOnTheirPlace(_ queue: TransferQueue, _ ids: [SessionID]) async throws {
+        let moved = Array(ids.prefix(count - 2))
+        try await queue.move(.sessions(moved), to: .index(1))
+        #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
+        try await queue.move(.sessions(moved), to: .before(moved[count - 3]))
+        #expect(await queue.sessionIDs() == [ids[count - 2]] + moved + [ids[count - 1]])
+        try await queue.move(ids[count - 2], to: .index(count - 2))
+        #expect(await queue.sessionIDs() == ids)
     }
 
     private func marksKeepTheOrder(_ queue: TransferQueue, _ ids: [SessionID], isRunning: () async throws -> Void) async throws {

@@ -192,6 +192,20 @@ import TransferKit
         #expect(try queue.finishAll() == "A B")
     }
 
+    @Test func aDisplacedPausedOneThatIsRunComesOffTheList() throws {
+        var queue = try Rehearsal()
+        try queue.add("A B")
+        try queue.call(.pause, "A")
+        try queue.letGo("A")
+        try queue.call(.run(), "B")
+        #expect(queue.line == "A=paused(displaced) B=running")
+        try queue.call(.run(), "A")
+        try queue.letGo("B")
+        #expect(queue.line == "A=running B=waiting")
+        #expect(queue.why("B") == .displaced(by: SessionID(named: "A")))
+        #expect(try queue.finishAll() == "A B")
+    }
+
     @Test func displacementOutlivesARestart() throws {
         var queue = try Rehearsal()
         try queue.add("A B C")

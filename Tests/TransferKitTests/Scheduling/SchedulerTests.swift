@@ -159,6 +159,26 @@ import TransferKit
         #expect(scheduler.runningIDs == [drafts[0].id])
     }
 
+    @Test(arguments: [Command.unblockAccount(name: "a"), .saveAccount(.memory("a"))])
+    func whatWasAnsweredIsNotAskedAgain(answer: Command) throws {
+        var scheduler = try Scheduler.fixture(sessionLimit: 3)
+        _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
+        _ = try scheduler.perform(.start)
+        let refused = RunOutcome.accountBlocked(
+            TransferError(.credentials, .credentialsRejected, "The server refused the token."), .memory("a"))
+        func isQuestion(_ event: QueueEvent.Kind) -> Bool { if case .needsCredentials = event { true } else { false } }
+        #expect(try scheduler.report(.ended(refused), of: 1).events.contains(where: isQuestion))
+        _ = try scheduler.perform(answer)
+        for key in [SessionKey(2), 3] {
+            #expect(try !scheduler.report(.ended(refused), of: key).events.contains(where: isQuestion))
+            #expect(scheduler.accounts[1]?.block == nil)
+        }
+        #expect(scheduler.runningIDs.count == 3)
+        // The new runs know the answer.
+        #expect(try scheduler.report(.ended(refused), of: 2).events.contains(where: isQuestion))
+        #expect(scheduler.accounts[1]?.block != nil)
+    }
+
     @Test func anAccountThatWasEditedMeanwhileIsNotBlocked() throws {
         var scheduler = try Scheduler.fixture()
         let draft = SessionDraft.draft("a")

@@ -41,6 +41,24 @@ import TransferKit
         #expect(queue.line == "A=running B=waiting")
     }
 
+    /// A later part of a group may be what an earlier one is waited for by: all of them together decide.
+    @Test func aMoveInPartsIsCheckedAsAWhole() throws {
+        var scheduler = Scheduler(Scheduler.Settings(transports: ["memory"], ordering: .strict))
+        _ = try scheduler.perform(.saveAccount(.memory("a")))
+        var drafts = (0..<4).map { _ in SessionDraft.draft() }
+        drafts[1].dependency = .after(drafts[0].id)
+        drafts[3].dependency = .after(drafts[1].id)
+        let ids = drafts.map(\.id)
+        _ = try scheduler.perform(.enqueue(drafts))
+        let refused = #expect(throws: QueueError.self) { try scheduler.check(.move(.end), onAll: [ids[0], ids[1]]) }
+        #expect(refused?.code == .impossibleOrder)
+        let (sessions, first) = try scheduler.check(.move(.index(1)), onAll: [ids[1], ids[0]])
+        #expect(sessions == [ids[0], ids[1]])
+        _ = try scheduler.perform(.perform(first, .more([ids[0]])))
+        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]])))
+        #expect(scheduler.roster.order.compactMap { scheduler.roster[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
+    }
+
     @Test func nobodyWaitsForOneBehind() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")

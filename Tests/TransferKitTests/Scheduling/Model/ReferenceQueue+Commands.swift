@@ -6,7 +6,7 @@ extension ReferenceQueue {
         switch command {
         case .saveAccount(let account): save(account)
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
-        case .unblockAccount(let name): accounts[try requireAccount(name)].isBlocked = false
+        case .unblockAccount(let name): unblock(try requireAccount(name))
         case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
         case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
@@ -29,10 +29,17 @@ extension ReferenceQueue {
         if let index = accounts.firstIndex(where: { $0.account.name == account.name }) {
             accounts[index].account = account
             accounts[index].isBlocked = false
+            accounts[index].answeredAt = runNumbers
         } else {
             accountNumbers += 1
             accounts.append(ReferenceAccount(number: accountNumbers, account: account))
         }
+    }
+
+    private mutating func unblock(_ index: Int) {
+        guard accounts[index].isBlocked else { return }
+        accounts[index].isBlocked = false
+        accounts[index].answeredAt = runNumbers
     }
 
     private mutating func deleteAccount(_ name: String, cascade: Bool) throws(QueueError) -> Answer {

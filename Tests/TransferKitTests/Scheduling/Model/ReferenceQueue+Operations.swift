@@ -90,7 +90,7 @@ extension ReferenceQueue {
 
     private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
         switch sessions[index].state {
-        case .paused: return resume(index)
+        case .paused where sessions[index].displacedBy == nil: return resume(index)
         case .completed where !again: throw QueueError(.alreadyCompleted, "")
         case .completed, .failed, .cancelled: try retry(index)
         default: break

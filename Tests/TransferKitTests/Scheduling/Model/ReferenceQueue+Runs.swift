@@ -90,20 +90,20 @@ extension ReferenceQueue {
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
-            ended(index, outcome)
+            ended(index, run, outcome)
         case .file(_, .completed(_, let endpoint)): health.works(endpoint)
         case .endpoint(let endpoint): health.uses(endpoint, run, now)
         case .connected, .file, .expansion, .endpointChanged, .attemptFailed: break
         }
     }
 
-    private mutating func ended(_ index: Int, _ outcome: RunOutcome) {
+    private mutating func ended(_ index: Int, _ run: UInt64, _ outcome: RunOutcome) {
         let wasToldToEnd = sessions[index].isToldToEnd
         let hasNewItems = sessions[index].hasNewItems
         sessions[index].run = nil
         sessions[index].isToldToEnd = false
         sessions[index].hasNewItems = false
-        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account) }
+        if case .accountBlocked(_, let refused) = outcome { block(refused, ifOf: sessions[index].account, run: run) }
         if case .finished(let failure, _) = outcome, !hasNewItems, sessions[index].state != .cancelled {
             return end(index, as: failure == nil ? .completed : .failed)
         }
@@ -118,8 +118,8 @@ extension ReferenceQueue {
         if mode == .running || mode == .draining, isAble(sessions[index]) { beginRun(index) } else { giveUpSlot(index, .interrupted) }
     }
 
-    private mutating func block(_ refused: Account, ifOf number: Int) {
-        for index in accounts.indices where accounts[index].number == number {
+    private mutating func block(_ refused: Account, ifOf number: Int, run: UInt64) {
+        for index in accounts.indices where accounts[index].number == number && run > accounts[index].answeredAt {
             let present = accounts[index].account
             if present.name == refused.name, present.endpoints == refused.endpoints { accounts[index].isBlocked = true }
         }

@@ -89,6 +89,8 @@ struct ReferenceQueue {
         var queue = ReferenceQueue(settings)
         queue.limit = limit
         queue.accounts = accounts
+        // Runs are counted anew.
+        for index in accounts.indices { queue.accounts[index].answeredAt = 0 }
         queue.accountNumbers = accountNumbers
         queue.sessionNumbers = sessionNumbers
         queue.orderRevision = orderRevision

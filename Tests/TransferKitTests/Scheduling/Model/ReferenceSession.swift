@@ -79,4 +79,6 @@ struct ReferenceAccount {
     let number: Int
     var account: Account
     var isBlocked = false
+    /// The last run there was when somebody answered for it.
+    var answeredAt: UInt64 = 0
 }
