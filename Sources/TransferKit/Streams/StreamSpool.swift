@@ -74,7 +74,8 @@ package final class StreamSpool: Sendable {
         let confirmed = Locked<(@Sendable (Int64) -> Void)?>(nil)
         let lifted = Locked<(@Sendable (Int64) -> Void)?>(nil)
         growth = SourceGrowth(
-            extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) }, lift: { offset in lifted.withLock { $0 }?(offset) })
+            extent, length: length, release: { offset in confirmed.withLock { $0 }?(offset) },
+            lift: { offset in lifted.withLock { $0 }?(offset) })
         confirmed.withLock { $0 = { [weak self] in self?.confirm($0) } }
         lifted.withLock { $0 = { [weak self] in self?.lift(to: $0) } }
     }
