@@ -118,11 +118,12 @@ let package = Package(
             name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system, unixSignals], swiftSettings: settings),
 
         // Tests.
+        .target(name: "ProcessFixture", dependencies: ["TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings),
         .target(
             name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(
-            name: "SSHFixture", dependencies: ["ScriptedHTTP", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",
+            name: "SSHFixture", dependencies: ["ProcessFixture", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",
             swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
@@ -131,7 +132,7 @@ let package = Package(
             name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
             swiftSettings: settings),
         .testTarget(
-            name: "CurlEngineTests", dependencies: ["CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            name: "CurlEngineTests", dependencies: ["CurlEngine", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportHTTPTests",
@@ -156,7 +157,7 @@ let package = Package(
             name: "InteropTests",
             dependencies: [
                 "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore",
-                "TUSLoopback", "ScriptedHTTP", "SSHFixture", logging, system,
+                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "SSHFixture", logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],
@@ -168,7 +169,8 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "TUSLoopback", "transferq", "tus-loopback", system,
+                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "TUSLoopback", "transferq",
+                "tus-loopback", system,
             ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),

@@ -1,5 +1,5 @@
 import Foundation
-import ScriptedHTTP
+import ProcessFixture
 import TransferCore
 
 #if canImport(Glibc)
@@ -68,25 +68,15 @@ enum HangingResolver {
         let source = folder.appending(path: "resolver.c")
         let library = folder.appending(path: "resolver.so")
         try Data(program.utf8).write(to: source)
-        let compiler = Process()
-        compiler.executableURL = URL(filePath: "/usr/bin/env")
-        compiler.arguments = ["cc", "-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]
-        try compiler.run()
-        guard compiler.awaitEnd() == 0 else { throw DoesNotCompile() }
-
-        let tests = Process()
-        let output = Pipe()
-        tests.executableURL = URL(filePath: "/usr/bin/env")
+        guard try StartedProgram.run("cc", ["-shared", "-fPIC", "-o", library.path, source.path, "-ldl"]).status == 0 else {
+            throw DoesNotCompile()
+        }
         // What waits for a look-up that never ends never ends itself, and is not to outlive the tests.
-        tests.arguments = [
-            "timeout", "--signal=KILL", "120", URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "--testing-library",
-            "swift-testing", "--filter", filter,
+        let arguments = [
+            "-c", "exec \"$@\" 2>&1", "sh", "timeout", "--signal=KILL", "120",
+            URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().path, "--testing-library", "swift-testing", "--filter", filter,
         ]
-        tests.environment = ProcessInfo.processInfo.environment.merging(["LD_PRELOAD": library.path]) { $1 }
-        tests.standardOutput = output
-        tests.standardError = output
-        try tests.run()
-        let text = String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
-        return (tests.awaitEnd(), text)
+        let (status, output) = try StartedProgram.run("/bin/sh", arguments, environment: ["LD_PRELOAD": library.path])
+        return (status, String(decoding: output, as: UTF8.self))
     }
 }

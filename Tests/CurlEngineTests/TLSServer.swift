@@ -1,6 +1,6 @@
 import Foundation
 import Glibc
-import ScriptedHTTP
+import ProcessFixture
 import TransportSupport
 
 /// A server that speaks TLS on a free port of the loopback interface, with a certificate for `localhost` of its own. Answers 200 to everything,
@@ -12,10 +12,7 @@ final class TLSServer: Sendable {
     let certificate: String
     /// Its private key, in a file (PEM).
     let key: String
-    /// The program ends when this is closed, and so also when the tests end in whatever way.
-    private let input = Pipe()
-    /// Used by `start` and then by `stop` alone.
-    private let process = Process()
+    private let server: StartedProgram
     private let folder: URL
 
     private static let program = """
@@ -93,26 +90,17 @@ final class TLSServer: Sendable {
             "subjectAltName=DNS:localhost", "-keyout", key, "-out", certificate,
         ])
 
-        let process = process
-        process.executableURL = URL(filePath: "/usr/bin/env")
-        process.arguments = ["python3", "-W", "ignore", "-c", Self.program, version, certificate, key, protocols, clientAuthority ?? ""]
-        let output = Pipe()
-        process.standardInput = input
-        process.standardOutput = output
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let text = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
+        server = try StartedProgram(
+            "python3", ["-W", "ignore", "-c", Self.program, version, certificate, key, protocols, clientAuthority ?? ""])
         struct DidNotStart: Error {}
-        guard let port = Int(text.trimmingCharacters(in: .whitespacesAndNewlines)) else { throw DidNotStart() }
+        guard let port = try server.readPort() else { throw DidNotStart() }
         self.port = port
     }
 
     var url: String { "https://localhost:\(port)/" }
 
     func stop() {
-        // Its input may be open in other processes, too.
-        kill(process.processIdentifier, SIGKILL)
-        process.awaitEnd()
+        server.kill()
         try? FileManager.default.removeItem(at: folder)
     }
 }
@@ -124,18 +112,7 @@ func openssl(_ arguments: [String], input: Data = Data()) throws -> Data {
     struct Failed: Error {
         let arguments: [String]
     }
-    let process = Process()
-    process.executableURL = URL(filePath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments
-    let output = Pipe()
-    let source = Pipe()
-    process.standardInput = source
-    process.standardOutput = output
-    process.standardError = FileHandle.nullDevice
-    try process.run()
-    try source.fileHandleForWriting.write(contentsOf: input)
-    try source.fileHandleForWriting.close()
-    let printed = output.fileHandleForReading.readDataToEndOfFile()
-    guard process.awaitEnd() == 0 else { throw Failed(arguments: arguments) }
-    return printed
+    let (status, output) = try StartedProgram.run("openssl", arguments, input: input)
+    guard status == 0 else { throw Failed(arguments: arguments) }
+    return output
 }

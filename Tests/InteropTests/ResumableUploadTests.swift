@@ -1,5 +1,5 @@
 import Foundation
-import ScriptedHTTP
+import ProcessFixture
 import SystemPackage
 import Testing
 import TransferCore
@@ -89,11 +89,9 @@ import TransferKit
     }
 
     private func delete(_ location: String) async throws {
-        let curl = Process()
-        curl.executableURL = URL(fileURLWithPath: "/usr/bin/curl")
-        curl.arguments = ["--silent", "--fail", "--request", "DELETE", "--header", "Tus-Resumable: 1.0.0", location]
-        try curl.run()
-        #expect(curl.awaitEnd() == 0)
+        let arguments = ["--silent", "--fail", "--request", "DELETE", "--header", "Tus-Resumable: 1.0.0", location]
+        let status = try await PythonProcess.start { try StartedProgram.run("curl", arguments).status }
+        #expect(status == 0)
     }
 }
 

@@ -1,5 +1,5 @@
 package import Foundation
-import ScriptedHTTP
+import ProcessFixture
 import TransferCore
 import TransportSupport
 
@@ -130,15 +130,7 @@ package final class SSHServerProcess: Sendable {
     @discardableResult package static func run(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws
         -> Int32
     {
-        let process = Process()
-        process.executableURL = URL(filePath: program)
-        process.arguments = arguments
-        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = FileHandle.nullDevice
-        process.standardOutput = FileHandle.nullDevice
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        let status = process.awaitEnd()
+        let status = try StartedProgram.run(program, arguments, environment: environment).status
         guard status == 0 else { throw DidNotStart(description: "\(program) \(arguments.joined(separator: " ")) ended with \(status).") }
         return status
     }

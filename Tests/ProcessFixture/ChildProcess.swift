@@ -1,19 +1,37 @@
 import Foundation
-import SystemPackage
+package import SystemPackage
 import TransferCore
 
 #if canImport(Glibc)
-    import Glibc
+    package import Glibc
 #elseif canImport(Darwin)
-    import Darwin
+    package import Darwin
 #endif
 
-/// posix_spawn(3) and waitpid(2).
-enum ChildProcess {
+/// posix_spawn(3) and waitpid(2). Foundation's `Process` was seen to crash in a process with a thousand descriptors and threads, and its end
+/// waits for all who have a copy of one of its descriptors.
+package enum ChildProcess {
+    /// No program is started between the making of a pipe and the mark that keeps others from inheriting it.
+    private static let gate = Locked(())
+
+    /// A pipe that no program inherits, but through ``spawn(_:_:environment:workingFolder:descriptors:)``.
+    package static func pipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
+        try gate.withLock { _ in
+            let ends = try FileDescriptor.pipe()
+            for end in [ends.readEnd, ends.writeEnd] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+            return (ends.readEnd, ends.writeEnd)
+        }
+    }
+
     /// Starts a program with these standard descriptors, and otherwise a clean slate: no signal blocked or ignored, as the threads that run
     /// tests have most of them blocked, and no other descriptor that is marked to be closed.
-    static func spawn(
-        _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], workingFolder: FilePath, descriptors: [FileDescriptor]
+    ///
+    /// - Parameters:
+    ///   - environment: All of its variables; nil for those of the tests.
+    ///   - workingFolder: Nil for that of the tests.
+    package static func spawn(
+        _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String]? = nil, workingFolder: FilePath? = nil,
+        descriptors: [FileDescriptor]
     ) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
@@ -31,26 +49,33 @@ enum ChildProcess {
         try check(unsafe posix_spawnattr_setsigdefault(&attributes, &all))
         try check(unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF)))
 
-        // The call that changes the working folder is not in POSIX before 2024; a shell does it everywhere.
-        let shell: FilePath = "/bin/sh"
-        let script = Array("cd \"$1\" && shift && exec \"$@\"".utf8)
-        let words = [shell.bytes, Array("-c".utf8), script, shell.bytes, workingFolder.bytes, program.bytes] + arguments
+        var (executable, words) = (program, [program.bytes] + arguments)
+        if let workingFolder {
+            // The call that changes the working folder is not in POSIX before 2024; a shell does it everywhere.
+            executable = "/bin/sh"
+            let script = Array("cd \"$1\" && shift && exec \"$@\"".utf8)
+            words = [executable.bytes, Array("-c".utf8), script, executable.bytes, workingFolder.bytes] + words
+        }
+        let variables = environment ?? ProcessInfo.processInfo.environment
         var argv = unsafe words.map { unsafe cString($0) } + [nil]
-        var envp = unsafe environment.map { unsafe cString(Array("\($0.key)=\($0.value)".utf8)) } + [nil]
+        var envp = unsafe variables.map { unsafe cString(Array("\($0.key)=\($0.value)".utf8)) } + [nil]
         defer { unsafe (argv + envp).forEach { unsafe free($0) } }
         var process: pid_t = 0
-        try check(unsafe shell.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, &envp) })
+        let code = gate.withLock { _ in
+            unsafe executable.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, &envp) }
+        }
+        try check(code)
         return process
     }
 
     /// Blocks until the process has ended; it can be signalled and has to be reaped afterwards.
-    static func awaitEnd(_ process: pid_t) {
+    package static func awaitEnd(_ process: pid_t) {
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
     }
 
     /// How an ended process ended: the exit status, or the number of the signal that killed it.
-    static func reap(_ process: pid_t) -> (status: Int32, wasKilled: Bool) {
+    @discardableResult package static func reap(_ process: pid_t) -> (status: Int32, wasKilled: Bool) {
         var status: CInt = 0
         while unsafe waitpid(process, &status, 0) < 0, errno == EINTR {}
         // The macros of wait(2), which Swift does not import.

@@ -1,0 +1,91 @@
+package import Foundation
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A program that runs beside the tests. Its standard input stays open for as long as this object lives, so that a program that ends with its
+/// input ends with the tests in whatever way they end; what it complains of is dropped.
+package final class StartedProgram: Sendable {
+    private let input: Locked<FileDescriptor?>
+    private let output: FileDescriptor
+    private let process: Locked<pid_t?>
+
+    /// Starts a program, by its absolute path, or by a name that the search path has.
+    ///
+    /// - Parameter environment: Variables beside those of the tests.
+    package init(_ program: String, _ arguments: [String], environment: [String: String] = [:]) throws {
+        let (stdin, stdout) = (try ChildProcess.pipe(), try ChildProcess.pipe())
+        let null = try FileDescriptor.open(FilePath("/dev/null"), .readWrite, options: .closeOnExec)
+        defer { for end in [stdin.reading, stdout.writing, null] { try? end.close() } }
+        (input, output) = (Locked(stdin.writing), stdout.reading)
+        let isPath = program.hasPrefix("/")
+        let variables = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process = Locked(
+            try ChildProcess.spawn(
+                isPath ? FilePath(program) : "/usr/bin/env", ((isPath ? [] : [program]) + arguments).map { Array($0.utf8) },
+                environment: variables, descriptors: [stdin.reading, stdout.writing, null]))
+    }
+
+    /// What it printed since the last look, at least a byte; empty at the end. Blocks.
+    package func read() throws -> Data {
+        var buffer = [UInt8](repeating: 0, count: 64 * 1024)
+        let count = try unsafe buffer.withUnsafeMutableBytes { unsafe try output.read(into: $0) }
+        return Data(buffer.prefix(count))
+    }
+
+    /// The number of the port that it printed, as soon as it listens there; nil if it printed something else. Blocks.
+    package func readPort() throws -> Int? {
+        Int(String(decoding: try read(), as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    /// Ends it at once, as a crash would. Blocks until it has ended.
+    package func kill() {
+        process.withLock { process in
+            guard let number = process else { return }
+            #if canImport(Glibc)
+                _ = Glibc.kill(number, SIGKILL)
+            #else
+                _ = Darwin.kill(number, SIGKILL)
+            #endif
+            ChildProcess.reap(number)
+            process = nil
+        }
+    }
+
+    private func closeInput() {
+        input.withLock { input in
+            try? input?.close()
+            input = nil
+        }
+    }
+
+    deinit {
+        kill()
+        closeInput()
+        try? output.close()
+    }
+
+    /// Runs a program to its end. Blocks.
+    ///
+    /// - Parameter input: What it reads; small enough for a pipe's buffer.
+    /// - Returns: Its exit status, or the number of the signal that ended it, and what it printed.
+    @discardableResult package static func run(
+        _ program: String, _ arguments: [String], environment: [String: String] = [:], input: Data = Data()
+    ) throws -> (status: Int32, output: Data) {
+        let program = try StartedProgram(program, arguments, environment: environment)
+        try program.input.withLock { _ = try $0?.writeAll(input) }
+        program.closeInput()
+        var output = Data()
+        while case let part = try program.read(), !part.isEmpty { output += part }
+        let status = program.process.withLock { process in
+            defer { process = nil }
+            return process.map { ChildProcess.reap($0).status } ?? 0
+        }
+        return (status, output)
+    }
+}
