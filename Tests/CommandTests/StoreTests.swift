@@ -110,6 +110,8 @@ import TransferKit
         let store = try #require(checks.first { $0["check"] as? String == "store" })
         #expect((store["sqlite"] as? String)?.hasPrefix("3.") == true)
         #expect((store["schema"] as? Int ?? 0) > 0)
+        let owner = try #require(checks.first { $0["check"] as? String == "owner" })
+        #expect(owner["process"] is NSNull)
 
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: program.store.string)
         let open = try await program.run("doctor")

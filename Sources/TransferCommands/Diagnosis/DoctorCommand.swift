@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import SystemPackage
 import TransferControl
 import TransferCore
@@ -18,7 +19,7 @@ struct DoctorCommand: AsyncParsableCommand {
         do {
             findings += try await common.withQueue { queue in
                 let store = await storeFinding(queue, folder)
-                return try await [store] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
+                return try await [store, ownerFinding(queue)] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
             }
         } catch let error as QueueError {
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
@@ -64,5 +65,19 @@ struct DoctorCommand: AsyncParsableCommand {
         } catch {
             return Finding(check: "store", state: .wrong, detail: "\(error)")
         }
+    }
+
+    private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {
+        guard let remote = queue as? RemoteTransferQueue else {
+            return Finding(check: "owner", state: .ok, detail: "No process owns the queue; nothing is transferred.", fields: [("process", .null)])
+        }
+        let owner = try await remote.owner()
+        let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
+        return Finding(
+            check: "owner", state: .ok,
+            detail: "\(kind) owns the queue, as process \(owner.processID), since \(owner.since.formatted(.iso8601)).",
+            fields: [
+                ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
+            ])
     }
 }
