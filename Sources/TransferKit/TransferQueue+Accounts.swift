@@ -9,9 +9,11 @@ extension TransferQueue {
 
     /// Removes an account.
     ///
-    /// - Parameter cascades: Whether the sessions that refer to it are removed with it; otherwise they are a reason to refuse.
+    /// - Parameter cascades: Whether the sessions that refer to it are removed with it; otherwise they are a reason to refuse. More than 10,000
+    ///   are removed in several transactions, each durable by itself, and the account with the last of them.
     /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
+        if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await remove(.account(name), isForced: true) }
         try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))
     }
 

@@ -200,7 +200,7 @@ extension TransferQueue {
     // MARK: Sending
 
     /// How many sessions a transaction changes at most.
-    private static let groupSize = 10_000
+    static let groupSize = 10_000
 
     @discardableResult
     private nonisolated func perform(_ operation: Operation, _ session: SessionReference) async throws -> Answer {

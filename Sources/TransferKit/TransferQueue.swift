@@ -60,7 +60,8 @@ public actor TransferQueue {
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
     ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`;
+    ///   `impossibleOrder` if the queue is to be strict, and a session in it waits for one behind it.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
         configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil

@@ -18,11 +18,7 @@ extension Scheduler {
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
-        case .quarantine(let reason):
-            try remove(keys, isForced: true, &transaction)
-            transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
-            transaction.writes += keys.map { .quarantine($0, reason) }
-            return transaction.events.append(.quarantined(reason))
+        case .quarantine(let reason): return try quarantine(keys, reason, &transaction)
         default: break
         }
         if case .more = target {} else { mutateFlags { $0.lastMark += 1 } }

@@ -185,6 +185,11 @@ extension Scheduler {
         return true
     }
 
+    /// Makes sure that a queue that is strict from now on can get to its end.
+    package func checkAllDependencies() throws(QueueError) {
+        try checkDependencies(of: roster.dependents.values.flatMap { $0 }.sorted())
+    }
+
     /// In a strict queue, what a session comes after is before it.
     func checkDependencies(of keys: [SessionKey]) throws(QueueError) {
         guard settings.ordering == .strict else { return }
@@ -268,6 +273,36 @@ extension Scheduler {
                     "The session \(id) can't be removed: \(waiting == 1 ? "1 session waits" : "\(waiting) sessions wait") for it to end.")
             }
         }
+    }
+
+    /// Takes sessions out of the queue that can't be read, or that the store refuses to change.
+    mutating func quarantine(_ keys: [SessionKey], _ reason: String, _ transaction: inout Transaction) throws(QueueError) {
+        let held = keys.compactMap { roster[$0]?.id }.flatMap { holdDependents(of: $0, leavingOut: Set(keys), &transaction) }
+        try remove(keys, isForced: true, &transaction)
+        transaction.writes.removeAll { if case .deleteSession = $0 { true } else { false } }
+        transaction.writes += keys.map { .quarantine($0, reason) }
+        transaction.events.append(.quarantined(reason))
+        if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
+    }
+
+    /// Holds the sessions that come after one of which nobody knows how it ends any more: a person decides.
+    ///
+    /// - Returns: Those that waited.
+    mutating func holdDependents(
+        of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
+    ) -> [SessionID] {
+        var held: [SessionID] = []
+        for key in roster.dependents[id, default: []].subtracting(others).sorted() {
+            dropDependency(key)
+            guard let entry = roster[key], entry.state == .waiting else { continue }
+            letGoAll(of: key, &transaction)
+            mutate(key) { entry, details in
+                entry.state = .held
+                Self.forgetMarks(&entry, &details)
+            }
+            held.append(entry.id)
+        }
+        return held
     }
 
     mutating func dropDependency(_ key: SessionKey) {

@@ -93,6 +93,8 @@ package struct Scheduler: Sendable {
     private var lastLoadedAccount: AccountKey?
     /// What was stored as running: it was interrupted when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
+    /// Sessions that came after one that the store has lost.
+    private(set) var foundOrphaned: [SessionID] = []
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
     /// How to take back one change. Small, as an enqueueing may be 100,000 of them.
@@ -179,7 +181,8 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go, and what they come after is dropped if it is gone.
+    /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go; those that come after one that is
+    /// gone are held.
     ///
     /// - Returns: What the store has to be told of what became of its sessions, and those that were left out because their ID is another one's.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
@@ -187,9 +190,9 @@ package struct Scheduler: Sendable {
         for key in renumbered { dirty.append(key) }
         var nobodyListens = Transaction()
         for owner in roster.owners.keys.sorted() where !canOwn(owner) { letGoAll(of: owner, &nobodyListens) }
-        for (id, keys) in roster.dependents {
+        for id in roster.dependents.keys {
             guard let other = roster.key(of: id).flatMap({ roster[$0] }) else {
-                for key in keys.sorted() { dropDependency(key) }
+                foundOrphaned += holdDependents(of: id, &nobodyListens)
                 continue
             }
             // A cancelled one may not have let go before the process ended.

@@ -30,6 +30,7 @@ extension QueueStore {
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
             scheduler.reserveKeys(through: try Self.lastSessionKey(in: db))
             var (recovery, duplicates) = scheduler.finishLoading()
+            try scheduler.checkAllDependencies()
             unreadable += duplicates.map { ($0, "The session in row \($0) has the ID of another one.") }
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
@@ -46,8 +47,10 @@ extension QueueStore {
         }
         try await recover(recovery)
         let interrupted = scheduler.foundRunning.compactMap { scheduler.roster[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
-        let news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
-        return (scheduler, unreadable.map(\.1), news + unreadable.map { .quarantined($0.1) })
+        var news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
+        news += unreadable.map { .quarantined($0.1) }
+        if !scheduler.foundOrphaned.isEmpty { news.append(.changed(scheduler.foundOrphaned, .held)) }
+        return (scheduler, unreadable.map(\.1), news)
     }
 
     /// Stores what an opening makes of what it found. A change that the store refuses for good is left out, so that it keeps nothing else from

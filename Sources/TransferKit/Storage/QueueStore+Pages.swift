@@ -51,13 +51,17 @@ extension QueueStore {
                 // What can't be read is no checkpoint: the file begins anew.
                 guard let position = try? row.decode(Int64.self, atIndex: 0), let address = try? row.decode(String.self, atIndex: 1),
                     let generation = try? row.decode(Int64.self, atIndex: 2), lives[position] == generation,
-                    let data = try? row.decode(Data.self, atIndex: 3), let confirmed = try? row.decode(Int64.self, atIndex: 4),
-                    let text = try? row.decode(String.self, atIndex: 5), let identity = try? Self.identity(text)
+                    let stored = try? Self.storedCheckpoint(row)
                 else { continue }
-                found[position, default: [:]][address] = StoredCheckpoint(
-                    checkpoint: Checkpoint(data: data, confirmed: confirmed), identity: identity)
+                found[position, default: [:]][address] = stored
             }
             return found
         }
+    }
+
+    private static func storedCheckpoint(_ row: Row) throws -> StoredCheckpoint {
+        StoredCheckpoint(
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try row.decode(atIndex: 4)),
+            identity: try identity(try row.decode(atIndex: 5)))
     }
 }

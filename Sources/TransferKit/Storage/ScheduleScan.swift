@@ -38,6 +38,8 @@ struct ScheduleScan {
     @safe struct Row {
         /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
         private static let greatestNumber: Int64 = 1 << 62
+        /// What a session comes after whose row does not say so any more.
+        private static let nobody = SessionID(uuid: UUID(uuid: (0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)))
 
         fileprivate let handle: OpaquePointer?
 
@@ -66,7 +68,7 @@ struct ScheduleScan {
             details.mark = (0..<Self.greatestNumber).contains(mark) ? mark : 0
             details.displacedBy = optionalInteger(8)
             details.notBefore = optionalInteger(9).map(StoreCoding.date)
-            if let after = identity(10) { details.dependency = SessionDependency(after, acceptsAnyEnd: integer(11) != 0) }
+            if !isNull(10) { details.dependency = SessionDependency(identity(10) ?? Self.nobody, acceptsAnyEnd: integer(11) != 0) }
             details.deduplicationKey = text(12)
             details.completedAt = optionalInteger(13).map(StoreCoding.date)
             return details

@@ -57,8 +57,6 @@ import TransferKit
         "UPDATE schedule SET displaced_by = 77 WHERE session = 2",
         "UPDATE schedule SET displaced_by = 2 WHERE session = 2",
         "UPDATE schedule SET displaced_by = CASE session WHEN 2 THEN 3 ELSE 2 END WHERE session IN (2, 3)",
-        "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
-        "UPDATE schedule SET after_id = x'00' WHERE session = 2",
         "UPDATE schedule SET not_before = -9223372036854775808 WHERE session = 2",
         "UPDATE schedule SET deduplication_key = 'the same'",
         "UPDATE schedule SET completed_at = 9223372036854775807 WHERE session = 2",
@@ -88,6 +86,28 @@ import TransferKit
         let inspection = try StoreInspection(folder.path.appending("store"))
         #expect(try inspection.count("quarantine") == 0)
         #expect(try inspection.count("discard") == 0)
+        await stage.queue.shutdown()
+    }
+
+    /// Whether it may start, nobody knows: a person decides.
+    @Test(arguments: [
+        "UPDATE schedule SET after_id = x'00112233445566778899aabbccddeeff' WHERE session = 2",
+        "UPDATE schedule SET after_id = x'00' WHERE session = 2",
+        "UPDATE schedule SET after_id = (SELECT id FROM schedule WHERE session = 1), after_any = 1 WHERE session = 2; "
+            + "UPDATE schedule SET lane = 300 WHERE session = 1",
+        "UPDATE schedule SET after_id = (SELECT id FROM schedule WHERE session = 1) WHERE session = 2; "
+            + "UPDATE session SET options = '{' WHERE key = 1",
+    ])
+    func whatComesAfterASessionThatIsLostIsHeld(_ sql: String) async throws {
+        let folder = try await prepared(sql)
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.start()
+        await stage.queue.waitUntilIdle()
+        #expect(try await stage.queue.session(Stage.id("w2")).state == .held)
+        #expect(try await stage.queue.sessions().count { $0.state == .completed } >= 3)
+        try await stage.queue.release(Stage.id("w2"))
+        await stage.queue.waitUntilIdle()
+        #expect(try await stage.queue.session(Stage.id("w2")).state == .completed)
         await stage.queue.shutdown()
     }
 

@@ -65,7 +65,8 @@ import TransportTesting
         #expect(error?.code == .hasDependents)
         #expect(await queue.status().sessions == count + 2)
         try await queue.remove(other.id)
-        #expect(try await queue.remove(.account("a")).count == count + 1)
+        try await queue.deleteAccount("a", cascades: true)
         #expect(await queue.status().sessions == 0)
+        #expect(await queue.account("a") == nil)
     }
 }

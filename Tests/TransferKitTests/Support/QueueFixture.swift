@@ -17,10 +17,11 @@ struct QueueFixture {
     }
 
     /// Opens the queue; delays are the longest that the retry policy allows, so that tests know them.
-    func open(transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000) async throws
-        -> TransferQueue
-    {
-        var configuration = QueueConfiguration(changeLogLimit: changeLogLimit)
+    func open(
+        transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
+        ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll
+    ) async throws -> TransferQueue {
+        var configuration = QueueConfiguration(ordering: ordering, retention: retention, changeLogLimit: changeLogLimit)
         configuration.logger.logLevel = .critical
         configuration.clock = clock.engineClock
         configuration.randomFraction = { 1 }

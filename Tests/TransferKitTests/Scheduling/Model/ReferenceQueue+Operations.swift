@@ -10,7 +10,7 @@ extension ReferenceQueue {
             switch operation {
             case .move(let destination): return try move([id], to: destination)
             case .remove(let isForced): return try remove([id], isForced: isForced)
-            case .quarantine: return try remove([id], isForced: true)
+            case .quarantine: return try quarantine(id)
             default: return try change(id, by: operation)
             }
         case .found(let found), .more(let found):
@@ -23,6 +23,14 @@ extension ReferenceQueue {
             default: return changeAll(ids, by: operation)
             }
         }
+    }
+
+    /// Nobody knows any more how that session ends; those that wait for it are held.
+    private mutating func quarantine(_ id: SessionID) throws(QueueError) -> Answer {
+        let dependents = sessions.filter { $0.dependency?.session == id && $0.state == .waiting }.map(\.id)
+        let answer = try remove([id], isForced: true)
+        for other in dependents { _ = try change(other, by: .hold) }
+        return answer
     }
 
     /// Those for whose state the operation makes no sense are left out.

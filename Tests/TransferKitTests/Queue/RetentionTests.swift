@@ -1,0 +1,87 @@
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Completed sessions that go by themselves.
+@Suite struct RetentionTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private func open(_ retention: Retention) async throws -> TransferQueue {
+        let queue = try await fixture.open(retention: retention)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        return queue
+    }
+
+    private func names(_ queue: TransferQueue) async throws -> [String] {
+        try await queue.sessions().map(\.name)
+    }
+
+    private func rows(_ table: String) throws -> Int? {
+        try StoreInspection(fixture.folder.path.appending("store")).count(table)
+    }
+
+    @Test func theLastOnesStay() async throws {
+        var queue = try await open(.count(2))
+        for name in ["1", "2", "3", "4"] { try await queue.enqueue(try fixture.upload(name)) }
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["3", "4"])
+        await queue.shutdown()
+        queue = try await open(.count(1))
+        await queue.sweeper.waitUntilDone()
+        #expect(try await names(queue) == ["4"])
+        #expect(try rows("file") == 1 && rows("session") == 1 && rows("schedule") == 1)
+        await queue.shutdown()
+    }
+
+    @Test func failedAndCancelledOnesStay() async throws {
+        let queue = try await open(.count(0))
+        fixture.memory.failNext(with: TransferError(.permanent, .badAnswer, "No."), for: "1")
+        let failed = try await queue.enqueue(try fixture.upload("1"))
+        let cancelled = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.enqueue(try fixture.upload("3"))
+        try await queue.cancel(cancelled.id)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [failed.id, cancelled.id])
+        await queue.shutdown()
+    }
+
+    @Test func theOldOnesGo() async throws {
+        let queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload("1"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        fixture.clock.advance(by: .seconds(3_599))
+        try await queue.enqueue(try fixture.upload("2"))
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["1", "2"])
+        fixture.clock.advance(by: .seconds(2))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue) == ["2"])
+        await queue.shutdown()
+    }
+
+    /// What a session came after may be gone when it is its turn.
+    @Test func whoCameAfterOneThatIsGoneStartsAllTheSame() async throws {
+        let queue = try await open(.count(0))
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        var request = try fixture.upload("2")
+        request.dependency = .after(first.id)
+        let second = try await queue.enqueue([request], held: true)[0]
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [second.id])
+        try await queue.release(second.id)
+        await queue.waitUntilIdle()
+        #expect(await queue.sessionIDs() == [])
+        #expect(fixture.memory.contents(of: "2") != nil)
+        await queue.shutdown()
+    }
+}
