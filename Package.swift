@@ -132,7 +132,8 @@ let package = Package(
             name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
             swiftSettings: settings),
         .testTarget(
-            name: "CurlEngineTests", dependencies: ["CurlEngine", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            name: "CurlEngineTests",
+            dependencies: ["CurlEngine", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportHTTPTests",

@@ -69,7 +69,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {
         guard let remote = queue as? RemoteTransferQueue else {
-            return Finding(check: "owner", state: .ok, detail: "No process owns the queue; nothing is transferred.", fields: [("process", .null)])
+            return Finding(
+                check: "owner", state: .ok, detail: "No process owns the queue; nothing is transferred.", fields: [("process", .null)])
         }
         let owner = try await remote.owner()
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
