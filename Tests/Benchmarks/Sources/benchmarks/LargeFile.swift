@@ -62,7 +62,7 @@ struct LargeFile {
 
     /// Content that neither end can shorten, in the page cache.
     private func makeFile(_ path: String) throws {
-        FileManager.default.createFile(atPath: path, contents: nil)
+        guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("\(path) can't be made") }
         let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
         defer { try? handle.close() }
         var block = Data(count: 1 << 20)

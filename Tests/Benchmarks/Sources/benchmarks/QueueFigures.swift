@@ -18,6 +18,7 @@ struct QueueFigures {
 
     let program: String
     let rawInserts: String
+    let rawCommits: String
     let work: String
     let rounds: Int
     let sessions: Int
@@ -54,24 +55,44 @@ struct QueueFigures {
         figures.append(
             Figure(name: "from session to session, p50 ms", samples: try repeated(["gap", store, "500"], "gap p50 ms"), aim: "under 5"))
 
+        figures += try figuresOfManySessions(in: work)
+        var commits: [String: [Double]] = [:]
+        for _ in 0..<rounds {
+            try clear()
+            for (name, value) in try values(of: [rawCommits, "\(work)/raw.sqlite", "1000"]) { commits[name, default: []].append(value) }
+        }
+        for name in commits.keys.sorted() {
+            figures.append(Figure(name: "one raw commit of a row, \(name) ms", samples: commits[name] ?? [], aim: ""))
+        }
         try clear()
+        // The same without what the disk costs: what is left is the queue's own work.
+        if FileManager.default.isWritableFile(atPath: "/dev/shm") {
+            let folder = "/dev/shm/transferkit-benchmark-\(ProcessInfo.processInfo.processIdentifier)"
+            try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+            defer { try? FileManager.default.removeItem(atPath: folder) }
+            figures += try figuresOfManySessions(in: folder, title: "in memory, ")
+        }
+        return figures
+    }
+
+    private func figuresOfManySessions(in folder: String, title: String = "") throws -> [Figure] {
+        let store = "\(folder)/queue-store"
+        try? FileManager.default.removeItem(atPath: store)
+        defer { try? FileManager.default.removeItem(atPath: store) }
         _ = try values(["fill", store, "\(sessions)"])
         var opened: [String: [Double]] = [:]
-        for _ in 0..<rounds {
-            for (name, value) in try values(["open", store, "0"]) { opened[name, default: []].append(value) }
-        }
-        for _ in 0..<rounds {
-            for (name, value) in try values(["work", store, "1"]) { opened[name, default: []].append(value) }
+        for measurement in ["open", "work"] {
+            for _ in 0..<rounds {
+                for (name, value) in try values([measurement, store, "1"]) { opened[name, default: []].append(value) }
+            }
         }
         let aims = [
             "open s": "under 1", "open peak MiB": "under 120", "answer an index p99 ms": "under 5", "move, durable p99 ms": "under 5",
             "dispatch, from a free slot to the transport p99 ms": "under 5",
         ]
-        for name in opened.keys.sorted() {
-            figures.append(Figure(name: "\(sessions) sessions: \(name)", samples: opened[name] ?? [], aim: aims[name] ?? ""))
+        return opened.keys.sorted().map { name in
+            Figure(name: "\(sessions) sessions: \(title)\(name)", samples: opened[name] ?? [], aim: aims[name] ?? "")
         }
-        try clear()
-        return figures
     }
 
     static func table(_ figures: [Figure]) -> String {
@@ -98,8 +119,12 @@ struct QueueFigures {
 
     /// Lines of "name value".
     private func values(_ arguments: [String]) throws -> [String: Double] {
+        try values(of: [program] + arguments)
+    }
+
+    private func values(of command: [String]) throws -> [String: Double] {
         var values: [String: Double] = [:]
-        for line in try output([program] + arguments).split(separator: "\n") {
+        for line in try output(command).split(separator: "\n") {
             guard let space = line.lastIndex(of: " "), let value = Double(line[line.index(after: space)...]) else { continue }
             values[String(line[..<space])] = value
         }

@@ -61,7 +61,8 @@ do {
     }
     if isWanted("queue") {
         results.queue = try QueueFigures(
-            program: file("queue"), rawInserts: file("raw-inserts"), work: work, rounds: rounds, sessions: number("sessions")
+            program: file("queue"), rawInserts: file("raw-inserts"), rawCommits: file("raw-commits"),
+            work: work, rounds: rounds, sessions: number("sessions")
         ).run()
         print("Queue, medians")
         print(QueueFigures.table(results.queue))
