@@ -165,7 +165,7 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TransferControlTests",
-            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTesting", logging, system],
+            dependencies: ["TransferControl", "TransferKit", "TransferCore", "TransportTesting", "ProcessFixture", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "CommandTests",
