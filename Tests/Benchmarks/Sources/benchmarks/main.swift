@@ -5,7 +5,7 @@ var arguments = CommandLine.arguments.dropFirst()
 while let argument = arguments.popFirst() {
     guard argument.hasPrefix("--"), let value = arguments.popFirst() else {
         print(
-            "usage: benchmarks --NAME FILE for each program [--rounds N] [--megabytes N] [--files N] [--sessions N] [--only tus|small|path|queue]"
+            "usage: benchmarks --NAME FILE for each program [--rounds N] [--megabytes N] [--files N] [--sessions N] [--only tus|small|path|queue|command]"
         )
         exit(2)
     }
@@ -39,6 +39,7 @@ do {
     struct Results: Codable {
         var programs: [Measurements] = []
         var queue: [QueueFigures.Figure] = []
+        var command: [QueueFigures.Figure] = []
     }
     var results = Results()
     func show(_ measurements: [Measurements]) {
@@ -61,11 +62,18 @@ do {
     }
     if isWanted("queue") {
         results.queue = try QueueFigures(
-            program: file("queue"), rawInserts: file("raw-inserts"), rawCommits: file("raw-commits"),
-            work: work, rounds: rounds, sessions: number("sessions")
+            program: file("queue"), rawInserts: file("raw-inserts"), rawCommits: file("raw-commits"), work: work, rounds: rounds,
+            sessions: number("sessions")
         ).run()
         print("Queue, medians")
         print(QueueFigures.table(results.queue))
+    }
+    if isWanted("command") {
+        results.command = try await CommandFigures(
+            transferq: file("transferq"), queue: file("queue"), sink: file("sink"), work: work, rounds: rounds
+        ).run()
+        print("The command, medians")
+        print(QueueFigures.table(results.command))
     }
     let encoder = JSONEncoder()
     encoder.outputFormatting = [.prettyPrinted, .sortedKeys]

@@ -1,0 +1,86 @@
+import Foundation
+
+/// How long a person waits for `transferq`: each figure is of the whole program, from its start.
+struct CommandFigures {
+    let transferq: String
+    let queue: String
+    let sink: String
+    let work: String
+    let rounds: Int
+
+    private var store: String { "\(work)/command-store" }
+
+    func run() async throws -> [QueueFigures.Figure] {
+        try await listing() + control() + firstByte()
+    }
+
+    /// Runs the program, and says how many milliseconds that took.
+    @discardableResult private func transferq(_ arguments: String...) throws -> Double {
+        try measure([transferq, "--store", store] + arguments).wallSeconds * 1_000
+    }
+
+    private func clear() { try? FileManager.default.removeItem(atPath: store) }
+
+    private func listing() throws -> [QueueFigures.Figure] {
+        clear()
+        defer { clear() }
+        _ = try measure([queue, "fill", store, "100000"])
+        let samples = try (0..<rounds).map { _ in (try transferq("list"), try transferq("list", "--json")) }
+        return [
+            .init(name: "list of 100,000 sessions, ms", samples: samples.map(\.0), aim: "under 1000"),
+            .init(name: "list --json of 100,000 sessions, ms", samples: samples.map(\.1), aim: "under 1000"),
+        ]
+    }
+
+    /// Commands to an agent that sends small files as fast as it can.
+    private func control() throws -> [QueueFigures.Figure] {
+        clear()
+        defer { clear() }
+        let server = try Server(sink, [])
+        defer { server.stop() }
+        let folder = "\(work)/command-files"
+        try? FileManager.default.removeItem(atPath: folder)
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        for number in 0..<50_000 { try Data([1]).write(to: URL(fileURLWithPath: "\(folder)/\(number)")) }
+        try transferq("account", "add", "sink", "http://127.0.0.1:\(server.port)/files/")
+        try transferq("add", "sink", folder)
+        try transferq("add", "sink", "\(folder)/1", "--hold", "--tag", "held")
+        try transferq("agent", "start")
+        defer { _ = try? transferq("agent", "stop") }
+        var (status, change): ([Double], [Double]) = ([], [])
+        for _ in 0..<rounds * 4 {
+            status.append(try transferq("queue", "status"))
+            change.append(try transferq("release", "--tag", "held"))
+            status.append(try transferq("queue", "status"))
+            change.append(try transferq("hold", "--tag", "held"))
+        }
+        let alone = try (0..<rounds * 8).map { _ in try transferq("--version") }
+        return [
+            .init(name: "queue status of a busy agent, ms", samples: status, aim: "under 50"),
+            .init(name: "a durable change at a busy agent, ms", samples: change, aim: "under 50"),
+            .init(name: "the program alone (--version), ms", samples: alone, aim: ""),
+        ]
+    }
+
+    /// From the start of `run` to the first byte of content at the server.
+    private func firstByte() async throws -> [QueueFigures.Figure] {
+        let server = try FirstByteServer()
+        defer { server.stop() }
+        let file = "\(work)/command-file"
+        try Data(repeating: 7, count: 4_096).write(to: URL(fileURLWithPath: file))
+        defer { try? FileManager.default.removeItem(atPath: file) }
+        var samples: [Double] = []
+        for _ in 0..<rounds * 4 {
+            clear()
+            try transferq("account", "add", "a", "http://127.0.0.1:\(server.port)/files/")
+            try transferq("add", "a", file)
+            let start = ContinuousClock.now
+            try transferq("run", "--progress", "none")
+            guard let arrival = await server.nextArrival() else { throw BenchmarkError.failed("No byte arrived") }
+            samples.append(start.duration(to: arrival) / .milliseconds(1))
+        }
+        clear()
+        return [.init(name: "from the start of run to the first byte, ms", samples: samples, aim: "under 100")]
+    }
+}
