@@ -77,6 +77,14 @@ extension TUSServer {
         )
     }
 
+    /// Refuses what is larger than the server takes (tus 1.0.0, "Tus-Max-Size").
+    ///
+    /// - Parameter maximum: nil for a server that does not say.
+    func checkSize(_ size: Int64, atMost maximum: Int64?) throws(TransferError) {
+        guard let maximum, size > maximum else { return }
+        throw TransferError(.unsupported, .tooLarge, "The server \(origin) takes files of up to \(maximum) bytes; this one has \(size).")
+    }
+
     /// Asks for an upload to be made (tus 1.0.0, "Creation").
     ///
     /// - Parameter file: Sent along, whole (extension *creation-with-upload*).
