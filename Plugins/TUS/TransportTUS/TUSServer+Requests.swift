@@ -27,6 +27,7 @@ extension TUSServer {
             let answer = try await askForFeatures()
             memory.learn(of: address) { $0.unansweredQuestions = 0 }
             switch answer.status {
+            case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, lifetime: EndpointMemory.lifetime)
             // These speak of who asked, or of this moment.
@@ -160,8 +161,14 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// The error for an answer; asks for the versions that the server speaks if that is the trouble and it did not say.
+    /// The error for an answer. Asks for the versions that the server speaks if that is the trouble and it did not say, and for the page that an
+    /// answer to `HEAD` does not have.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
+        if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
+            let options = try? await send(.options, to: address)
+            try Task.checkCancellation()
+            if let options, options.refusesCertificate { return options.failure() }
+        }
         guard answer.status == 412, answer.request != .options, answer.response.headers["Tus-Version"] == nil else {
             return answer.failure()
         }
