@@ -135,7 +135,7 @@ import TransportTUS
         #expect(await upload.failure(source: stream.source)?.failureClass == .transient)
         #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "HEAD"])
         #expect(await upload.failure(from: upload.recorder.checkpoints.last, source: stream.source)?.failureClass == .permanent)
-        #expect(upload.methods.suffix(3) == ["HEAD", "PATCH", "HEAD"], "nothing is sent twice in an attempt that told the length")
+        #expect(upload.methods.dropFirst(5) == ["HEAD", "PATCH", "HEAD"], "nothing is sent twice in an attempt that told the length")
         await upload.end()
     }
 
