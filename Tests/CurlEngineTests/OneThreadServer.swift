@@ -5,17 +5,21 @@ import TransportSupport
     import Glibc
 #endif
 
-/// A server that answers requests without body by 204, all connections on one thread, and remembers nothing: for counting what others use.
+/// A server that answers all requests in the same way, all connections on one thread, and remembers nothing: for counting what others use.
 final class OneThreadServer: Sendable {
     let port: UInt16
     private let listener: CInt
     /// How many requests must have arrived before any is answered.
     private let crowd: Int
+    private let answer: [UInt8]
     private let onCrowd: @Sendable () -> Void
 
-    init(crowd: Int = 1, onCrowd: @escaping @Sendable () -> Void = {}) throws {
+    /// - Parameter content: What it answers to each request; nil for 204 without any.
+    init(crowd: Int = 1, content: [UInt8]? = nil, onCrowd: @escaping @Sendable () -> Void = {}) throws {
         struct CannotListen: Error {}
         self.crowd = crowd
+        let head = content.map { "HTTP/1.1 200 OK\r\nContent-Length: \($0.count)\r\n\r\n" } ?? "HTTP/1.1 204 No Content\r\n\r\n"
+        answer = Array(head.utf8) + (content ?? [])
         self.onCrowd = onCrowd
         listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in()
@@ -39,7 +43,8 @@ final class OneThreadServer: Sendable {
     private func run() {
         var sockets = [pollfd(fd: listener, events: Int16(POLLIN), revents: 0)]
         var asking: [CInt] = []
-        var buffer = [UInt8](repeating: 0, count: 4096)
+        var buffer = [UInt8](repeating: 0, count: 16 * 1024)
+        var received: [CInt: [UInt8]] = [:]
         while true {
             unsafe poll(&sockets, nfds_t(sockets.count), -1)
             for index in sockets.indices.reversed() where sockets[index].revents != 0 {
@@ -49,19 +54,27 @@ final class OneThreadServer: Sendable {
                     if connection >= 0 { sockets.append(pollfd(fd: connection, events: Int16(POLLIN), revents: 0)) }
                     continue
                 }
-                // A request without body over loopback comes in one piece.
-                if unsafe recv(socket, &buffer, buffer.count, 0) > 0 {
-                    asking.append(socket)
-                } else {
+                let count = unsafe recv(socket, &buffer, buffer.count, 0)
+                guard count > 0 else {
+                    received[socket] = nil
                     close(socket)
                     sockets.remove(at: index)
+                    continue
                 }
+                let request = (received.removeValue(forKey: socket) ?? []) + buffer[..<count]
+                if Self.isWhole(request) { asking.append(socket) } else { received[socket] = request }
             }
             guard asking.count >= crowd else { continue }
             onCrowd()
-            let answer = Array("HTTP/1.1 204 No Content\r\n\r\n".utf8)
             for socket in asking { unsafe send(socket, answer, answer.count, CInt(MSG_NOSIGNAL)) }
             asking.removeAll()
         }
+    }
+
+    private static func isWhole(_ request: [UInt8]) -> Bool {
+        guard let end = request.firstRange(of: Array("\r\n\r\n".utf8)) else { return false }
+        let fields = String(decoding: request[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")
+        let length = fields.first { $0.hasPrefix("Content-Length: ") }.flatMap { Int($0.dropFirst("Content-Length: ".count)) }
+        return request.count - end.upperBound >= length ?? 0
     }
 }

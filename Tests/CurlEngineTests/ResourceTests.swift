@@ -1,7 +1,9 @@
 import CurlEngine
 import Foundation
+import ScriptedHTTP
 import Testing
 import TransferCore
+import TransportSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -56,6 +58,52 @@ import TransferCore
             await engine.shutdown()
         }
     }
+
+    /// Small files in both directions, six at once as the queue has them.
+    @Test(.oneProcessAtATime) func filesLeaveNothingBehind() async {
+        await #expect(processExitsWith: .success) {
+            let size = 4096
+            let server = try OneThreadServer(content: TemporaryFile.content(size: size))
+            let (engine, threads, file) = (CurlEngine(), WorkerThreads(limit: 4), try TemporaryFile(size: size))
+            @Sendable func transfer(_ number: Int) async throws {
+                if number.isMultiple(of: 2) {
+                    let reader = try await FileReader.open(try file.source, on: threads)
+                    let request = HTTPRequest(method: "POST", url: server.url, body: .file(reader, offset: 0, length: Int64(size)))
+                    #expect(try await engine.perform(request).sent.taken == Int64(size))
+                } else {
+                    let sink = CountingSink()
+                    _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)
+                    #expect(sink.count == size)
+                }
+            }
+            @Sendable func transferFiles(_ count: Int) async throws {
+                try await withThrowingTaskGroup { group in
+                    for first in 0..<6 {
+                        group.addTask { for number in stride(from: first, to: count, by: 6) { try await transfer(number) } }
+                    }
+                    try await group.waitForAll()
+                }
+            }
+            try await transferFiles(2_000)
+            let before = (memory: try residentBytes(), descriptors: countEntries("/proc/self/fd"), threads: countThreads())
+            try await transferFiles(10_000)
+            // 100 bytes each; a connection, its other end and a file more for each of the six may be open.
+            if !isSanitized { #expect(try residentBytes() < before.memory + 1_000_000) }
+            #expect(countEntries("/proc/self/fd") <= before.descriptors + 18)
+            #expect(countThreads() <= before.threads + 12)
+            await engine.shutdown()
+        }
+    }
+}
+
+private final class CountingSink: HTTPResponseSink {
+    private let bytes = Locked(0)
+
+    var count: Int { bytes.withLock { $0 } }
+
+    func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
+
+    func write(_ piece: RawSpan) { bytes.withLock { $0 += piece.byteCount } }
 }
 
 private var isSanitized: Bool {

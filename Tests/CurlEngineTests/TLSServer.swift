@@ -57,7 +57,17 @@ final class TLSServer: Sendable {
 
         def serve(connection, number):
             try:
-                with context.wrap_socket(connection, server_side=True) as stream:
+                stream = context.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+                try:
+                    stream.do_handshake()
+                except ssl.SSLError:
+                    # A connection that is closed with bytes unread is reset, and the alert is lost with it.
+                    refused = socket.socket(fileno=stream.detach())
+                    refused.shutdown(socket.SHUT_WR)
+                    while refused.recv(65536):
+                        pass
+                    return
+                with stream:
                     if stream.selected_alpn_protocol() == "h2":
                         return serve_http2(stream)
                     client = (stream.getpeercert() or {}).get("subject", "")

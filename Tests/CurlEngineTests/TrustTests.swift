@@ -126,6 +126,29 @@ import TransportSupport
         await engine.shutdown()
     }
 
+    /// With TLS 1.3 the refusal comes after the connection was made.
+    @Test(arguments: ["TLSv1_2", "TLSv1_3"]) func aStrangersCertificateIsRefused(version: String) async throws {
+        let client = try await ClientIdentity.make()
+        let stranger = try await ClientIdentity.make()
+        let server = try await TLSServer.start(version: version, clientAuthority: client.certificate)
+        defer { server.stop() }
+        let engine = CurlEngine()
+        var options = ConnectionOptions()
+        options.certificateAuthorityFile = server.certificate
+        options.clientCertificate = ClientCertificate(certificateFile: stranger.certificate, keyFile: stranger.key)
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
+        }
+        #expect(error?.kind == .clientCertificateUnusable, "\(String(describing: error))")
+        options.clientCertificate = nil
+        let missing = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "GET", url: server.url, connection: options))
+        }
+        // Before TLS 1.3, a server has no word for a certificate that is missing.
+        #expect(missing?.kind == (version == "TLSv1_3" ? .clientCertificateUnusable : .tlsFailed), "\(String(describing: missing))")
+        await engine.shutdown()
+    }
+
     @Test func http2IsSpokenWhereAskedForAndAgreedOn() async throws {
         let server = try await TLSServer.start(protocols: "h2,http/1.1")
         let oldServer = try await TLSServer.start()

@@ -36,7 +36,7 @@ package struct ReceivedRequest: Sendable {
     }
 
     /// Whether the body comes in chunks.
-    var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
+    package var isChunked: Bool { headers["transfer-encoding"] == "chunked" }
 
     /// The length that the request says its body has.
     package var contentLength: Int { headers["content-length"].flatMap { Int($0) } ?? 0 }

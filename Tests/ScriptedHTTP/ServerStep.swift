@@ -2,6 +2,8 @@
 package enum ServerStep: Sendable {
     /// Reads so many bytes of the body, or all of it.
     case read(Int?)
+    /// Reads so many bytes of the body as they are on the wire, with what is around its chunks, and forgets them.
+    case skip(Int)
     /// Sends an answer with these headers; `Content-Length` is added. Reads the rest of the request's body first.
     case answer(Int, [String: String] = [:], body: String = "")
     /// Sends these bytes and nothing else.
@@ -58,6 +60,8 @@ struct StepPlayer {
             isBodyComplete = body.count >= request.contentLength
             recordBody(body, [:])
             return bytes.count == wanted
+        case .skip(let count):
+            return stream.read(count).count == count
         case .answer(let status, let headers, let text):
             if !isBodyComplete, !perform(.read(nil)) { return false }
             let lines = headers.map { "\($0.key): \($0.value)\r\n" }.joined()

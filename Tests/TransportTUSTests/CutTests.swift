@@ -3,56 +3,6 @@ import Testing
 import TransferCore
 import TransportTUS
 
-/// A server of one upload that keeps all that arrives, and breaks one connection where a test wants it.
-private final class BreakingServer: Sendable {
-    enum Cut: Sendable {
-        /// After so many bytes of an answer.
-        case answer(Int)
-        /// After so many bytes of a request's content, all of which are kept.
-        case content(Int)
-    }
-
-    struct State {
-        var stored = 0
-        var cut: (method: String, cut: Cut)?
-    }
-
-    let size: Int
-    let state: Locked<State>
-
-    init(size: Int, stored: Int = 0, _ method: String, _ cut: Cut) {
-        self.size = size
-        state = Locked(State(stored: stored, cut: (method, cut)))
-    }
-
-    /// The bytes of the answer to a request that goes well.
-    static func answer(to method: String, offset: Int, size: Int) -> String {
-        let head =
-            switch method {
-            case "POST": "HTTP/1.1 201 Created\r\nLocation: /files/1\r\nContent-Length: 2\r\n"
-            case "HEAD": "HTTP/1.1 200 OK\r\nUpload-Length: \(size)\r\nCache-Control: no-store\r\n"
-            default: "HTTP/1.1 204 No Content\r\n"
-            }
-        return head + "Tus-Resumable: 1.0.0\r\nUpload-Offset: \(offset)\r\n\r\n" + (method == "POST" ? "ok" : "")
-    }
-
-    func steps(_ request: ReceivedRequest) -> [ServerStep] {
-        state.withLock { state in
-            let cut = state.cut.flatMap { $0.method == request.method ? $0.cut : nil }
-            if cut != nil { state.cut = nil }
-            let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
-            if case .content(let count)? = cut {
-                state.stored += count
-                return asked + [.read(count), .reset]
-            }
-            state.stored += request.contentLength
-            let answer = Self.answer(to: request.method, offset: state.stored, size: size)
-            guard case .answer(let count)? = cut else { return asked + [.read(nil), .raw(answer)] }
-            return asked + [.read(nil), .raw(String(answer.prefix(count))), .close]
-        }
-    }
-}
-
 /// Connections that break at each place where they can.
 @Suite struct CutTests {
     private static let size = 100

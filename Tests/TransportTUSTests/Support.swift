@@ -47,10 +47,11 @@ struct TestUpload {
 
     /// - Parameters:
     ///   - offers: The extensions that the server says that it has; nil for a server that knows no `OPTIONS`.
-    ///   - options: What the server does with `OPTIONS`, in place of that.
+    ///   - options: What the server does with each `OPTIONS`, in place of that.
     ///   - headers: The app's header hook.
     init(
-        size: Int, offers: String? = nil, features: [String: String] = [:], options: [ServerStep]? = nil, headers: HeaderHook? = nil,
+        size: Int, offers: String? = nil, features: [String: String] = [:],
+        options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }, _ script: @escaping ScriptedServer.Script
     ) throws {
         transport = TUSTransport(headers: headers, now: now)
@@ -61,7 +62,7 @@ struct TestUpload {
                 .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
             } ?? .answer(404)
         server = try ScriptedServer { request, _ in
-            if request.method == "OPTIONS" { return options ?? [answer] }
+            if request.method == "OPTIONS" { return options() ?? [answer] }
             let number = count.withLock { count in
                 defer { count += 1 }
                 return count
@@ -72,10 +73,11 @@ struct TestUpload {
     }
 
     init(
-        size: Int, offers: String? = nil, features: [String: String] = [:], options: [ServerStep]? = nil, headers: HeaderHook? = nil,
+        size: Int, offers: String? = nil, features: [String: String] = [:],
+        options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
         answers: [[ServerStep]]
     ) throws {
-        try self.init(size: size, offers: offers, features: features, options: options, headers: headers) { _, number in
+        try self.init(size: size, offers: offers, features: features, options: options(), headers: headers) { _, number in
             number < answers.count ? answers[number] : [.silence]
         }
     }

@@ -5,6 +5,9 @@ extension CurlEngineError {
     init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
         let (kind, message): (Kind, String) =
             switch code {
+            case CURLE_SSL_CONNECT_ERROR where Self.tellsOfOurCertificate(text), CURLE_RECV_ERROR where Self.tellsOfOurCertificate(text),
+                CURLE_SEND_ERROR where Self.tellsOfOurCertificate(text):
+                (.clientCertificateUnusable, "The server does not take the client certificate, or wants one.")
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
                 (.hostNotFound, "The server's name can't be resolved.")
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY:
@@ -38,5 +41,11 @@ extension CurlEngineError {
                 (.other, "The request failed.")
             }
         self.init(kind, message, cause: text, sent: sent)
+    }
+
+    /// Whether OpenSSL's words are those for an alert of the server about a certificate (RFC 8446, section 6.2): it can mean ours only. With TLS
+    /// 1.3 it comes after the connection was made, when libcurl takes it for a broken one.
+    private static func tellsOfOurCertificate(_ text: String) -> Bool {
+        text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }
 }

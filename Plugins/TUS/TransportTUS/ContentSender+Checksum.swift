@@ -41,7 +41,10 @@ extension ContentSender {
     }
 
     /// The checksum of all that was sent up to the end of a request that succeeded; nil if nobody computed it.
-    func wholeHash(after seal: Seal, _ answer: TUSAnswer, at offset: Int64) -> ContentHash? {
-        seal.trailer == nil ? seal.whole : offset == 0 ? answer.contentHash : nil
+    func wholeHash(after seal: Seal, _ answer: TUSAnswer, of range: Range<Int64>) -> ContentHash? {
+        if seal.trailer == nil { return seal.whole }
+        if range.lowerBound == 0 { return answer.contentHash }
+        // One that only told the length of a stream changes nothing.
+        return range.isEmpty ? contentHash : nil
     }
 }

@@ -55,7 +55,10 @@ struct ContentSender {
 
     /// Whether the server was told how long the upload is.
     var isLengthDeclared = true
-    private var hasWaitedForEnd = false
+    /// The most bytes that the server takes of a stream; nil if it does not say.
+    var maximumSize: Int64?
+    /// Whether the length goes along with the next request: the server wants it before the last one, or may have missed it.
+    private var tellsLengthAtOnce = false
 
     private var growth: SourceGrowth? { file.source.growth }
 
@@ -72,8 +75,12 @@ struct ContentSender {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
         try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
         switch growth.extent {
-        case .growing(let end): return end - (end - offset) % chunks.multiple
-        case .complete(let size): return offset < size || !isLengthDeclared ? size : nil
+        case .growing(let end):
+            try server.checkSize(end, atMost: maximumSize)
+            return end - (end - offset) % chunks.multiple
+        case .complete(let size):
+            try server.checkSize(size, atMost: maximumSize)
+            return offset < size || !isLengthDeclared ? size : nil
         case .failed(let error): throw error
         }
     }
@@ -143,7 +150,8 @@ struct ContentSender {
     /// - Returns: Where the server stands, by its own word.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: end - offset)
-        let declaration = isLengthDeclared ? nil : length.flatMap { hasWaitedForEnd || offset + count == $0 ? $0 : nil }
+        let declaration = isLengthDeclared ? nil : length.flatMap { tellsLengthAtOnce || offset + count == $0 ? $0 : nil }
+        if declaration != nil { tellsLengthAtOnce = true }
         let renewals = server.renewals
         let seal = try await seal(offset..<offset + count)
         let asked = asksFirst
@@ -176,7 +184,7 @@ struct ContentSender {
         try await confirm(confirmed, expires: answer.expires)
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
-        contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, at: offset) : nil
+        contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, of: offset..<offset + count) : nil
         // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset || count == 0 else {
@@ -234,9 +242,9 @@ struct ContentSender {
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
     ) async throws -> Bool {
         switch status {
-        case 400 where !isLengthDeclared && !hasWaitedForEnd:
+        case 400 where !isLengthDeclared && !tellsLengthAtOnce:
             // It may want to know the length before it takes content.
-            hasWaitedForEnd = true
+            tellsLengthAtOnce = true
             try await growth?.waitUntilComplete()
             return true
         case 400:

@@ -16,6 +16,7 @@ extension TUSAnswer {
         switch status {
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
+        case 400 where refusesCertificate: error(.credentials, .credentialsRejected, "does not take the client certificate, or wants one")
         case 401: request == .delete ? notRemoved : credentialsRefused
         case 403: forbidden
         case 404, 410:

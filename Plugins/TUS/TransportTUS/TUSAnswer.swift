@@ -40,6 +40,12 @@ struct TUSAnswer {
     /// Whether the server did what was asked, in the protocol's own terms. `OPTIONS` is answered by some without a version.
     var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) }
 
+    /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
+    /// knows.
+    var refusesCertificate: Bool {
+        status == 400 && !isFromTUSServer && String(decoding: response.body, as: UTF8.self).contains("SSL certificate")
+    }
+
     /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 

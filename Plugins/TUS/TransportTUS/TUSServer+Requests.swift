@@ -27,6 +27,7 @@ extension TUSServer {
             let answer = try await askForFeatures()
             memory.learn(of: address) { $0.unansweredQuestions = 0 }
             switch answer.status {
+            case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, lifetime: EndpointMemory.lifetime)
             // These speak of who asked, or of this moment.
@@ -75,6 +76,14 @@ extension TUSServer {
             .permanent, .unsupportedVersion,
             "The server \(origin) speaks tus \(features.versions.joined(separator: ", ").prefix(100)); this transport speaks \(dialect.version)."
         )
+    }
+
+    /// Refuses what is larger than the server takes (tus 1.0.0, "Tus-Max-Size").
+    ///
+    /// - Parameter maximum: nil for a server that does not say.
+    func checkSize(_ size: Int64, atMost maximum: Int64?) throws(TransferError) {
+        guard let maximum, size > maximum else { return }
+        throw TransferError(.unsupported, .tooLarge, "The server \(origin) takes files of up to \(maximum) bytes; this one has \(size).")
     }
 
     /// Asks for an upload to be made (tus 1.0.0, "Creation").
@@ -152,8 +161,14 @@ extension TUSServer {
         throw try await refused(answer)
     }
 
-    /// The error for an answer; asks for the versions that the server speaks if that is the trouble and it did not say.
+    /// The error for an answer. Asks for the versions that the server speaks if that is the trouble and it did not say, and for the page that an
+    /// answer to `HEAD` does not have.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
+        if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
+            let options = try? await send(.options, to: address)
+            try Task.checkCancellation()
+            if let options, options.refusesCertificate { return options.failure() }
+        }
         guard answer.status == 412, answer.request != .options, answer.response.headers["Tus-Version"] == nil else {
             return answer.failure()
         }

@@ -14,6 +14,24 @@ import TransportSupport
 ///
 /// Downloads, which the protocol does not know, are `GET` requests for a name below the endpoint's address (RFC 9110). What was received is
 /// continued if the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begins anew.
+///
+/// ## Requests that bring content
+///
+/// After each `PATCH` that fails, `HEAD` asks where the server stands. Where all has arrived, that is that. Otherwise the attempt fails, and a
+/// later one begins with `HEAD`; but in these cases the same attempt goes on at once from where the server stands:
+///
+/// | what became of the `PATCH` | what comes after `HEAD` |
+/// | --- | --- |
+/// | The connection broke before all of the content was taken, and the server has none of it. | The same content, once, with `Expect: 100-continue`: a server that refuses content may close without reading it, and its answer is lost then. |
+/// | 400, and the server was not told the length of a stream | All of the stream is awaited; then the request with `Upload-Length`. |
+/// | 401 or 403, and the app has a header hook | The request, once, with headers that the hook renewed. |
+/// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`, as all later ones to this endpoint. |
+/// | 409, and the server stands elsewhere | What follows from there, up to three times. |
+/// | 413 | At most half as much at once, and so on down to 256 KiB; the size is kept for the endpoint. |
+/// | 460 | The same content, up to three times in all. |
+///
+/// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that is sent none
+/// any more.
 public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus

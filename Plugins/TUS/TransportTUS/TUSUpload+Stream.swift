@@ -16,16 +16,18 @@ extension TUSUpload {
                 .unsupported, .unsupported,
                 "The server \(server.origin) compares no checksums, and a stream can't be compared with what it gives back.")
         }
-        if let length = growth.length { try checkSize(features, length) }
+        if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
         let known = await record.checkpoint
         var sender: ContentSender
         if let url = known.whole.url {
             sender = self.sender(.whole, 0..<Int64.max, to: url, check)
+            sender.maximumSize = features.maximumSize
             try await sender.resume()
         } else {
             let (url, isLengthDeclared) = try await create(growth, features)
             sender = self.sender(.whole, 0..<Int64.max, to: url, check)
+            sender.maximumSize = features.maximumSize
             sender.isLengthDeclared = isLengthDeclared
             try await sender.send(from: 0)
         }
@@ -51,7 +53,7 @@ extension TUSUpload {
             length = Self.length(growth)
         }
         guard let length else { throw CancellationError() }
-        try checkSize(features, length)
+        try server.checkSize(length, atMost: features.maximumSize)
         let answer = try await server.requestCreation(
             headers: [server.dialect.lengthHeader: "\(length)", "Upload-Metadata": metadata.headerValue])
         return (try await created(answer), true)

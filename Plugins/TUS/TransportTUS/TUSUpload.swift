@@ -56,7 +56,7 @@ struct TUSUpload {
         let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads) : nil
         readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
-            try checkSize(features, size)
+            try server.checkSize(size, atMost: features.maximumSize)
             // The parts can't be read back before they are put together.
             if check != .readingBack, isSentInParts(features) {
                 known = Concatenation.plan(options.parallel, of: size)
@@ -80,12 +80,6 @@ struct TUSUpload {
             receipt.checksum = sender.contentHash?.text
         }
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
-    }
-
-    func checkSize(_ features: ServerFeatures, _ size: Int64) throws(TransferError) {
-        guard let maximum = features.maximumSize, size > maximum else { return }
-        throw TransferError(
-            .unsupported, .tooLarge, "The server \(server.origin) takes files of up to \(maximum) bytes; this one has \(size).")
     }
 
     private func isSentInParts(_ features: ServerFeatures) -> Bool {

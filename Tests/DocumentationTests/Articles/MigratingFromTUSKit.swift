@@ -36,13 +36,30 @@ final class UploadWatcher: TransferQueueDelegate {
 // END
 
 // swift-format-ignore
-private func migrating(_ queue: TransferQueue, tokens: any TokenSource) async throws {
+private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address: String) async throws {
     // ARTICLE
     let one = try await queue.enqueue(.upload(["/srv/in/a.mov"], to: "main"))
     let many = try await queue.enqueue(["/srv/in/b.mov", "/srv/in/c.mov"].map { try .upload([$0], to: "main") })
     let text = try await queue.enqueue(.upload(items: [.data(Data("I am some data".utf8), as: RemotePath("some.txt"))], to: "main"))
+    let pages = try await queue.enqueue(
+        [Data("1".utf8), Data("2".utf8)].enumerated().map { number, page in
+            try .upload(items: [.data(page, as: RemotePath("page-\(number).txt"))], to: "main")
+        })
     // END
-    print(one.id, many.count, text.id)
+    print(one.id, many.count, text.id, pages.count)
+
+    // ARTICLE
+    try await queue.save(Account("archive", endpoints: [.tus("https://archive.example.com/files/", credentials: .bearer(.environment("TOKEN")))]))
+    let kept = try await queue.enqueue(.upload(["/srv/in/e.mov"], to: "archive"))
+    // END
+    print(kept.id)
+
+    // ARTICLE
+    var prepared = TransferItem("/srv/in/f.mov")
+    prepared.uploadURL = address
+    let handed = try await queue.enqueue(.upload(items: [prepared], to: "main"))
+    // END
+    print(handed.id)
 
     // ARTICLE
     let ticket = try await queue.enqueue(.upload(["/srv/in/d.mov"], to: "main", context: Ticket(id: 7)))
@@ -71,6 +88,11 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource) async th
     }
     // END
     print(signed.id)
+
+    // ARTICLE
+    let labelled = SessionOptions(headers: ["X-Tenant": "42"])
+    try await queue.enqueue(.upload(["/srv/in/g.mov"], to: "main", options: labelled))
+    // END
 
     // ARTICLE
     var options = SessionOptions()

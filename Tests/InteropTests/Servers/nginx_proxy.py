@@ -1,11 +1,18 @@
 """Runs nginx in front of a server: TLS, HTTP/2, and request bodies kept back until they are whole. Prints its port when it listens.
 
-Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY
+Usage: nginx_proxy.py FOLDER UPSTREAM_PORT LARGEST_BODY [OPTIONS]
 
-The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status and how many
-bytes it had.
+OPTIONS is a JSON object:
+  "streams": true passes bodies on as they come;
+  "clients": a file with the certificates that clients may have; "asks": nginx's way to ask for one, "on" if not given;
+  "location": what the path in a Location of the server is put behind;
+  "redirect": where all requests are redirected to, before their path.
+
+The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status, how many
+bytes it had, the number of its connection, and how the client's certificate was found.
 """
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -22,20 +29,31 @@ subprocess.run(
      "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "certificate.pem"],
     check=True, capture_output=True)
 
+options = json.loads(sys.argv[4] if len(sys.argv) > 4 else "{}")
+clients = f"""
+        ssl_client_certificate {options["clients"]};
+        ssl_verify_client {options.get("asks", "on")};
+""" if "clients" in options else ""
+location = f"proxy_redirect / {options['location']}/;" if "location" in options else ""
+redirect = f"return 307 {options['redirect']}$request_uri;" if "redirect" in options else ""
+
 serve(folder, lambda port: f"""
-    log_format short '$server_protocol $request_method $status $request_length';
+    log_format short '$server_protocol $request_method $status $request_length $connection $ssl_client_verify';
     access_log {folder}/access.log short;
     server {{
         listen 127.0.0.1:{port} ssl http2;
         ssl_certificate {folder}/certificate.pem;
         ssl_certificate_key {folder}/key.pem;
         client_max_body_size {sys.argv[3]};
+{clients}
         location / {{
+            {redirect}
+            {location}
             proxy_pass http://127.0.0.1:{sys.argv[2]};
             proxy_http_version 1.1;
             proxy_set_header Host $http_host;
             proxy_set_header X-Forwarded-Proto https;
-            proxy_request_buffering on;
+            proxy_request_buffering {'off' if options.get('streams') else 'on'};
         }}
     }}
 """)

@@ -1,0 +1,151 @@
+import Foundation
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Servers that want to know by TLS who asks them, and keys that a server must have, through nginx.
+@Suite struct NginxClientCertificateTests {
+    private let workshop: Workshop
+    private let server: TUSLoopbackServer
+    private let transport = TUSTransport()
+
+    init() throws {
+        workshop = try Workshop()
+        server = workshop.loopbackServer(LoopbackOptions(usesRelativeLocation: true))
+    }
+
+    private func startProxy(_ name: String = "proxy", before port: Int, _ options: NginxProxy.Options) async throws -> NginxProxy {
+        try await NginxProxy.start(in: workshop.folder.appending(path: name), before: port, options: options)
+    }
+
+    private func upload(to proxy: NginxProxy, _ settings: [String: String]) -> DirectUpload {
+        var upload = DirectUpload(transport, to: "\(proxy.origin)/files/", settings: settings)
+        if settings["clientKey"] != nil {
+            upload.endpoint.credentials = [CredentialReference(kind: .clientKeyPassphrase, source: .environment("P"))]
+        }
+        return upload
+    }
+
+    private func checkContent(_ receipt: TransferReceipt, _ path: FilePath) throws {
+        let id = try #require(receipt.remoteURL?.split(separator: "/").last)
+        let stored = FilePath(workshop.folder.appending(path: "server").appending(path: "\(id).bin").path)
+        #expect(try workshop.content(stored) == workshop.content(path))
+    }
+
+    private func close() async {
+        await transport.shutdown()
+        await server.stop()
+    }
+
+    @Test(arguments: ["1.1", "2"]) func whoIsKnownIsLetIn(version: String) async throws {
+        let port = try #require(try await server.start().port)
+        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        let pin = try await publicKeyPin(ofCertificate: proxy.certificate)
+        let other = Data(repeating: 1, count: 32).base64EncodedString()
+        let upload = upload(
+            to: proxy,
+            client.settings.merging(["caFile": proxy.certificate, "httpVersion": version, "pinnedPublicKeys": "\(other) \(pin)"]) { $1 })
+        let path = try workshop.file("file", size: 3 << 20)
+        try checkContent(try await upload.run(path), path)
+        let requests = try proxy.requests
+        #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        #expect(requests.allSatisfy { $0.client == "SUCCESS" })
+        await close()
+    }
+
+    /// Nothing of the file goes there, and once the certificate is right, what the server can do is asked anew.
+    @Test(arguments: [false, true]) func whoIsNotKnownIsNot(hasAnother: Bool) async throws {
+        let port = try #require(try await server.start().port)
+        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let stranger = try await ClientIdentity.make("stranger", in: workshop.folder)
+        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        let refused = upload(to: proxy, (hasAnother ? stranger.settings : [:]).merging(["caFile": proxy.certificate]) { $1 })
+        let path = try workshop.file("file", size: 300_000)
+        let error = await #expect(throws: TransferError.self) { try await refused.run(path) }
+        #expect(error?.failureClass == .credentials, "\(String(describing: error))")
+        #expect(error?.message.contains("certificate") == true)
+        #expect(server.statistics.requests.isEmpty)
+        #expect(try proxy.requests.map(\.length).reduce(0, +) < 10_000)
+
+        let known = upload(to: proxy, client.settings.merging(["caFile": proxy.certificate]) { $1 })
+        try checkContent(try await known.run(path), path)
+        #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 1])
+        await close()
+    }
+
+    /// A certificate that expires while an upload is under way: the first request is a `HEAD` then, whose answer says nothing of the reason.
+    @Test func anUploadThatWasBegunIsNotGivenUp() async throws {
+        let port = try #require(try await server.start().port)
+        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate))
+        var begun = upload(to: proxy, ["caFile": proxy.certificate])
+        begun.options.uploadURL = "\(proxy.origin)/files/1"
+        let upload = begun
+        let path = try workshop.file("file", size: 9)
+        let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
+        #expect(error?.failureClass == .credentials, "\(String(describing: error))")
+        #expect(try proxy.requests.map(\.method) == ["HEAD", "OPTIONS"])
+        #expect(server.statistics.requests.isEmpty)
+        await close()
+    }
+
+    @Test func aServerWithAnotherKeyIsNotTrusted() async throws {
+        let port = try #require(try await server.start().port)
+        let proxy = try await startProxy(before: port, NginxProxy.Options())
+        let other = Data(repeating: 1, count: 32).base64EncodedString()
+        let upload = upload(to: proxy, ["caFile": proxy.certificate, "pinnedPublicKeys": other])
+        let path = try workshop.file("file", size: 9)
+        let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
+        #expect(error?.failureClass == .trust)
+        #expect(server.statistics.requests.isEmpty)
+        await close()
+    }
+
+    /// An upload that is kept elsewhere: that server sees the certificate only where the endpoint's settings name it.
+    @Test(arguments: [false, true]) func anotherOriginSeesTheCertificateOnlyWhereItIsListed(isListed: Bool) async throws {
+        let port = try #require(try await server.start().port)
+        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
+        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate, location: other.origin))
+        var settings = client.settings
+        settings["caFile"] = try trust(proxy, other)
+        settings["origins"] = isListed ? other.origin : nil
+        let path = try workshop.file("file", size: 3 << 20)
+        try checkContent(try await upload(to: proxy, settings).run(path), path)
+        #expect(try proxy.requests.map { "\($0.method) \($0.client)" } == ["OPTIONS SUCCESS", "POST SUCCESS"])
+        #expect(try other.requests.map { "\($0.method) \($0.client)" } == ["PATCH \(isListed ? "SUCCESS" : "NONE")"])
+        await close()
+    }
+
+    /// A redirect never takes it along, wherever it may lead.
+    @Test(arguments: [false, true]) func aRedirectDoesNotCarryItAway(isListed: Bool) async throws {
+        let port = try #require(try await server.start().port)
+        let client = try await ClientIdentity.make("client", in: workshop.folder)
+        let other = try await startProxy("other", before: port, NginxProxy.Options(clients: client.certificate, asks: "optional"))
+        let proxy = try await startProxy(before: port, NginxProxy.Options(clients: client.certificate, redirect: other.origin))
+        var settings = client.settings
+        settings["caFile"] = try trust(proxy, other)
+        settings["origins"] = isListed ? other.origin : nil
+        let path = try workshop.file("file", size: 9)
+        if isListed {
+            try checkContent(try await upload(to: proxy, settings).run(path), path)
+            #expect(try other.requests.map { "\($0.method) \($0.client)" } == ["OPTIONS NONE", "POST NONE"])
+        } else {
+            let error = await #expect(throws: TransferError.self) { try await upload(to: proxy, settings).run(path) }
+            #expect(error?.failureClass == .unreachable)
+            #expect(server.statistics.requests.isEmpty)
+        }
+        await close()
+    }
+
+    /// A file of the certificates of both.
+    private func trust(_ proxies: NginxProxy...) throws -> String {
+        let file = workshop.folder.appending(path: "trusted.pem")
+        try proxies.map { try String(contentsOfFile: $0.certificate, encoding: .utf8) }.joined().write(
+            to: file, atomically: true, encoding: .utf8)
+        return file.path
+    }
+}

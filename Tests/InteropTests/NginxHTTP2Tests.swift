@@ -1,0 +1,176 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportTUS
+
+/// The tus transport over TLS and HTTP/2 through nginx, to servers that are not ours.
+@Suite struct NginxHTTP2Tests {
+    private let workshop: Workshop
+    private let transport = TUSTransport()
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private struct Site {
+        let server: RealServer
+        let proxy: NginxProxy
+        let upload: DirectUpload
+
+        func checkContent(_ receipt: TransferReceipt, _ path: FilePath, _ workshop: Workshop) throws {
+            #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == workshop.content(path), "\(path)")
+        }
+    }
+
+    private func open(
+        _ kind: RealServer.Kind = .resumableUpload, streams: Bool = false, server options: String = "{}",
+        settings: [String: String] = [:], _ attempt: AttemptOptions = AttemptOptions(), by way: (Int) throws -> Int = { $0 }
+    ) async throws -> Site {
+        let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
+        let proxy = try await NginxProxy.start(
+            in: workshop.folder.appending(path: "proxy"), before: server.port, options: NginxProxy.Options(streams: streams))
+        let path = URL(string: server.endpoint)?.path(percentEncoded: true) ?? ""
+        let upload = DirectUpload(
+            transport, to: "https://127.0.0.1:\(try way(proxy.port))\(path)",
+            settings: settings.merging(["caFile": proxy.certificate, "httpVersion": "2"]) { $1 }, attempt)
+        return Site(server: server, proxy: proxy, upload: upload)
+    }
+
+    @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [true, false])
+    func cutsAreMended(kind: RealServer.Kind, streams: Bool) async throws {
+        let cuts = Locked<CuttingRelay?>(nil)
+        let site = try await open(kind, streams: streams) { port in
+            let relay = try CuttingRelay(to: port)
+            cuts.withLock { $0 = relay }
+            return Int(relay.port)
+        }
+        let relay = try #require(cuts.withLock { $0 })
+        defer { relay.stop() }
+        relay.cut(afterBytes: 8 << 20)
+        relay.cut(afterBytes: 3 << 20)
+        let path = try workshop.file("large", size: 20 << 20)
+        let (receipt, failures) = try await site.upload.complete(path)
+        #expect(failures >= 1)
+        #expect(relay.hasCutAll)
+        try site.checkContent(receipt, path, workshop)
+        checkOffsets(try site.server.requests)
+        let requests = try site.proxy.requests
+        #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
+        #expect(requests.count { $0.method == "POST" } == 1, "it goes on, and does not begin anew")
+        await transport.shutdown()
+    }
+
+    /// One connection carries all; what is cancelled leaves it to the others.
+    @Test(arguments: [true, false]) func oneIsCancelledWhileOthersGoOn(streams: Bool) async throws {
+        let site = try await open(streams: streams)
+        let first = try workshop.file("first", size: 10 << 20)
+        let others = try (1...3).map { try workshop.file("other-\($0)", size: 5 << 20) }
+
+        let granted = Locked(1 << 20)
+        let (halfSent, halfSending) = AsyncStream.makeStream(of: Void.self)
+        var cancelled = site.upload
+        cancelled.allowance = { limit in
+            let bytes = granted.withLock { granted in
+                let bytes = min(limit, granted)
+                granted -= bytes
+                return bytes
+            }
+            if bytes == 0 { halfSending.finish() }
+            return Allowance(bytes: bytes, retryAfter: .seconds(3_600))
+        }
+        let task = Task { [cancelled] in try await cancelled.run(first) }
+        for await _ in halfSent {}
+
+        let isOver = Locked(false)
+        let (waiting, arrivals) = AsyncStream.makeStream(of: FilePath.self)
+        let receipts = try await withThrowingTaskGroup(of: (FilePath, TransferReceipt).self) { group in
+            for path in others {
+                let granted = Locked(2 << 20)
+                var upload = site.upload
+                upload.allowance = { limit in
+                    if isOver.withLock({ $0 }) { return Allowance(bytes: limit) }
+                    let bytes = granted.withLock { granted in
+                        let bytes = min(limit, granted)
+                        granted -= bytes
+                        return bytes
+                    }
+                    if bytes == 0 { arrivals.yield(path) }
+                    return Allowance(bytes: bytes, retryAfter: .milliseconds(5))
+                }
+                group.addTask { [upload] in (path, try await upload.run(path)) }
+            }
+            var paused: Set<FilePath> = []
+            for await path in waiting {
+                paused.insert(path)
+                if paused.count == others.count { break }
+            }
+            task.cancel()
+            await #expect(throws: CancellationError.self) { try await task.value }
+            isOver.withLock { $0 = true }
+            return try await group.reduce(into: [:]) { $0[$1.0] = $1.1 }
+        }
+        for path in others { try site.checkContent(try #require(receipts[path]), path, workshop) }
+        // The connection is good for more, also for what was cancelled.
+        let (receipt, failures) = try await site.upload.complete(first)
+        #expect(failures == 0)
+        try site.checkContent(receipt, first, workshop)
+        let requests = try site.proxy.requests
+        #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
+        #expect(Set(requests.map(\.connection)).count == 1)
+        #expect(requests.count { $0.method == "PATCH" && $0.status == 204 } == 4)
+        await transport.shutdown()
+    }
+
+    @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver])
+    func partsAreSentAtOnce(kind: RealServer.Kind) async throws {
+        let site = try await open(kind, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4))
+        let path = try workshop.file("large", size: 8 << 20 + 3)
+        let receipt = try await site.upload.run(path)
+        try site.checkContent(receipt, path, workshop)
+        #expect(receipt.warnings.isEmpty)
+        let requests = try site.server.requests
+        #expect(requests.count { $0.concat == "partial" } == 4)
+        #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
+        #expect(try site.proxy.requests.allSatisfy { $0.version == "HTTP/2.0" })
+        await transport.shutdown()
+    }
+
+    /// All parts break off at once with the connection that they share, and each goes on by itself.
+    @Test func partsThatBreakOffTogetherGoOn() async throws {
+        let cuts = Locked<CuttingRelay?>(nil)
+        let site = try await open(
+            .tuspyserver, streams: true, settings: ["parallelThreshold": "1000000"], AttemptOptions(parallel: 4)
+        ) { port in
+            let relay = try CuttingRelay(to: port)
+            cuts.withLock { $0 = relay }
+            return Int(relay.port)
+        }
+        let relay = try #require(cuts.withLock { $0 })
+        defer { relay.stop() }
+        relay.cut(.fromClient, inAllAfter: 5 << 20)
+        let path = try workshop.file("large", size: 16 << 20 + 3)
+        let (receipt, failures) = try await site.upload.complete(path)
+        #expect(failures >= 1)
+        try site.checkContent(receipt, path, workshop)
+        let requests = try site.server.requests
+        #expect(requests.count { $0.concat == "partial" } == 4, "no part begins anew")
+        checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
+        await transport.shutdown()
+    }
+
+    /// Fields behind a body are for HTTP/1.1, so each request has its checksum before its content.
+    @Test(arguments: [true, false]) func checksumsAreCompared(offersTrailers: Bool) async throws {
+        let site = try await open(
+            server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",
+            AttemptOptions(verification: .checksum))
+        let path = try workshop.file("large", size: 20 << 20)
+        let receipt = try await site.upload.run(path)
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        try site.checkContent(receipt, path, workshop)
+        let requests = try site.proxy.requests
+        #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH", "PATCH"])
+        #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,51 @@
+import Foundation
+import Logging
+import SystemPackage
+import TransferCore
+import TransportTUS
+
+/// A file on its way by the tus transport alone, without a queue.
+struct DirectUpload: Sendable {
+    struct Passphrase: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret(ClientIdentity.passphrase) }
+    }
+
+    let transport: TUSTransport
+    var endpoint: Endpoint
+    var options = AttemptOptions()
+    var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
+    private let checkpoints = Locked<[FilePath: Checkpoint]>([:])
+
+    init(_ transport: TUSTransport, to address: String, settings: [String: String] = [:], _ options: AttemptOptions = AttemptOptions()) {
+        self.transport = transport
+        self.options = options
+        endpoint = .tus(address, settings: settings)
+    }
+
+    /// Makes one attempt, which goes on where the one before it ended.
+    func run(_ path: FilePath) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
+            remotePath: try RemotePath("file.bin"), checkpoint: checkpoints.withLock { $0[path] }, options: options,
+            credentials: Passphrase(), logger: Logger(label: "test"))
+        return try await transport.perform(
+            attempt,
+            reporting: AttemptReporter(
+                progress: { _, _ in }, checkpoint: { [checkpoints] checkpoint in checkpoints.withLock { $0[path] = checkpoint } },
+                allowance: allowance))
+    }
+
+    /// Makes attempts for as long as they fail for a reason that may pass.
+    ///
+    /// - Returns: The receipt, and how many attempts failed.
+    func complete(_ path: FilePath) async throws -> (receipt: TransferReceipt, failures: Int) {
+        var failures = 0
+        while true {
+            do {
+                return (try await run(path), failures)
+            } catch let error as TransferError where error.failureClass == .transient && failures < 20 {
+                failures += 1
+            }
+        }
+    }
+}

@@ -1,0 +1,121 @@
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// Connections that break at each place of requests and answers that not every upload has: no byte is lost or comes twice, and no request is
+/// made that need not be.
+@Suite struct CutPlacesTests {
+    private static let size = 100
+
+    /// Attempts until the file is there, once more at most.
+    ///
+    /// - Returns: How many attempts that were.
+    private func complete(_ upload: TestUpload, _ place: String) async throws -> Int {
+        do {
+            _ = try await upload.run()
+            return 1
+        } catch let error as TransferError {
+            #expect(error.failureClass == .transient, "\(place): \(error)")
+        }
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        return 2
+    }
+
+    @Test func theContentOfACreationIsCutAtEachByte() async throws {
+        for position in 0...Self.size {
+            let place = "POST after \(position) bytes of content"
+            let server = BreakingServer(size: Self.size, "POST", .content(position))
+            let upload = try TestUpload(size: Self.size, offers: "creation-with-upload") { request, _ in
+                // Each creation is an upload of its own.
+                server.state.withLock { $0.stored = 0 }
+                return server.steps(request)
+            }
+            #expect(try await complete(upload, place) == 2, "\(place)")
+            #expect(upload.methods == ["POST", "POST"], "\(place)")
+            #expect(upload.questions == 1, "\(place)")
+            let content = TemporaryFile.content(size: Self.size)
+            #expect(upload.requests.map(\.body) == [Array(content[..<position]), content], "\(place)")
+            #expect(upload.recorder.checkpoints.map(\.confirmed) == [0, 0, 100], "\(place)")
+            await upload.end()
+        }
+    }
+
+    /// The server keeps what came without its checksum, or it does not.
+    @Test(arguments: [true, false]) func contentBeforeATrailerIsCutAtEachByte(keeps: Bool) async throws {
+        // One chunk with its length in hexadecimal, the last one of no length, the field, and an empty line (RFC 9112, section 7.1).
+        let head = "64\r\n".utf8.count
+        let checksum = "Upload-Checksum: sha256 47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=\r\n".utf8.count
+        let whole = head + Self.size + "\r\n".utf8.count + "0\r\n".utf8.count + checksum + "\r\n".utf8.count
+        for position in 0...whole {
+            let place = "PATCH after \(position) bytes of \(whole), keeping: \(keeps)"
+            let kept = position == whole ? Self.size : keeps ? min(max(0, position - head), Self.size) : 0
+            let server = BreakingServer(size: Self.size, "PATCH", .chunk(position, keeping: kept))
+            var upload = try TestUpload(
+                size: Self.size, offers: "creation,checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha256"]
+            ) { request, _ in server.steps(request) }
+            upload.options.verification = .checksum
+            let attempts = try await complete(upload, place)
+            let patches = upload.requests.filter { $0.method == "PATCH" }
+            #expect(patches.allSatisfy { $0.isChunked && $0.headers["trailer"] == "Upload-Checksum" }, "\(place)")
+            if kept == Self.size {
+                #expect(attempts == 1 && upload.methods == ["POST", "PATCH", "HEAD"], "\(place): nothing is left to send")
+            } else {
+                let methods = ["POST", "PATCH", "HEAD"] + (attempts == 1 ? [] : ["HEAD"]) + ["PATCH"]
+                #expect(upload.methods == methods, "\(place)")
+                #expect(patches.last?.headers["upload-offset"] == "\(kept)", "\(place)")
+                #expect(patches.last?.body == Array(TemporaryFile.content(size: Self.size)[kept...]), "\(place)")
+                #expect(patches.last?.trailers["upload-checksum"]?.hasPrefix("sha256 ") == true, "\(place)")
+            }
+            await upload.end()
+        }
+    }
+
+    /// An answer to `OPTIONS` that was cut is none, however much of the list of extensions came.
+    @Test func anAnswerToOPTIONSIsCutAtEachByte() async throws {
+        let whole = "HTTP/1.1 204 No Content\r\nTus-Version: 1.0.0\r\nTus-Extension: creation,creation-with-upload\r\n\r\n"
+        for position in 0...whole.utf8.count {
+            let place = "OPTIONS after \(position) bytes of \(whole.utf8.count)"
+            let isFirst = Locked(true)
+            let answer: @Sendable () -> [ServerStep] = {
+                let isCut = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                return isCut ? [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close] : [.raw(whole)]
+            }
+            let upload = try TestUpload(size: Self.size, options: answer()) { request, _ in
+                [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
+            }
+            #expect(try await complete(upload, place) == (position == whole.utf8.count ? 1 : 2), "\(place)")
+            #expect(upload.questions == (position == whole.utf8.count ? 1 : 2), "\(place)")
+            #expect(upload.methods == ["POST"], "\(place)")
+            #expect(upload.requests.first?.body == TemporaryFile.content(size: Self.size), "\(place)")
+            await upload.end()
+        }
+    }
+
+    @Test(arguments: ["HTTP/1.1 204 No Content\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"])
+    func anAnswerToDELETEIsCutAtEachByte(start: String) async throws {
+        let head = start + "Tus-Resumable: 1.0.0\r\n\r\n"
+        let whole = head + (start.contains("Content-Length") ? "ok" : "")
+        for position in 0...whole.utf8.count {
+            let place = "DELETE after \(position) bytes of \(whole.utf8.count)"
+            let upload = try TestUpload(
+                size: 1, answers: [[.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close], [.tus(404)]])
+            let checkpoint = try upload.checkpoint()
+            do {
+                try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+                #expect(position >= head.utf8.count, "\(place)")
+                #expect(upload.methods == ["DELETE"], "\(place)")
+            } catch let error as TransferError {
+                #expect(position < whole.utf8.count, "\(place): \(error)")
+                #expect(error.failureClass == .transient, "\(place): \(error)")
+                // It was removed by the first request.
+                try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+                #expect(upload.methods == ["DELETE", "DELETE"], "\(place)")
+            }
+            await upload.end()
+        }
+    }
+}
