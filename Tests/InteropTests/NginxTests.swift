@@ -52,7 +52,7 @@ import TransportTUS
         let session = try await upload([0, 1, 5_000, 20 << 20], to: site)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: site.server)
-        let requests = try site.proxy.requests
+        let requests = try await site.proxy.requests
         #expect(requests.allSatisfy { $0.version == spoken })
         #expect(requests.map(\.method) == ["OPTIONS", "POST", "POST", "POST", "POST", "PATCH"])
         #expect(site.server.statistics.bytesStored == 20 << 20 + 5_001)
@@ -64,7 +64,7 @@ import TransportTUS
         let session = try await upload([20 << 20, 20 << 20 + 1], to: site)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: site.server)
-        let requests = try site.proxy.requests
+        let requests = try await site.proxy.requests
         // Half as much each time, from 20 MiB to 640 KiB; the second file begins with what works.
         #expect(requests.count { $0.method == "PATCH" && $0.status == 413 } == 5)
         #expect(requests.count { $0.method == "HEAD" } == 5)
@@ -79,7 +79,7 @@ import TransportTUS
         let session = try await upload([1_000_000, 999_999, 400_000], to: site)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: site.server)
-        let requests = try site.proxy.requests
+        let requests = try await site.proxy.requests
         #expect(
             requests.map(\.method) == ["OPTIONS", "POST", "POST", "PATCH", "PATCH", "POST", "PATCH", "PATCH", "POST"],
             "only the first creation brings too much")

@@ -126,7 +126,8 @@ import TransportHTTP
         #expect(try await download.value.state == .completed)
         #expect(try workshop.content(folder.appending("large")) == workshop.content(file))
         let spoken = version == "2" ? "HTTP/2.0" : "HTTP/1.1"
-        #expect(try proxy.requests.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
+        let atProxy = try await proxy.requests
+        #expect(atProxy.map { "\($0.version) \($0.method) \($0.status)" } == ["\(spoken) PUT 201", "\(spoken) GET 200"])
         await queue.shutdown()
     }
 

@@ -13,7 +13,8 @@ struct ClientIdentity: Sendable {
         let identity = ClientIdentity(
             certificate: folder.appending(path: "\(name)-certificate.pem").path, key: folder.appending(path: "\(name)-key.pem").path)
         _ = try await openssl([
-            "req", "-x509", "-newkey", "rsa:2048", "-passout", "pass:\(passphrase)", "-days", "2", "-subj", "/CN=\(name)", "-keyout",
+            "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-passout", "pass:\(passphrase)", "-days", "2",
+            "-subj", "/CN=\(name)", "-keyout",
             identity.key, "-out", identity.certificate,
         ])
         return identity
