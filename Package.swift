@@ -178,3 +178,15 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// Samples are packages of their own, in whose builds these names must not be taken: only this project's own builds test them, too.
+if isStrict {
+    package.targets += [
+        .target(
+            name: "FolderTransport", dependencies: ["TransportSupport", "TransferCore", system],
+            path: "Samples/CustomTransport/Sources/FolderTransport", swiftSettings: settings),
+        .testTarget(
+            name: "FolderTransportTests", dependencies: ["FolderTransport", "TransportTesting", "TransferCore", logging, system],
+            path: "Samples/CustomTransport/Tests/FolderTransportTests", swiftSettings: settings),
+    ]
+}

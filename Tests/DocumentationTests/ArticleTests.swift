@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// The articles show no code but that of `Articles/`, which compiles.
+/// The articles show no code but that of `Articles/` and of the samples, which compiles.
 @Suite struct ArticleTests {
     @Test(arguments: Catalog.articles) func theCodeIsWhatCompiles(article: String) throws {
-        let shown = try Catalog.code(in: article)
+        let shown = try Catalog.code(in: article).filter { try !Catalog.isOfASample($0) }
         let compiled = try Catalog.compiledCode(of: article)
         #expect(shown.count == compiled.count)
         for (shown, compiled) in zip(shown, compiled) { #expect(shown == compiled) }
@@ -18,8 +18,8 @@ import Testing
 /// The articles of the documentation, and the code that they show.
 enum Catalog {
     private static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    private static let folder = tests.deletingLastPathComponent().deletingLastPathComponent()
-        .appending(path: "Sources/TransferKit/TransferKit.docc")
+    private static let package = tests.deletingLastPathComponent().deletingLastPathComponent()
+    private static let folder = package.appending(path: "Sources/TransferKit/TransferKit.docc")
 
     static let articles: [String] = {
         let files = (try? FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)) ?? []
@@ -44,6 +44,20 @@ enum Catalog {
             return lines(section.components(separatedBy: "// END\n")[0], indentation: indentation)
         }
     }
+
+    /// Whether a sample has a block, as it is but for its indentation.
+    static func isOfASample(_ block: [String]) throws -> Bool {
+        let samples = package.appending(path: "Samples")
+        let wanted = block.map(trimmed)
+        return try FileManager.default.subpathsOfDirectory(atPath: samples.path).contains { name in
+            guard name.hasSuffix(".swift"), !name.contains(".build/") else { return false }
+            let text = try String(contentsOf: samples.appending(path: name), encoding: .utf8)
+            let found = lines(text, indentation: 0).map(trimmed)
+            return found.indices.contains { found[$0...].starts(with: wanted) }
+        }
+    }
+
+    private static func trimmed(_ line: String) -> String { line.trimmingCharacters(in: .whitespaces) }
 
     private static func lines(_ text: String, indentation: Int) -> [String] {
         text.split(separator: "\n").filter { !$0.allSatisfy(\.isWhitespace) && !$0.hasPrefix("import ") }

@@ -14,6 +14,9 @@ final class CuttingRelay: Sendable {
         var connections: Set<CInt> = []
         var isListenerOpen = true
         var accepted = 0
+        var target: UInt16
+        /// What happens with the last of the remaining bytes, besides.
+        var turn: Turn?
     }
 
     enum Direction {
@@ -21,17 +24,22 @@ final class CuttingRelay: Sendable {
         case fromServer
     }
 
+    /// What becomes of new connections.
+    enum Turn {
+        case refused
+        case led(to: UInt16)
+    }
+
     struct CannotListen: Error {}
 
     let port: UInt16
-    private let target: UInt16
     /// How long each byte is on its way, in either direction.
     private let delay: DispatchTimeInterval?
     private let listener: CInt
-    private let state = Locked(State())
+    private let state: Locked<State>
 
     init(to target: Int, delay: DispatchTimeInterval? = nil) throws {
-        self.target = UInt16(target)
+        state = Locked(State(target: UInt16(target)))
         self.delay = delay
         let listener = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
         var address = sockaddr_in.loopback(0)
@@ -53,9 +61,25 @@ final class CuttingRelay: Sendable {
         state.withLock { $0.cuts.append(bytes) }
     }
 
-    /// Breaks a connection once so many bytes passed in all from now on.
-    func cut(_ direction: Direction, inAllAfter bytes: Int) {
-        state.withLock { $0.remaining[direction] = bytes }
+    /// Breaks a connection once so many bytes passed in all from now on; with a turn, all of them.
+    func cut(_ direction: Direction, inAllAfter bytes: Int, then turn: Turn? = nil) {
+        state.withLock { state in
+            state.remaining[direction] = bytes
+            state.turn = turn
+        }
+    }
+
+    /// Breaks all connections, and refuses new ones or leads them elsewhere.
+    func turn(_ turn: Turn) {
+        state.withLock { take(turn, &$0) }
+    }
+
+    private func take(_ turn: Turn, _ state: inout State) {
+        switch turn {
+        case .refused: if state.isListenerOpen { shutdown(listener, CInt(SHUT_RDWR)) }
+        case .led(let target): state.target = target
+        }
+        for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
     }
 
     /// How many connections were made.
@@ -76,6 +100,7 @@ final class CuttingRelay: Sendable {
             let client = Glibc.accept(listener, nil, nil)
             guard client >= 0 else { break }
             let server = socket(AF_INET, CInt(SOCK_STREAM.rawValue), 0)
+            let target = state.withLock { $0.target }
             var address = sockaddr_in.loopback(target)
             let isConnected = unsafe withUnsafePointer(to: &address) { pointer in
                 unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
@@ -87,9 +112,16 @@ final class CuttingRelay: Sendable {
                 close(server)
                 continue
             }
-            state.withLock {
-                $0.connections.formUnion([client, server])
-                $0.accepted += 1
+            let isWelcome = state.withLock { state in
+                guard state.target == target else { return false }
+                state.connections.formUnion([client, server])
+                state.accepted += 1
+                return true
+            }
+            guard isWelcome else {
+                close(client)
+                close(server)
+                continue
             }
             let ends = Locked(2)
             for (source, sink, isUpstream) in [(client, server, true), (server, client, false)] {
@@ -124,7 +156,10 @@ final class CuttingRelay: Sendable {
                 let direction = isUpstream ? Direction.fromClient : .fromServer
                 if let remaining = state.remaining[direction] {
                     state.remaining[direction] = remaining > count ? remaining - count : nil
-                    if remaining <= count { return (remaining, true) }
+                    if remaining <= count {
+                        if let turn = state.turn { take(turn, &state) }
+                        return (remaining, true)
+                    }
                 }
                 guard isUpstream, let cut = state.cuts.first, passed + count >= cut else { return (count, false) }
                 state.cuts.removeFirst()

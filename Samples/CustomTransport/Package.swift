@@ -1,0 +1,32 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+// Which of the modules that it uses shows in its own interface is said by `public import`.
+let settings: [SwiftSetting] = [.enableUpcomingFeature("InternalImportsByDefault")]
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
+
+func product(_ name: String) -> Target.Dependency {
+    .product(name: name, package: "transferkit")
+}
+
+// A transport of your own names the package by its URL instead.
+let package = Package(
+    name: "transferkit-folder",
+    platforms: [.macOS(.v15)],
+    products: [.library(name: "FolderTransport", targets: ["FolderTransport"])],
+    dependencies: [
+        .package(name: "transferkit", path: "../.."),
+        .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+        .package(url: "https://github.com/apple/swift-system", from: "1.8.1"),
+    ],
+    targets: [
+        .target(
+            name: "FolderTransport", dependencies: [product("TransferCore"), product("TransportSupport"), system], swiftSettings: settings),
+        .testTarget(
+            name: "FolderTransportTests",
+            dependencies: ["FolderTransport", product("TransferCore"), product("TransportTesting"), logging, system],
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,41 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+extension FolderTransport {
+    func download(
+        to destination: DownloadDestination, _ attempt: FileAttempt, from folder: FilePath, _ reporter: AttemptReporter
+    ) async throws -> TransferReceipt {
+        let path = folder.pushing(FilePath(attempt.remotePath.bytes))
+        do {
+            let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
+            let (size, time) = (identity.size, identity.modificationTime)
+            if let checkpoint = attempt.checkpoint {
+                // The version that a part was received of, and no other one, is gone on with.
+                let earlier = try JSONDecoder().decode(SourceIdentity.self, from: checkpoint.data)
+                guard identity.difference(from: earlier) == nil else {
+                    throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received; it begins anew.")
+                }
+            }
+            reporter.report(total: size)
+            var receipt = TransferReceipt(bytes: size, remoteURL: path.folderURL)
+            if try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads) { return receipt }
+            let reader = try await FileReader.open(UploadSource(path: path, identity: identity), on: threads)
+            let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
+            let version = try JSONEncoder().encode(identity)
+            try await FileCopy(reader: reader, writer: writer, size: size, transport: self, reporter: reporter).run {
+                Checkpoint(data: version, confirmed: $0)
+            }
+            try await reader.verifyUnchanged()
+            try await writer.finish(size: size, modificationTime: time)
+            if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
+            return receipt
+        } catch let error as TransferError where error.failureClass == .sourceLost {
+            // These classes are about files of the app's; this one is the endpoint's.
+            throw TransferError(.permanent, .noSuchRemoteFile, error.message, cause: error.cause)
+        } catch let error as TransferError where error.failureClass == .sourceChanged {
+            throw TransferError(.resumeLost, .uploadGone, error.message, cause: error.cause)
+        }
+    }
+}

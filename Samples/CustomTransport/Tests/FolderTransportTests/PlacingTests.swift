@@ -1,0 +1,126 @@
+import FolderTransport
+import Foundation
+import Logging
+import Synchronization
+import SystemPackage
+import Testing
+import TransferCore
+
+/// How an upload gets its name, what is left of one that does not, and what a process that ends in between finds.
+@Suite struct PlacingTests {
+    private let fixture: FolderFixture
+    private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
+
+    init() throws {
+        fixture = try FolderFixture()
+    }
+
+    private var names: [String] {
+        get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
+    }
+
+    /// Uploads a local file; `refusing` is the number of the checkpoint that can't be saved, from 1.
+    @discardableResult
+    private func upload(
+        as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never, refusing: Int = .max,
+        _ saved: SavedCheckpoints = SavedCheckpoints()
+    ) async throws -> TransferReceipt {
+        let path = fixture.folder.appending("source")
+        if !FileManager.default.fileExists(atPath: path.string) { try content.write(to: URL(filePath: path.string)) }
+        let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+        let attempt = FileAttempt(
+            transferID: "1-0-1", endpoint: fixture.endpoint, source: source, remotePath: try RemotePath(name), checkpoint: checkpoint,
+            options: AttemptOptions(overwrite: overwrite), credentials: fixture.credentials, logger: Logger(label: "test"))
+        return try await fixture.transport.perform(attempt, reporting: saved.reporter(refusing: refusing))
+    }
+
+    @Test func onlyTheFileIsLeft() async throws {
+        let receipt = try await upload(as: "2026/reel 1.mov")
+        #expect(try names == ["2026", "2026/reel 1.mov"])
+        #expect(receipt.remoteURL == "folder://localhost\(fixture.archive.path)/2026/reel%201.mov")
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "2026/reel 1.mov")) == content)
+    }
+
+    @Test func aFileThatIsThereIsReplacedOnlyWhenAsked() async throws {
+        let mine = Data("mine".utf8)
+        try mine.write(to: fixture.archive.appending(path: "reel.mov"))
+        let error = await #expect(throws: TransferError.self) { try await upload() }
+        #expect(error?.failureClass == .permanent && error?.code == .fileExists)
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == mine)
+        try await upload(overwrite: .always)
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
+        #expect(try names == ["reel.mov"])
+    }
+
+    /// The checkpoints are: before the part is made, at its last byte, and when the file has its name.
+    @Test(arguments: [1, 2, 3]) func aFileIsCompleteWhereverTheProcessEnds(checkpoint: Int) async throws {
+        let saved = SavedCheckpoints()
+        await #expect(throws: SavedCheckpoints.Refused.self) { try await upload(refusing: checkpoint, saved) }
+        #expect(try names.contains("reel.mov") == (checkpoint == 3))
+        let receipt = try await upload(from: saved.last, saved)
+        #expect(receipt.bytes == Int64(content.count))
+        #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
+        #expect(try names == ["reel.mov"])
+        // And once more, after the process ended before the queue stored that.
+        #expect(try await upload(from: saved.last).bytes == receipt.bytes)
+        #expect(try names == ["reel.mov"])
+    }
+
+    @Test func aDiscardRemovesThePartAndNothingElse() async throws {
+        let saved = SavedCheckpoints()
+        try await fixture.cut(afterBytes: 50_000)
+        await #expect(throws: TransferError.self) { try await upload(as: "2026/reel.mov", saved) }
+        #expect(saved.last?.confirmed == 50_000)
+        try Data("mine".utf8).write(to: fixture.archive.appending(path: "2026/mine"))
+        #expect(try names == ["2026", "2026/.tq-1-0-1.part", "2026/mine"])
+        let transport = try #require(fixture.transport as? any PartialDiscarding)
+        // What is gone already counts as removed.
+        for _ in 1...2 {
+            try await transport.discard(try #require(saved.last), at: fixture.endpoint, credentials: fixture.credentials)
+            #expect(try names == ["2026", "2026/mine"])
+        }
+    }
+
+    @Test(arguments: ["folder://elsewhere/tmp/", "https://localhost/tmp/", "folder://localhost/tmp/?key=hunter2"])
+    func anAddressThatNamesNoFolderIsRefused(address: String) async throws {
+        let attempt = FileAttempt(
+            transferID: "1-0-1", endpoint: Endpoint(transport: .folder, address: address),
+            source: UploadSource(path: "/dev/null", identity: try SourceIdentity(ofFileAt: FilePath(#filePath))),
+            remotePath: try RemotePath("file"), credentials: fixture.credentials, logger: Logger(label: "test"))
+        let error = await #expect(throws: TransferError.self) {
+            try await fixture.transport.perform(attempt, reporting: SavedCheckpoints().reporter())
+        }
+        #expect(error?.code == .invalidEndpoint)
+        #expect(error?.description.contains("hunter2") == false)
+    }
+}
+
+/// Keeps the last checkpoint, as the queue does.
+private final class SavedCheckpoints: Sendable {
+    struct Refused: Error {}
+
+    private let checkpoints = Mutex<[Checkpoint]>([])
+
+    var last: Checkpoint? { checkpoints.withLock { $0.last } }
+
+    func reporter(refusing refused: Int = .max) -> AttemptReporter {
+        let count = Counter()
+        return AttemptReporter(
+            progress: { _, _ in },
+            checkpoint: { [self] checkpoint in
+                guard count.next() < refused else { throw Refused() }
+                checkpoints.withLock { $0.append(checkpoint) }
+            })
+    }
+}
+
+private final class Counter: Sendable {
+    private let value = Mutex(0)
+
+    func next() -> Int {
+        value.withLock { value in
+            value += 1
+            return value
+        }
+    }
+}

@@ -1,0 +1,98 @@
+import Foundation
+import TransferCore
+import TransferKit
+
+/// The machine's time, which a test moves on when somebody waits for longer than a test should.
+final class FallbackClock: Sendable {
+    private struct Sleeper {
+        let deadline: Duration
+        let continuation: CheckedContinuation<Void, any Error>
+        /// Wakes whoever the test does not wake.
+        let alarm: Task<Void, any Error>
+    }
+
+    private struct State {
+        var passedOver = Duration.zero
+        var nextID = 0
+        var sleepers: [Int: Sleeper] = [:]
+        var watchers: [AsyncStream<Duration>.Continuation] = []
+    }
+
+    private let state = Locked(State())
+
+    var engineClock: EngineClock {
+        EngineClock(now: { self.now }, date: { self.date }, sleep: { try await self.sleep($0) })
+    }
+
+    var now: Duration { EngineClock.system.now() + state.withLock { $0.passedOver } }
+    var date: Date { EngineClock.system.date().addingTimeInterval(state.withLock { $0.passedOver }.inSeconds) }
+
+    /// Moves time on, and wakes whoever is due.
+    func jump(by duration: Duration) {
+        guard duration > .zero else { return }
+        let due = state.withLock { state in
+            state.passedOver += duration
+            let now = EngineClock.system.now() + state.passedOver
+            let due = state.sleepers.filter { $0.value.deadline <= now }
+            for id in due.keys { state.sleepers[id] = nil }
+            return due.values.sorted { $0.deadline < $1.deadline }
+        }
+        for sleeper in due { wake(sleeper) }
+    }
+
+    func jump(to date: Date) {
+        jump(by: .seconds(date.timeIntervalSince(self.date)))
+    }
+
+    /// For how long somebody begins to sleep from now on.
+    var waits: AsyncStream<Duration> {
+        let (waits, watcher) = AsyncStream.makeStream(of: Duration.self)
+        state.withLock { $0.watchers.append(watcher) }
+        return waits
+    }
+
+    /// Returns once somebody began to sleep for so long, so often.
+    func waits(for duration: Duration, times: Int) async {
+        var left = times
+        for await wait in waits where wait == duration {
+            left -= 1
+            if left == 0 { return }
+        }
+    }
+
+    private func wake(_ sleeper: Sleeper?, throwing error: CancellationError? = nil) {
+        sleeper?.alarm.cancel()
+        if let error { sleeper?.continuation.resume(throwing: error) } else { sleeper?.continuation.resume() }
+    }
+
+    private func take(_ id: Int) -> Sleeper? {
+        state.withLock { $0.sleepers.removeValue(forKey: id) }
+    }
+
+    private func sleep(_ duration: Duration) async throws {
+        guard duration > .zero else { return }
+        let id = state.withLock { state in
+            state.nextID += 1
+            return state.nextID
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let watchers = state.withLock { state -> [AsyncStream<Duration>.Continuation]? in
+                    // The handler below may already have run and found nobody asleep.
+                    guard !Task.isCancelled else { return nil }
+                    let alarm = Task {
+                        try await Task.sleep(for: duration, clock: .continuous)
+                        self.wake(self.take(id))
+                    }
+                    let deadline = EngineClock.system.now() + state.passedOver + duration
+                    state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation, alarm: alarm)
+                    return state.watchers
+                }
+                guard let watchers else { return continuation.resume(throwing: CancellationError()) }
+                for watcher in watchers { watcher.yield(duration) }
+            }
+        } onCancel: {
+            wake(take(id), throwing: CancellationError())
+        }
+    }
+}

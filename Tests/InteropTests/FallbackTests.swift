@@ -1,0 +1,169 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import TUSLoopback
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// An account whose preferred server, a tus server, fails in the middle of a batch, and whose other one, an SFTP server, takes over.
+@Suite(.timeLimit(.minutes(5))) struct SFTPFallbackTests {
+    /// What becomes of the preferred server.
+    enum Fault: CaseIterable {
+        case refusesConnections
+        case hangs
+        case showsLoginPage
+    }
+
+    private let workshop: Workshop
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private static let small = (0..<49).map { (name: "small-\($0)", size: 20_000 + $0) }
+    /// Ten small files, a large one, which is sent alone, and the others.
+    private static let batch = Array(small[..<10]) + [(name: "large", size: 3_000_000)] + Array(small[10...])
+
+    @Test(arguments: Fault.allCases)
+    func aBatchGoesOnAtTheNextEndpoint(fault: Fault) async throws {
+        let server = workshop.loopbackServer()
+        let port = UInt16(try #require(try await server.start().port))
+        let relay = try CuttingRelay(to: Int(port))
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(relay.port)/files/", server: server)
+        let (queue, clock) = (fixture.queue, fixture.clock)
+        let (requests, asked) = AsyncStream.makeStream(of: Int.self, bufferingPolicy: .bufferingNewest(1))
+        let other = try ScriptedServer { _, number in
+            fault == .hangs
+                ? [.call { asked.yield(number) }, .silence] : [.answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")]
+        }
+        // In the third chunk of the large file.
+        relay.cut(.fromClient, inAllAfter: 10 * 20_000 + 1_400_000, then: fault == .refusesConnections ? .refused : .led(to: other.port))
+        let impatience = Task {
+            var known = 0
+            for await number in requests where number >= known {
+                repeat {
+                    known = other.requests.count
+                    // The stall watch takes a sample every 100 ms: two of them were taken of all that hangs.
+                    await clock.waits(for: .milliseconds(100), times: 2)
+                } while known != other.requests.count && !Task.isCancelled
+                clock.jump(by: FallbackFixture.stallTimeout + .seconds(1))
+            }
+        }
+        let events = queue.events
+        let session = try await fixture.enqueue(Array(Self.batch))
+        try await queue.start()
+        let story = await fixture.finish(session, events)
+        impatience.cancel()
+
+        let first = checkStory(story, of: session, fixture).prefix(10)
+        try await checkEnd(of: session, first, fixture, server)
+        let large = try #require(fixture.arrival(of: "large"))
+        #expect(large.checkpoint == nil, "at another endpoint, a file begins anew")
+        #expect(large.leftBehind >= 1_000_000, "what the first endpoint has of it is kept until it is elsewhere")
+        let failure = try #require(story.first { if case .attemptFailed = $0.kind { true } else { false } })
+        #expect(large.time.timeIntervalSince(failure.time) >= fixture.account.fallbackAfter.inSeconds, "it is given time to come back")
+        let others = try (10..<49).map { try #require(fixture.arrival(of: "small-\($0)")) }
+        #expect(others.contains { $0.time < large.time }, "without bytes at the first endpoint, a file does not wait")
+        if fault != .refusesConnections {
+            relay.turn(.led(to: port))
+            try await checkReturn(fixture, server)
+        }
+        // A server that answers a DELETE in another way than it should is taken by its word, and not asked again.
+        if fault == .hangs { await checkDiscard(fixture, server) }
+        await queue.shutdown()
+        other.stop()
+        relay.stop()
+        await server.stop()
+    }
+
+    @Test func aServerThatIsStoppedIsReturnedTo() async throws {
+        let folder = FilePath(workshop.folder.appending(path: "server").path)
+        // Slow enough that it is not done before it is stopped.
+        let first = TUSLoopbackServer(folder: folder, options: LoopbackOptions(bytesPerSecond: 1_000_000))
+        let url = try await first.start()
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: first)
+        let events = fixture.queue.events
+        let stopping = fixture.queue.events
+        let session = try await fixture.enqueue((0..<50).map { (name: "small-\($0)", size: 300_000 + $0) })
+        let stop = Task {
+            var count = 0
+            for await event in stopping {
+                if case .itemCompleted = event.kind { count += 1 }
+                if count == 10 { break }
+            }
+            await first.stop()
+        }
+        try await fixture.queue.start()
+        let story = await fixture.finish(session, events)
+        await stop.value
+        let again = TUSLoopbackServer(folder: folder, port: UInt16(url.port ?? 0))
+        _ = try await again.start()
+        let finishedBefore = checkStory(story, of: session, fixture).prefix(10)
+        try await checkEnd(of: session, finishedBefore, fixture, again)
+        try await checkReturn(fixture, again)
+        await fixture.queue.shutdown()
+        await again.stop()
+    }
+
+    // MARK: What must hold
+
+    /// - Parameter finishedBefore: The positions of those that were complete when the server failed.
+    private func checkEnd(
+        of session: TransferSession, _ finishedBefore: some Collection<Int64>, _ fixture: FallbackFixture, _ server: TUSLoopbackServer
+    ) async throws {
+        let status = try await session.status
+        #expect(status.state == .completed)
+        #expect(status.statistics.filesDone == 50)
+        #expect(status.transport == .sftp)
+        #expect(status.endpoint == fixture.account.endpoints[1].address)
+        try await fixture.checkContent(of: session, at: server)
+        let items = try await fixture.queue.items(of: session.id)
+        #expect(finishedBefore.count == 10)
+        #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "what is complete stays where it is")
+        #expect(items.contains { !fixture.isAtPreferred($0) })
+    }
+
+    /// - Returns: The positions of the files in the order in which they were complete.
+    private func checkStory(_ story: [QueueEvent], of session: TransferSession, _ fixture: FallbackFixture) -> [Int64] {
+        var completed: [Int64] = []
+        var changes: [[String?]] = []
+        for event in story {
+            switch event.kind {
+            case .itemCompleted(session.id, let position, _): completed.append(position)
+            case .endpointChanged(session.id, let before, let after): changes.append([before, after])
+            case .itemRestarted, .itemFailed, .failed, .accountBlocked: Issue.record("\(event.kind)")
+            default: break
+            }
+        }
+        #expect(completed.sorted() == Array(0..<50), "each file is complete once")
+        let endpoints = fixture.account.endpoints.map(\.location)
+        #expect(changes.first == [endpoints[0], endpoints[1]])
+        return completed
+    }
+
+    /// Once the breaker lets a probe through, the preferred endpoint serves what comes later.
+    private func checkReturn(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async throws {
+        fixture.clock.jump(by: .seconds(3_600))
+        let events = fixture.queue.events
+        let later = try await fixture.enqueue((0..<5).map { (name: "later-\($0)", size: 10_000 + $0) })
+        _ = await fixture.finish(later, events)
+        #expect(try await later.status.endpoint == fixture.account.endpoints[0].address)
+        #expect(try await fixture.queue.items(of: later.id).allSatisfy { fixture.isAtPreferred($0) })
+        try await fixture.checkContent(of: later, at: server)
+    }
+
+    /// What was left behind is removed as soon as the server can be asked.
+    private func checkDiscard(_ fixture: FallbackFixture, _ server: TUSLoopbackServer) async {
+        let waits = fixture.clock.waits
+        fixture.clock.jump(by: .seconds(100))
+        let patience = Task {
+            // Shorter than a discard may take.
+            for await wait in waits where wait >= .seconds(1) { fixture.clock.jump(by: .seconds(100)) }
+        }
+        for await confirmed in fixture.discards where confirmed > 0 { break }
+        patience.cancel()
+        #expect(server.storedFiles(named: "large").isEmpty)
+    }
+}
