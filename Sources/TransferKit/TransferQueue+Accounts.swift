@@ -11,9 +11,10 @@ extension TransferQueue {
     ///
     /// - Parameter cascades: Whether the sessions that refer to it are removed with it; otherwise they are a reason to refuse. More than 10,000
     ///   are removed in several transactions, each durable by itself, and the account with the last of them.
-    /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`.
+    /// - Throws: ``QueueError`` with the code `noSuchAccount` or `accountInUse`, or `hasDependents` while sessions of other accounts come after
+    ///   one of these.
     public nonisolated func deleteAccount(_ name: String, cascades: Bool = false) async throws {
-        if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await remove(.account(name), isForced: true) }
+        if cascades, await account(name)?.sessions ?? 0 > Self.groupSize { try await remove(.account(name)) }
         try await mailbox.send(.command(.deleteAccount(name: name, cascade: cascades)))
     }
 

@@ -71,6 +71,7 @@ extension TransferQueue {
 
     /// Changes what the update names of a session that is not finished.
     public nonisolated func update(_ session: SessionReference, _ update: SessionUpdate) async throws {
+        try update.validate()
         try await perform(.update(update), session)
     }
 
@@ -154,7 +155,8 @@ extension TransferQueue {
     /// As ``update(_:_:)-(SessionReference,_)``, for each of a group.
     @discardableResult
     public nonisolated func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
-        try await perform(.update(update), group)
+        try update.validate()
+        return try await perform(.update(update), group)
     }
 
     /// As ``remove(_:isForced:)``: all or none of up to 10,000.

@@ -4,8 +4,9 @@ public import TransferCore
 /// Sees every change of a queue, in order. Set with ``TransferQueue/setDelegate(_:)``.
 ///
 /// Every method is optional. All but one, ``queue(_:endpointFor:among:)``, are called one after the other, each after what it tells was made durable, and the next one after it returned.
-/// An actor, or a class on the main actor, implements them as isolated methods, asynchronous or not, and so chooses where they run. A delegate
-/// that is slow never slows the queue: when 4,096 events wait for it, further ones are left out, and ``queue(_:didMissEventsFrom:to:)`` says so.
+/// An actor, or a class on the main actor, implements them as isolated methods, asynchronous or not, and so chooses where they run; an
+/// asynchronous method of such a class is to be marked `@MainActor` by itself, as it else takes over that it is nonisolated here. A delegate that
+/// is slow never slows the queue: when 4,096 events wait for it, further ones are left out, and ``queue(_:didMissEventsFrom:to:)`` says so.
 ///
 /// Names with `will` and `did` are brackets for batch updates of a view; a `will` vetoes nothing. Indices are those at that point of the story,
 /// not those at the time of the call: apply the changes to a list of your own, which begins with ``TransferQueue/sessionIDs()``.
@@ -105,7 +106,9 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, didBlockAccount account: String, because error: TransferError) async
     /// The account's sessions may start again.
     func queue(_ queue: TransferQueue, didUnblockAccount account: String) async
-    /// The account's credentials were refused or can't be read. Asked once, however many sessions wait for the answer.
+    /// The account's credentials were refused or can't be read. Asked once, however many sessions wait for the answer; and once more when the
+    /// queue is started in the next process, if the account is still blocked then. If what ``CredentialsAnswer/retry`` leads to is refused as
+    /// well, the question comes again, and each such answer is followed after a longer delay than the one before: 1 s, doubling up to 5 min.
     ///
     /// What comes after waits for the answer. To ask a person, answer ``CredentialsAnswer/later``, and call
     /// ``TransferQueue/unblockAccount(_:)`` when there are new credentials.

@@ -53,7 +53,15 @@ package final class GuardedProcess: Sendable {
             .map { unsafe strdup("\($0.key)=\($0.value)") } + [nil]
         defer { unsafe (words + variables).forEach { unsafe free($0) } }
         var pid: pid_t = 0
-        let code = unsafe posix_spawn(&pid, "/bin/sh", &actions, nil, words, variables)
+        // The threads that run tests have most signals blocked, and a shell that is not told of the end of its child waits for ever.
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var none = sigset_t()
+        unsafe sigemptyset(&none)
+        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
+        let code = unsafe posix_spawn(&pid, "/bin/sh", &actions, &attributes, words, variables)
         guard code == 0 else {
             close(ends[1])
             throw CannotStart(description: "\(arguments[0]) can't be started: \(unsafe String(cString: strerror(code))).")

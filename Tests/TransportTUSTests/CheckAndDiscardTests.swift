@@ -42,8 +42,8 @@ import TransportTUS
     }
 
     static let refusals: [(Int, FailureClass)] =
-        [301, 302, 303, 307, 401, 403, 405, 501].map { ($0, .unsupported) } + [400].map { ($0, .permanent) }
-        + [408, 409, 423, 429, 500, 502, 503].map { ($0, .transient) } + [(412, .permanent)]
+        [403, 405, 501].map { ($0, .unsupported) } + [301, 302, 303, 307].map { ($0, .unreachable) }
+        + [(400, .permanent), (401, .credentials)] + [408, 409, 423, 429, 500, 502, 503].map { ($0, .transient) } + [(412, .permanent)]
 
     @Test(arguments: refusals) func whatCanNotBeRemoved(status: Int, failureClass: FailureClass) async throws {
         let upload = try TestUpload(size: 1, answers: [[.tus(status, ["Tus-Version": "3"])]])
@@ -60,7 +60,8 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         }
-        #expect(error?.failureClass == .unsupported)
+        // It may be gone at the next attempt.
+        #expect(error?.failureClass == .unreachable)
         await upload.end()
     }
 

@@ -17,7 +17,7 @@ extension TUSAnswer {
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
         case 400 where refusesCertificate: error(.credentials, .credentialsRejected, "does not take the client certificate, or wants one")
-        case 401: request == .delete ? notRemoved : credentialsRefused
+        case 401: credentialsRefused
         case 403: forbidden
         case 404, 410:
             isCreation
@@ -53,8 +53,11 @@ extension TUSAnswer {
     /// The uploads that can't be removed go when the server lets them expire.
     private var notRemoved: TransferError { error(.unsupported, .unsupported, "does not remove uploads on our request") }
 
+    /// A login page, for example: what is behind it may remove the upload later.
+    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at present") }
+
     private var redirected: TransferError {
-        if request == .delete { return notRemoved }
+        if request == .delete { return somethingInTheWay }
         guard isCreation else { return error(.protocolViolation, .badAnswer, "redirected a request for an upload that it has") }
         // Only 307 and 308 keep the method (RFC 9110, section 15.4). The path may be a capability.
         let target = location.flatMap(Origin.init).map { " to \($0)" } ?? ""
@@ -67,7 +70,7 @@ extension TUSAnswer {
     }
 
     private var unexpectedSuccess: TransferError {
-        if request == .delete { return notRemoved }
+        if request == .delete { return somethingInTheWay }
         if !isFromTUSServer, response.headers["Tus-Resumable"] != nil { return versionRefused(nil) }
         if isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
         if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "answered without saying that it speaks tus") }

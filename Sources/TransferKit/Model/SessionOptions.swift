@@ -122,6 +122,16 @@ extension SessionOptions {
         guard chunkSize.map({ $0 >= 1 }) ?? true else {
             throw QueueError(.invalidRequest, "A request has at least 1 byte; leave the chunk size out for no limit.")
         }
+        guard rateLimit.map({ $0 >= 1 }) ?? true else {
+            throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second; leave it out for no limit.")
+        }
+        guard filesInFlight.map({ (1...64).contains($0) }) ?? true else {
+            throw QueueError(.invalidRequest, "1 to 64 files of a session can be in flight at once, not \(filesInFlight ?? 0).")
+        }
+        guard stallTimeout > .zero, responseTimeout > .zero else {
+            throw QueueError(.invalidRequest, "The stall and response timeouts of a session are longer than 0 s.")
+        }
+        try retry.validate()
         for (name, value) in headers { try Self.validate(header: name, value) }
     }
 

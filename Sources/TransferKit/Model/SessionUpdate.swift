@@ -29,6 +29,20 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
         self.allowsExpensiveNetwork = allowsExpensiveNetwork
     }
 
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
+    func validate() throws(QueueError) {
+        guard rateLimit ?? 0 >= 0 else {
+            throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second, or 0 for no limit.")
+        }
+        try retry?.validate()
+        guard let context else { return }
+        do {
+            _ = try JSONSerialization.jsonObject(with: context, options: .fragmentsAllowed)
+        } catch {
+            throw QueueError(.invalidRequest, "The new context of a session is not JSON.")
+        }
+    }
+
     /// Whether anything of the ``SessionOptions`` is to be changed.
     var changesOptions: Bool { rateLimit != nil || retry != nil || verification != nil || allowsExpensiveNetwork != nil }
 }

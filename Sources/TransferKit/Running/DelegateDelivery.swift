@@ -8,6 +8,7 @@ package final class DelegateDelivery: Sendable {
 
     private let task = Locked<Task<Void, Never>?>(nil)
     private let recipient = Locked(Recipient(delegate: nil))
+    private let retries = CredentialRetries()
 
     package init() {}
 
@@ -23,11 +24,11 @@ package final class DelegateDelivery: Sendable {
             let previous = task
             previous?.cancel()
             guard let delegate else { return task = nil }
-            task = Task { [weak delegate, weak queue] in
+            task = Task { [weak delegate, weak queue, retries] in
                 await previous?.value
                 for await event in events {
                     guard !Task.isCancelled, let delegate, let queue else { return }
-                    await delegate.take(event, of: queue)
+                    await delegate.take(event, of: queue, retries)
                 }
             }
         }
@@ -40,7 +41,7 @@ package final class DelegateDelivery: Sendable {
 }
 
 extension TransferQueueDelegate {
-    fileprivate func take(_ event: QueueEvent, of queue: TransferQueue) async {
+    fileprivate func take(_ event: QueueEvent, of queue: TransferQueue, _ retries: CredentialRetries) async {
         switch event.kind {
         case .queueStarted: await queueDidStart(queue)
         case .queueStopped: await queueDidStop(queue)
@@ -77,8 +78,7 @@ extension TransferQueueDelegate {
         case .accountUnblocked(let account): await self.queue(queue, didUnblockAccount: account)
         case .needsCredentials(let account, let error):
             guard await self.queue(queue, needsCredentialsFor: account, because: error) == .retry else { return }
-            // An account that was removed, or a queue that was shut down meanwhile, needs nothing more.
-            try? await queue.unblockAccount(account)
+            await retries.unblock(account, of: queue)
         }
     }
 }

@@ -17,6 +17,13 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.maximumAttempts = maximumAttempts
     }
 
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
+    func validate() throws(QueueError) {
+        guard maximumAttempts >= 1, base >= .zero, maximumDelay >= .zero else {
+            throw QueueError(.invalidRequest, "A file is tried at least once, and delays between attempts are not below 0 s.")
+        }
+    }
+
     /// No server can keep a session waiting for longer than this.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 

@@ -75,7 +75,7 @@ extension Scheduler {
                     "The account \"\(name)\" can't be removed: \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
                 )
             }
-            try remove(roster.order.filter { roster[$0]?.account == key }, isForced: true, &transaction)
+            try remove(roster.order.filter { roster[$0]?.account == key }, isForced: false, &transaction)
         }
         setAccount(key, nil)
         transaction.writes.append(.deleteAccount(key))
@@ -139,6 +139,19 @@ extension Scheduler {
             $0.isIdleAnnounced = false
         }
         transaction.events.append(.queueStarted)
+        askForCredentials(&transaction)
+    }
+
+    /// Asks for what an earlier process left blocked: nobody was told in this one.
+    private mutating func askForCredentials(_ transaction: inout Transaction) {
+        for key in accounts.keys.sorted() {
+            guard var entry = accounts[key], !entry.isAskedFor, let error = entry.block?.error, error.failureClass == .credentials else {
+                continue
+            }
+            entry.isAskedFor = true
+            setAccount(key, entry)
+            transaction.events.append(.needsCredentials(account: entry.account.name, error))
+        }
     }
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {

@@ -212,6 +212,7 @@ extension Scheduler {
         guard var account = accounts[key], account.block == nil, run > account.lastAnsweredRun, account.account.isSameIdentity(as: refused)
         else { return }
         account.block = AccountBlock(error: error)
+        account.isAskedFor = true
         setAccount(key, account)
         transaction.actions.append(.distrust(refused))
         transaction.writes.append(.blockAccount(key, account.block))

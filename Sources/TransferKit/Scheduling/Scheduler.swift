@@ -41,6 +41,8 @@ package struct Scheduler: Sendable {
         package var block: AccountBlock?
         /// The last run that had begun when the account was last saved or unblocked: what was refused to it, or to an earlier one, was answered.
         package var lastAnsweredRun: UInt64
+        /// Whether this process has asked for what lifts the block.
+        var isAskedFor = false
 
         package init(account: Account, block: AccountBlock? = nil, lastAnsweredRun: UInt64 = 0) {
             self.account = account

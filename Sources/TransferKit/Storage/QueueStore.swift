@@ -114,6 +114,8 @@ package final class QueueStore: Sendable {
         guard let error = error as? DatabaseError else {
             return QueueError(.storageUnavailable, "The store in \(folder) can't be used: \(error).")
         }
+        // GRDB's word for a pool that was closed.
+        if error.resultCode == .SQLITE_MISUSE { return QueueError(.shutDown, "The queue was shut down.") }
         let text = error.message ?? "SQLite error \(error.resultCode.rawValue)"
         switch error.resultCode {
         case .SQLITE_CORRUPT, .SQLITE_NOTADB:

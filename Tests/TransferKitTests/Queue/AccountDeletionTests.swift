@@ -4,6 +4,23 @@ import TransferKit
 import TransportTesting
 
 @Suite struct AccountDeletionTests {
+    /// What another account's session waits for would never come.
+    @Test func whatOthersWaitForIsNotRemoved() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        var request = try fixture.upload("2", to: "b")
+        request.dependency = .after(first.id)
+        let second = try await queue.enqueue(request)
+        let error = await #expect(throws: QueueError.self) { try await queue.deleteAccount("a", cascades: true) }
+        #expect(error?.code == .hasDependents)
+        #expect(await queue.sessionIDs() == [first.id, second.id])
+        try await queue.remove(second.id)
+        try await queue.deleteAccount("a", cascades: true)
+        #expect(await queue.sessionIDs() == [])
+        await queue.shutdown()
+    }
+
     @Test func nothingIsLeftOfADeletedAccountsRate() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.open()

@@ -46,6 +46,9 @@ extension ReferenceQueue {
         let index = try requireAccount(name)
         let ids = sessions.filter { $0.account == accounts[index].number }.map(\.id)
         guard ids.isEmpty || cascade else { throw QueueError(.accountInUse, "") }
+        guard !sessions.contains(where: { !ids.contains($0.id) && $0.dependency.map { ids.contains($0.session) } ?? false }) else {
+            throw QueueError(.hasDependents, "")
+        }
         removeNow(ids)
         accounts.remove(at: index)
         return Answer(sessions: ids)

@@ -1,0 +1,59 @@
+import Foundation
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Options that make no sense are refused before anything is stored.
+@Suite struct OptionRangeTests {
+    @Test(arguments: [
+        SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),
+        SessionOptions(stallTimeout: .zero), SessionOptions(responseTimeout: .seconds(-1)), SessionOptions(parallel: 0),
+        SessionOptions(chunkSize: 0), SessionOptions(retry: RetryPolicy(maximumAttempts: 0)),
+        SessionOptions(retry: RetryPolicy(base: .seconds(-1))), SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(-1))),
+    ])
+    func ofASession(options: SessionOptions) async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(try fixture.upload("1", options: options)) }
+        #expect(error?.code == .invalidRequest)
+        #expect(await queue.status().sessions == 0)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [
+        SessionUpdate(rateLimit: -1), SessionUpdate(retry: RetryPolicy(maximumAttempts: 0)), SessionUpdate(context: Data("{".utf8)),
+    ])
+    func ofAnUpdate(update: SessionUpdate) async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        let before = try await session.status
+        for call in [{ try await queue.update(session.id, update) }, { _ = try await queue.update(.all, update) }] {
+            let error = await #expect(throws: QueueError.self) { try await call() }
+            #expect(error?.code == .invalidRequest)
+        }
+        #expect(try await session.status == before)
+        await queue.shutdown()
+    }
+
+    @Test func ofAnAccount() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.open()
+        let account = Account("a", endpoints: [fixture.memory.endpoint(host: "a")], fallbackAfter: .seconds(-1))
+        let error = await #expect(throws: QueueError.self) { try await queue.save(account) }
+        #expect(error?.code == .invalidAccount)
+        await queue.shutdown()
+    }
+
+    @Test func aQueueThatWasShutDownSaysSo() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try fixture.upload("1"))
+        await queue.shutdown()
+        for call in [{ _ = try await queue.sessions() }, { _ = try await queue.items(of: session.id) }] {
+            let error = await #expect(throws: QueueError.self) { try await call() }
+            #expect(error?.code == .shutDown)
+        }
+    }
+}
