@@ -98,17 +98,17 @@ import TransportTesting
         let queue = try await open()
         try await queue.save(Account("a", endpoints: [fixture.memory.endpoint()]))
         var request = try fixture.upload("1", "2", options: SessionOptions(filesInFlight: 1))
-        request.context = Data("before".utf8)
+        request.context = Data("1".utf8)
         let gate = fixture.memory.gate("1", atByte: 1_000)
         let session = try await queue.enqueue(request)
         try await queue.start()
         try await gate.reached()
-        try await queue.update(session.id, SessionUpdate(context: Data("after".utf8)))
+        try await queue.update(session.id, SessionUpdate(context: Data("2".utf8)))
         // A run that has not seen the change yet is asked until it has.
-        while await queue.live[1]?.context != Data("after".utf8) { await Task.yield() }
+        while await queue.live[1]?.context != Data("2".utf8) { await Task.yield() }
         gate.open()
         _ = try await session.value
-        #expect(attempts.withLock { $0 }.map { $0.origin.context.map { String(decoding: $0, as: UTF8.self) } } == ["before", "after"])
+        #expect(attempts.withLock { $0 }.map { $0.origin.context.map { String(decoding: $0, as: UTF8.self) } } == ["1", "2"])
         await queue.shutdown()
     }
 }
