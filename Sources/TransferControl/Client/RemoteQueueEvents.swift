@@ -94,11 +94,9 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
         /// Subscribes, if that is not done: what happens after this returns is told.
         mutating func begin() async throws {
             guard connection == nil, !hasEnded else { return }
-            let connection = try await queue.connected()
-            let (queue, last) = (queue, last)
+            let connection = try await queue.begin(.events(since: last))
             let answer = try await withTaskCancellationHandler {
-                try await queue.begin(.events(since: last), on: connection)
-                return try await connection.read(ControlAnswer<UInt64>.self)
+                try await connection.read(ControlAnswer<UInt64>.self)
             } onCancel: {
                 connection.interrupt()
             }

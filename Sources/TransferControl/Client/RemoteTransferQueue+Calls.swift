@@ -33,10 +33,9 @@ extension RemoteTransferQueue {
     private func withConnection<Result: Sendable>(
         for request: ControlRequest, after parts: [StagedPart], _ body: (ControlConnection) async throws -> Result
     ) async throws -> Result {
-        let connection = try await connected()
+        let connection = try await begin(request, after: parts)
         return try await withTaskCancellationHandler {
             do {
-                try await begin(request, after: parts, on: connection)
                 return try await body(connection)
             } catch {
                 throw Task.isCancelled ? CancellationError() : error
@@ -46,16 +45,40 @@ extension RemoteTransferQueue {
         }
     }
 
+    /// Connects, sends a request, and receives who the other process is; the answer follows.
+    ///
+    /// An owner that closes the connection before it has read anything is about to end, has too many clients, or has lost its patience with
+    /// this one, which may have had no processor for a while: it is asked once more until it is gone, or the time is over.
+    func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
+        let deadline = ContinuousClock.now + timeout
+        while true {
+            let connection = try await connected()
+            do {
+                try await withTaskCancellationHandler {
+                    try await begin(request, after: parts, on: connection)
+                } onCancel: {
+                    connection.interrupt()
+                }
+                return connection
+            } catch {
+                guard !Task.isCancelled else { throw CancellationError() }
+                guard (error as? QueueError)?.code == .ownerUnreachable, ContinuousClock.now < deadline else { throw error }
+            }
+            try await Task.sleep(for: Self.retryInterval)
+        }
+    }
+
+    private static let retryInterval = Duration.milliseconds(20)
+
     /// Connects; nothing was said yet.
-    func connected() async throws -> ControlConnection {
+    private func connected() async throws -> ControlConnection {
         let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
         let connection = ControlConnection(try socket.get(), timeout: timeout)
         try await connection.connect(to: SocketAddress(folder: folder))
         return connection
     }
 
-    /// Sends a request, and receives who the other process is; the answer follows.
-    func begin(_ request: ControlRequest, after parts: [StagedPart] = [], on connection: ControlConnection) async throws {
+    private func begin(_ request: ControlRequest, after parts: [StagedPart], on connection: ControlConnection) async throws {
         do {
             try await send(request, after: parts, on: connection)
         } catch {
