@@ -24,7 +24,7 @@ package enum ChildProcess {
     }
 
     /// Starts a program with these standard descriptors, and otherwise a clean slate: no signal blocked or ignored, as the threads that run
-    /// tests have most of them blocked, and no other descriptor that is marked to be closed.
+    /// tests have most of them blocked, and no other descriptor: a copy of a socket would keep its connection from ending with its owner.
     ///
     /// - Parameters:
     ///   - environment: All of its variables; nil for those of the tests.
@@ -39,6 +39,7 @@ package enum ChildProcess {
         for (number, descriptor) in descriptors.enumerated() {
             try check(unsafe posix_spawn_file_actions_adddup2(&actions, descriptor.rawValue, CInt(number)))
         }
+        if let addCloseFrom = unsafe addCloseFrom { try check(unsafe addCloseFrom(&actions, CInt(descriptors.count))) }
         var attributes = posix_spawnattr_t()
         try check(unsafe posix_spawnattr_init(&attributes))
         defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -81,6 +82,12 @@ package enum ChildProcess {
         // The macros of wait(2), which Swift does not import.
         let signal = status & 0x7F
         return signal == 0 ? (status >> 8 & 0xFF, false) : (signal, true)
+    }
+
+    /// posix_spawn_file_actions_addclosefrom_np(3), of glibc 2.34 and later; its header shows it to those only that ask for extensions.
+    private static var addCloseFrom: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt)? {
+        guard let symbol = unsafe dlsym(nil, "posix_spawn_file_actions_addclosefrom_np") else { return nil }
+        return unsafe unsafeBitCast(symbol, to: (@convention(c) (UnsafeMutablePointer<posix_spawn_file_actions_t>, CInt) -> CInt).self)
     }
 
     private static func cString(_ bytes: [UInt8]) -> UnsafeMutablePointer<CChar>? {

@@ -21,7 +21,7 @@ final class AgentClient {
     init(path: FilePath, mailbox: ConnectionMailbox) throws(Failure) {
         self.mailbox = mailbox
         #if canImport(Glibc)
-            let descriptor = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+            let descriptor = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         #else
             let descriptor = Darwin.socket(AF_UNIX, SOCK_STREAM, 0)
         #endif

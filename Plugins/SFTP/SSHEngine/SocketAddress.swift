@@ -52,7 +52,7 @@ struct SocketAddress: Sendable {
     /// Makes a non-blocking socket and begins to connect it.
     func startConnecting(bufferSize: Int?) throws(Refusal) -> CInt {
         #if canImport(Glibc)
-            let descriptor = socket(family, CInt(SOCK_STREAM.rawValue), 0)
+            let descriptor = socket(family, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         #else
             let descriptor = socket(family, SOCK_STREAM, 0)
         #endif

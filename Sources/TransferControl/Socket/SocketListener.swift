@@ -64,7 +64,7 @@ final class SocketListener: Sendable {
 
     private static func bound(to address: SocketAddress) throws -> CInt {
         #if canImport(Glibc)
-            let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+            let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         #else
             let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
         #endif
