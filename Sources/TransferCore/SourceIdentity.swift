@@ -111,8 +111,10 @@ extension TransferError {
     package static func sourceUnavailable(_ path: FilePath, errno code: CInt) -> TransferError {
         let reason = Errno(rawValue: code).description
         switch code {
-        case ENOENT, ENOTDIR:
+        case ENOENT:
             return TransferError(.sourceLost, .noSuchFile, "\(path) does not exist.", cause: reason)
+        case ENOTDIR:
+            return TransferError(.sourceLost, .noSuchFile, "A part of the path \(path) is no folder.", cause: reason)
         case EACCES, EPERM:
             return TransferError(.sourceLost, .notReadable, "\(path) can't be read: permission is missing.", cause: reason)
         case EMFILE, ENFILE:

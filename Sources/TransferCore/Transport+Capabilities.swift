@@ -8,6 +8,16 @@ public protocol PartialDiscarding: Transport {
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
 }
 
+/// A transport that can say whether an endpoint makes sense, without asking anybody.
+public protocol EndpointValidating: Transport {
+    /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
+    ///
+    /// The queue calls it when an account is saved, on the caller's executor, so that a misspelt setting is told there and not by a session.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
+    func validate(_ endpoint: Endpoint) throws(TransferError)
+}
+
 /// A transport that can say whether an endpoint answers, without moving a file.
 public protocol EndpointChecking: Transport {
     /// Connects to an endpoint and asks what it can do.

@@ -1,9 +1,21 @@
+import TransferCore
+
 extension TransferQueue {
     /// Adds an account, or replaces the one of the same name and lifts its block. Waiting sessions and later attempts see the change.
+    ///
+    /// Its endpoints are checked by their transports, as far as this process has them; see `EndpointValidating`.
     ///
     /// - Throws: ``QueueError`` with the code `invalidAccount`; nothing is changed then.
     public nonisolated func save(_ account: Account) async throws {
         try account.validate()
+        for endpoint in account.endpoints {
+            guard let transport = transports[endpoint.transport] as? any EndpointValidating else { continue }
+            do {
+                try transport.validate(endpoint)
+            } catch {
+                throw QueueError(.invalidAccount, "The account \"\(account.name)\" can't be saved. \(error.message)")
+            }
+        }
         try await mailbox.send(.command(.saveAccount(account)))
     }
 

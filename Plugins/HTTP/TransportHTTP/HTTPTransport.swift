@@ -14,7 +14,7 @@ import TransportSupport
 /// lists how files are sent. A source that still grows is sent once it is whole, as its length comes first.
 ///
 /// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
-public struct HTTPTransport: Transport, EndpointChecking {
+public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
     /// `http`
     public let id: TransportID = .http
 
@@ -30,6 +30,9 @@ public struct HTTPTransport: Transport, EndpointChecking {
         _ = try EndpointAddress(endpoint)
         _ = try HTTPSettings(endpoint.settings)
     }
+
+    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
     private let resources = TransportResources()
     private let wait: @Sendable (Duration) async throws -> Void

@@ -10,7 +10,7 @@ import TransportSupport
 /// on behind the last byte that the server synced; a server that can't sync is taken by its word that it has the bytes. A download goes on if
 /// the file at the server has the size and the modification time that it had. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
-public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
+public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
     /// `sftp`
     public let id: TransportID = .sftp
 
@@ -25,6 +25,9 @@ public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
         _ = try EndpointSettings(endpoint)
     }
+
+    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
     private let pool: ConnectionPool
     private let threads = WorkerThreads(limit: 4)

@@ -32,7 +32,7 @@ import TransportSupport
 ///
 /// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that is sent none
 /// any more.
-public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
+public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
 
@@ -51,6 +51,9 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
         _ = try EndpointSettings(endpoint.settings)
         try ReservedHeaders.tus.check(endpoint.credentials)
     }
+
+    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
     private let resources: TransportResources
 

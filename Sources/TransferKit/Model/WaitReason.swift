@@ -17,8 +17,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case after(SessionID, SessionState)
     /// The account is blocked until a person acts.
     case accountBlocked(TransferError)
-    /// None of the account's endpoints is to be bothered before that time: each failed too often, or asked to be left alone.
-    case endpointsUnavailable(until: Date)
+    /// None of the account's endpoints is to be bothered before that time: each failed too often, or asked to be left alone. The error is the
+    /// last failure there that this process met, if any.
+    case endpointsUnavailable(until: Date, TransferError?)
     /// None of the account's endpoints names a transport that this process has.
     case transportMissing(TransportID)
     /// The network is not there, or too expensive for the session, as the app says.
@@ -48,8 +49,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .notBefore(let date): "It is not to start before \(date.formatted(.iso8601))."
         case .after(let id, let state): "It comes after session \(id), which is \(state.rawValue)."
         case .accountBlocked(let error): "The account is blocked. \(error.message)"
-        case .endpointsUnavailable(let date):
+        case .endpointsUnavailable(let date, let error):
             "The account's endpoints failed too often or asked to be left alone; the next attempt is due at \(date.formatted(.iso8601))."
+                + (error.map { " \($0.message)" } ?? "")
         case .transportMissing(let id): "This process has no transport named \"\(id)\"."
         case .networkConstraint(.expensive): "The network is expensive, and the session is not to use it."
         case .networkConstraint: "There is no network."

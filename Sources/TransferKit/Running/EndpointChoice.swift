@@ -10,12 +10,18 @@ package struct EndpointAvailability: Sendable, Equatable {
     package var available: [Endpoint]
     /// Those of the others whose host asked to be left alone, and until when, as uptime.
     package var busyUntil: [Endpoint: Duration] = [:]
+    /// The last failure at one of them, if any.
+    package var failure: TransferError?
 
-    package init(account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:]) {
+    package init(
+        account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:],
+        failure: TransferError? = nil
+    ) {
         self.account = account
         self.registered = registered
         self.available = available
         self.busyUntil = busyUntil
+        self.failure = failure
     }
 
     /// All endpoints that there are transports for.
@@ -30,7 +36,8 @@ package struct EndpointAvailability: Sendable, Equatable {
             ? TransferError(.unsupported, .unsupported, "No transport of this process serves the account \"\(account.name)\".")
             : TransferError(
                 .unreachable, .connectionRefused,
-                "Each endpoint of the account \"\(account.name)\" failed too often, or asked to be left alone.")
+                "Each endpoint of the account \"\(account.name)\" failed too often, or asked to be left alone."
+                    + (failure.map { " \($0.message)" } ?? ""), cause: failure?.cause)
     }
 }
 

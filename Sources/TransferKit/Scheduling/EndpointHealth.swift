@@ -21,6 +21,8 @@ package struct EndpointHealth: Sendable, Equatable {
 
     struct Breaker: Sendable, Equatable {
         var failures = 0
+        /// Of the last failure.
+        var error: TransferError
         /// Nil while it is closed.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
@@ -42,8 +44,9 @@ package struct EndpointHealth: Sendable, Equatable {
     ///
     /// - Returns: Until when the endpoint is left alone because of it; nil if it is not.
     @discardableResult
-    mutating func failed(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Duration? {
-        var breaker = breakers[Key(endpoint)] ?? Breaker()
+    mutating func failed(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
+        var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
+        breaker.error = error
         if let openUntil = breaker.openUntil {
             // A run that began before the endpoint was given up says nothing new.
             guard openUntil <= uptime else { return nil }
@@ -90,6 +93,11 @@ package struct EndpointHealth: Sendable, Equatable {
     /// Whether attempts there failed since the last one that moved bytes.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil
+    }
+
+    /// The last failure at the first of these endpoints that has one.
+    func failure(at endpoints: [Endpoint]) -> TransferError? {
+        endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }
 
     /// A run is over.

@@ -51,7 +51,7 @@ extension Scheduler {
         return EndpointAvailability(
             account: account, registered: registered,
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
-            busyUntil: flags.health.busy(registered, at: now.uptime))
+            busyUntil: flags.health.busy(registered, at: now.uptime), failure: flags.health.failure(at: registered))
     }
 
     func slotsInUse(of account: AccountKey) -> Int {

@@ -108,7 +108,9 @@ extension Scheduler {
         case .able: break
         case .blocked(let error): return .accountBlocked(error)
         case .transportMissing(let transport): return .transportMissing(transport)
-        case .unavailable(let until): return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime))
+        case .unavailable(let until):
+            let failure = flags.health.failure(at: accounts[entry.account]?.account.endpoints ?? [])
+            return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime), failure)
         case .networkConstrained: return .networkConstraint(flags.network)
         case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: settings.diskFloor)
         }
@@ -147,16 +149,31 @@ extension Scheduler {
 
     // MARK: Status
 
+    /// How many wait for nothing but a time to come, and when the first of them is due.
+    private func scheduled(at now: Moment) -> (count: Int, first: Date?) {
+        var count = 0
+        var due: [Date] = []
+        for (line, sessions) in roster.timed where accounts[line.account]?.block == nil { count += sessions }
+        if count > 0 {
+            if let first = roster.due.first { due.append(now.date + (.nanoseconds(first.due) - now.uptime)) }
+            if let first = roster.dueDates.first { due.append(now.date + .milliseconds(first.due - now.date.milliseconds)) }
+        }
+        for (key, line) in roster.lines {
+            guard case .unavailable(let until?) = ability(of: key, at: now) else { continue }
+            count += line.inOrder.count + line.marked.keys.count
+            due.append(now.date + (until - now.uptime))
+        }
+        return (count, due.min().map { max($0, now.date) })
+    }
+
     /// A snapshot of the queue.
     package func status(at now: Moment) -> QueueStatus {
         let counts = roster.counts
-        let timed = roster.timed.reduce(0) { sum, line in
-            sum + (accounts[line.key.account]?.block == nil ? line.value : 0)
-        }
+        let (scheduled, nextDue) = scheduled(at: now)
         return QueueStatus(
-            mode: flags.mode, sessions: roster.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0, scheduled: timed,
+            mode: flags.mode, sessions: roster.count, running: counts[.running] ?? 0, waiting: counts[.waiting] ?? 0, scheduled: scheduled,
             paused: counts[.paused] ?? 0, held: counts[.held] ?? 0, cancelled: counts[.cancelled] ?? 0, completed: counts[.completed] ?? 0,
-            failed: counts[.failed] ?? 0, nextDue: timed > 0 ? nextDue(after: now).map { now.date + ($0 - now.uptime) } : nil,
+            failed: counts[.failed] ?? 0, nextDue: nextDue,
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit,
             network: flags.network)
     }

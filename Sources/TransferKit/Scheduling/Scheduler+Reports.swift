@@ -23,8 +23,8 @@ extension Scheduler {
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
             mutateFlags { $0.health.works(endpoint) }
-        case .endpointFailed(let endpoint, _):
-            mutateFlags { $0.health.failed(endpoint, run: report.run, at: now.uptime) }
+        case .endpointFailed(let endpoint, let error):
+            mutateFlags { $0.health.failed(endpoint, error, run: report.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
             mutateFlags { $0.health.busy(endpoint, for: duration, at: now.uptime) }
         case .attemptFailed(let error, let delay, let endsRun):

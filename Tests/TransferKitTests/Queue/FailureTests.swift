@@ -42,7 +42,8 @@ import TransportTesting
         guard case .retry = try await first.status.why else { throw broken }
         #expect(try await first.status.error?.code == .serverError)
         let status = await queue.status()
-        #expect(status.scheduled == 1 && !status.isIdle && status.nextDue != nil)
+        #expect(status.scheduled == 2 && !status.isIdle, "the third one waits for the host")
+        #expect(status.nextDue == Date(timeIntervalSince1970: 1_000_030))
         await queue.waitUntilIdle(scheduled: false)
         await fixture.clock.sleeps(for: .seconds(30))
         fixture.clock.advance(by: .seconds(30))

@@ -46,6 +46,21 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func ofAnEndpoint() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.open(transports: [ValidatingTransport(memory: fixture.memory)])
+        var endpoint = fixture.memory.endpoint(host: "a")
+        try await queue.save(Account("a", endpoints: [endpoint]))
+        endpoint.settings["spede"] = "1"
+        let error = await #expect(throws: QueueError.self) { try await queue.save(Account("a", endpoints: [endpoint])) }
+        #expect(error?.code == .invalidAccount && error?.message.contains("spede") == true)
+        #expect(await queue.accounts().first?.account.endpoints.first?.settings == [:])
+        // What this process has no transport for is a matter of the one that has it.
+        endpoint.transport = "elsewhere"
+        try await queue.save(Account("a", endpoints: [endpoint]))
+        await queue.shutdown()
+    }
+
     @Test func aQueueThatWasShutDownSaysSo() async throws {
         let fixture = try QueueFixture()
         let queue = try await fixture.openWithAccounts()
@@ -56,4 +71,21 @@ import TransportTesting
             #expect(error?.code == .shutDown)
         }
     }
+}
+
+/// Knows no settings.
+private struct ValidatingTransport: EndpointValidating {
+    let id = TransportID(rawValue: "memory")
+    let memory: MemoryTransport
+
+    func validate(_ endpoint: Endpoint) throws(TransferError) {
+        guard let name = endpoint.settings.keys.first else { return }
+        throw TransferError(.permanent, .invalidEndpoint, "There is no setting named \(name).")
+    }
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        try await memory.perform(attempt, reporting: reporter)
+    }
+
+    func shutdown() async { await memory.shutdown() }
 }

@@ -86,6 +86,9 @@ import TransferKit
         let endpoint = try #require(scheduler.accounts[1]?.account.endpoints.first)
         for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: 1) }
         _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: 1)
+        #expect(scheduler.why(1, at: .start) == .endpointsUnavailable(until: Moment.seconds(30).date, .broken))
+        let status = scheduler.status(at: .start)
+        #expect(status.scheduled == 1 && status.nextDue == Moment.seconds(30).date)
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1, "it tries")
         #expect(!scheduler.offers(endpoint, at: .seconds(30)), "nobody else does")

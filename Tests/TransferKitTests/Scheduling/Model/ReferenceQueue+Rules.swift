@@ -105,7 +105,7 @@ extension ReferenceQueue {
         }
         if account.isBlocked { return .accountBlocked(.broken) }
         if usableEndpoints(account).isEmpty { return .transportMissing(account.account.endpoints[0].transport) }
-        if firstAvailableEndpoint(account) == nil { return .endpointsUnavailable(until: now.date) }
+        if firstAvailableEndpoint(account) == nil { return .endpointsUnavailable(until: now.date, nil) }
         if !mayUseTheNetwork(session) { return .networkConstraint(network) }
         if let scarceSpace { return .diskBelowFloor(free: scarceSpace, floor: settings.diskFloor) }
         if lacksSpace(session) { return .noSpace(.broken) }
