@@ -20,10 +20,13 @@ public struct Account: Hashable, Sendable, Codable {
     /// Whether the next endpoint is tried when one refuses the credentials, rather than block the account.
     public var fallsBackOnCredentials: Bool
 
+    /// Which files prefer other endpoints than the first; see ``EndpointRule``.
+    public var rules: [EndpointRule]
+
     /// Makes an account; it is checked when it is saved.
     public init(
         _ name: String, endpoints: [Endpoint], sessionLimit: Int? = nil, rateLimit: Int64? = nil, fallbackAfter: Duration = .seconds(60),
-        fallsBackOnCredentials: Bool = false
+        fallsBackOnCredentials: Bool = false, rules: [EndpointRule] = []
     ) {
         self.name = name
         self.endpoints = endpoints
@@ -31,6 +34,7 @@ public struct Account: Hashable, Sendable, Codable {
         self.rateLimit = rateLimit
         self.fallbackAfter = fallbackAfter
         self.fallsBackOnCredentials = fallsBackOnCredentials
+        self.rules = rules
     }
 
     /// Decodes an account as any version wrote it: what an earlier one did not know has its default.
@@ -41,7 +45,8 @@ public struct Account: Hashable, Sendable, Codable {
             sessionLimit: try container.decodeIfPresent(Int.self, forKey: .sessionLimit),
             rateLimit: try container.decodeIfPresent(Int64.self, forKey: .rateLimit),
             fallbackAfter: try container.decodeIfPresent(Duration.self, forKey: .fallbackAfter) ?? .seconds(60),
-            fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false)
+            fallsBackOnCredentials: try container.decodeIfPresent(Bool.self, forKey: .fallsBackOnCredentials) ?? false,
+            rules: try container.decodeIfPresent([EndpointRule].self, forKey: .rules) ?? [])
     }
 
     /// Whether nothing is different that a server could have refused.
@@ -72,6 +77,7 @@ public struct Account: Hashable, Sendable, Codable {
                 throw QueueError(.invalidAccount, "The account \"\(name)\" can't be saved. \(error.message)")
             }
         }
+        for rule in rules { try rule.validate(in: self) }
     }
 }
 

@@ -30,6 +30,15 @@ package struct EndpointAvailability: Sendable, Equatable {
         self.init(account: account, registered: registered, available: registered)
     }
 
+    /// The same with those first that the account's rules prefer for a file.
+    func preferring(_ direction: TransferDirection, size: Int64?) -> EndpointAvailability {
+        guard let rule = account.rules.first(where: { $0.fits(direction, size: size) }) else { return self }
+        var copy = self
+        copy.registered = rule.sorted(registered)
+        copy.available = rule.sorted(available)
+        return copy
+    }
+
     /// Why no endpoint can be used.
     var error: TransferError {
         registered.isEmpty

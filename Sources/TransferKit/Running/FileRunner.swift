@@ -80,7 +80,8 @@ struct FileRunner: Sendable {
         let now = context.clock.now()
         history.dueAt = nil
         let choice = EndpointChoice(
-            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
+            availability.preferring(file.kind == .download ? .download : .upload, size: file.size),
+            confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
             preferred: preferred, uptime: now)
         switch choice {
         case .none:
