@@ -36,15 +36,19 @@ extension ControllableQueue {
     ///
     /// What is added, removed or moved meanwhile may be left out, or come twice.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
-        let page = 4_096
+        let page = 2_048
         var start = 0
+        var present = try await sessions(0..<page)
         while true {
-            let sessions = try await sessions(start..<start + page)
-            for session in sessions {
+            // The next page is read while this one is worked on.
+            start += page
+            let following = present.count == page ? start..<start + page : 0..<0
+            async let next = sessions(following)
+            for session in present {
                 guard try await body(session) else { return }
             }
-            guard sessions.count == page else { return }
-            start += page
+            present = try await next
+            guard !present.isEmpty else { return }
         }
     }
 }

@@ -1,4 +1,3 @@
-import Foundation
 import TransferKit
 
 /// Numbers as people read them.
@@ -15,8 +14,10 @@ enum Figures {
             unit += 1
         }
         if unit == 0 { return "\(bytes) B" }
-        let digits = abs(value) < 10 ? 2 : abs(value) < 100 ? 1 : 0
-        return "\(value.formatted(.number.precision(.fractionLength(digits)).grouping(.never).locale(posix))) \(units[unit])"
+        let (scale, digits) = abs(value) < 10 ? (100, 2) : abs(value) < 100 ? (10, 1) : (1, 0)
+        let (whole, fraction) = Int((abs(value) * Double(scale)).rounded(.toNearestOrEven)).quotientAndRemainder(dividingBy: scale)
+        let point = digits == 0 ? "" : "." + String(repeating: "0", count: digits - String(fraction).count) + String(fraction)
+        return "\(bytes < 0 ? "-" : "")\(whole)\(point) \(units[unit])"
     }
 
     static func rate(_ bytesPerSecond: Double?) -> String {
@@ -42,6 +43,4 @@ enum Figures {
     static func count(_ number: Int, _ noun: String) -> String {
         "\(number) \(noun)\(number == 1 ? "" : "s")"
     }
-
-    private static let posix = Locale(identifier: "en_US_POSIX")
 }

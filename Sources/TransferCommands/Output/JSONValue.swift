@@ -54,6 +54,12 @@ indirect enum JSONValue: Sendable {
 
     private static func write(_ string: String, to text: inout String) {
         text += "\""
+        // What most strings are, taken as it is.
+        guard string.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
+            text += string
+            text += "\""
+            return
+        }
         for scalar in string.unicodeScalars {
             switch scalar {
             case "\"": text += "\\\""

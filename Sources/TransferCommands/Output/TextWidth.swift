@@ -1,6 +1,9 @@
 extension StringProtocol {
     /// How many columns of a terminal the text takes.
-    var columns: Int { reduce(0) { $0 + $1.columns } }
+    var columns: Int {
+        // Of ASCII, only CR LF is a character of two bytes.
+        utf8.allSatisfy { $0 < 0x80 && $0 != 0x0D } ? utf8.count : reduce(0) { $0 + $1.columns }
+    }
 
     /// As much of the beginning as fits, filled up with spaces; the last column says that something is missing.
     func fitted(to width: Int) -> String {

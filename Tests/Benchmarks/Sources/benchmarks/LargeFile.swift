@@ -21,7 +21,7 @@ struct LargeFile {
         defer { relay?.stop() }
         let port = relay?.port ?? sink.port
         let file = "\(work)/large-file"
-        try makeFile(file)
+        try makeFile(file, megabytes: megabytes)
         defer { try? FileManager.default.removeItem(atPath: file) }
 
         let endpoint = "tus+http://127.0.0.1:\(port)/files/"
@@ -59,16 +59,16 @@ struct LargeFile {
         if connectionRate > 0 { name += ", \(connectionRate >> 20) MiB/s for each connection" }
         return name + ", C sink"
     }
+}
 
-    /// Content that neither end can shorten, in the page cache.
-    private func makeFile(_ path: String) throws {
-        guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("\(path) can't be made") }
-        let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
-        defer { try? handle.close() }
-        var block = Data(count: 1 << 20)
-        for index in 0..<block.count / 8 {
-            withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
-        }
-        for _ in 0..<megabytes { try handle.write(contentsOf: block) }
+/// Content that neither end can shorten, in the page cache.
+func makeFile(_ path: String, megabytes: Int) throws {
+    guard FileManager.default.createFile(atPath: path, contents: nil) else { throw BenchmarkError.failed("\(path) can't be made") }
+    let handle = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+    defer { try? handle.close() }
+    var block = Data(count: 1 << 20)
+    for index in 0..<block.count / 8 {
+        withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
     }
+    for _ in 0..<megabytes { try handle.write(contentsOf: block) }
 }

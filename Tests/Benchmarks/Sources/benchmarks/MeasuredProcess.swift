@@ -51,11 +51,14 @@ func measure(_ arguments: [String], input: String = "/dev/null") throws -> Cost 
 final class Server {
     let port: Int
     private let process = Process()
+    /// Kept open: a program may end with its input.
+    private let input = Pipe()
 
     init(_ executable: String, _ arguments: [String]) throws {
         let output = Pipe()
         process.executableURL = URL(fileURLWithPath: executable)
         process.arguments = arguments
+        process.standardInput = input
         process.standardOutput = output
         try process.run()
         let line = String(decoding: output.fileHandleForReading.availableData, as: UTF8.self)
@@ -66,7 +69,8 @@ final class Server {
     }
 
     func stop() {
-        process.terminate()
+        // It may have been started by a thread that has other signals blocked, and have inherited that.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 }

@@ -8,12 +8,20 @@ struct Programs {
     let rawUploads: String
     let python: String
     let tuspyUploads: String
+    /// A script of the tests' that runs nginx.
+    let nginxPut: String
+    let sshd: String
 
     /// What one `transferq run` costs that has a session of these files to send, on a store of its own.
     func run(store: String, to endpoint: String, adding files: [String], options: [String] = []) throws -> Cost {
+        try run(store: store, account: [endpoint], adding: files, options: options)
+    }
+
+    /// - Parameter account: What comes behind the account's name when it is added.
+    func run(store: String, account: [String], adding files: [String], options: [String] = []) throws -> Cost {
         try? FileManager.default.removeItem(atPath: store)
         defer { try? FileManager.default.removeItem(atPath: store) }
-        _ = try measure([transferq, "--store", store, "account", "add", "sink", endpoint])
+        _ = try measure([transferq, "--store", store, "account", "add", "sink"] + account)
         let list = "\(store)-list"
         try Data(files.joined(separator: "\n").utf8).write(to: URL(fileURLWithPath: list))
         defer { try? FileManager.default.removeItem(atPath: list) }

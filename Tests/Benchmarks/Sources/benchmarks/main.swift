@@ -5,7 +5,7 @@ var arguments = CommandLine.arguments.dropFirst()
 while let argument = arguments.popFirst() {
     guard argument.hasPrefix("--"), let value = arguments.popFirst() else {
         print(
-            "usage: benchmarks --NAME FILE for each program [--rounds N] [--megabytes N] [--files N] [--sessions N] [--only tus|small|path|queue|command]"
+            "usage: benchmarks --NAME FILE for each program [--rounds N] [--megabytes N] [--files N] [--sessions N] [--only tus|small|path|http|sftp|queue|command]"
         )
         exit(2)
     }
@@ -30,7 +30,7 @@ while let argument = arguments.popFirst() {
 
 let programs = Programs(
     transferq: file("transferq"), sink: file("sink"), relay: file("relay"), rawUploads: file("raw-uploads"), python: file("python"),
-    tuspyUploads: file("tuspy-uploads"))
+    tuspyUploads: file("tuspy-uploads"), nginxPut: file("nginx-put"), sshd: file("sshd"))
 let (work, rounds, megabytes, files) = (file("work"), number("rounds"), number("megabytes"), number("files"))
 
 @MainActor func isWanted(_ name: String) -> Bool { ["", name].contains(options["only"]) }
@@ -59,6 +59,18 @@ do {
         show(
             try LargeFile(programs: programs, work: work, megabytes: 100, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, parts: 4)
                 .run())
+    }
+    if isWanted("http") { show(try PlainHTTP(programs: programs, work: work, megabytes: megabytes, rounds: rounds).run()) }
+    if isWanted("sftp") {
+        let (near, far) = (
+            SecureShell(programs: programs, work: work, rounds: rounds),
+            SecureShell(programs: programs, work: work, rounds: rounds, roundTrip: 40)
+        )
+        show(try near.run(megabytes: megabytes / 2))
+        show(try near.run(files: 2_000))
+        show(try far.run(megabytes: 256))
+        // Clients that send one file after the other take minutes here: fewer of them say the same.
+        show(try far.run(files: 200))
     }
     if isWanted("queue") {
         results.queue = try QueueFigures(

@@ -1,0 +1,105 @@
+import Foundation
+import GRDB
+import SystemPackage
+import TransferCore
+
+/// A row of a query that reads whole sessions. Its columns are found by their place: looking a hundred thousand rows' names up takes seconds.
+struct SessionRow {
+    enum Column: Int, CaseIterable {
+        case key, id, state, direction, name, account, endpoint, transport, folder, context, options, error
+        case attempts, files, filesDone, filesFailed, filesUnsized, bytesTotal, bytesDone, bytesConfirmed, milliseconds
+        case createdAt, startedAt, endedAt, tags
+
+        private var expression: String {
+            switch self {
+            case .id: "schedule.id"
+            case .state: "schedule.state"
+            case .account: "account.name"
+            case .tags: "(SELECT json_group_array(tag) FROM session_tag WHERE session_tag.session = session.key)"
+            case .bytesConfirmed:
+                """
+                (SELECT sum(most) FROM (SELECT max(confirmed) AS most FROM checkpoint
+                    WHERE checkpoint.session = session.key GROUP BY position))
+                """
+            case .filesUnsized:
+                """
+                (SELECT count(*) FROM file WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending')
+                    + (SELECT count(*) FROM item WHERE item.session = session.key AND unsized = 1)
+                """
+            case .filesDone: "session.files_done"
+            case .filesFailed: "session.files_failed"
+            case .bytesTotal: "session.bytes_total"
+            case .bytesDone: "session.bytes_done"
+            case .createdAt: "session.created_at"
+            case .startedAt: "session.started_at"
+            case .endedAt: "session.ended_at"
+            case .key, .direction, .name, .endpoint, .transport, .folder, .context, .options, .error, .attempts, .files, .milliseconds:
+                "session.\(self)"
+            }
+        }
+
+        static let list = allCases.map(\.expression).joined(separator: ", ")
+    }
+
+    /// Reads the sessions whose keys are in a JSON array, in the order of the array.
+    static let query = """
+        SELECT \(Column.list)
+        FROM json_each(?) AS wanted CROSS JOIN session ON session.key = wanted.value
+            JOIN schedule ON schedule.session = session.key JOIN account ON account.key = session.account
+        """
+
+    let row: Row
+
+    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+        _ column: Column, as type: Value.Type = Value.self
+    ) throws -> Value {
+        try row.decode(atIndex: column.rawValue)
+    }
+
+    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+        _ column: Column, ifPresent type: Value.Type = Value.self
+    ) throws -> Value? {
+        try row.decode(Value?.self, atIndex: column.rawValue)
+    }
+
+    func record(_ sources: SourceFolders) throws -> SessionRecord {
+        guard
+            let id = SessionID(data: try value(.id)), let state = SessionState(rawValue: try value(.state)),
+            let direction = TransferDirection(rawValue: try value(.direction))
+        else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has no valid ID, state or direction")
+        }
+        let status = SessionStatus(
+            id: id, index: 0, state: state, name: try value(.name), direction: direction, account: try value(.account),
+            endpoint: try value(.endpoint, ifPresent: String.self),
+            transport: try value(.transport, ifPresent: String.self).map(TransportID.init(rawValue:)), tags: try tags(),
+            context: try value(.context, ifPresent: Data.self), statistics: try statistics(), attempts: try value(.attempts),
+            error: try StoreCoding.decodeIfPresent(from: value(.error, ifPresent: String.self)),
+            createdAt: StoreCoding.date(try value(.createdAt)),
+            startedAt: try value(.startedAt, ifPresent: Int64.self).map(StoreCoding.date),
+            endedAt: try value(.endedAt, ifPresent: Int64.self).map(StoreCoding.date))
+        return SessionRecord(
+            key: try value(.key), status: status,
+            options: try StoreCoding.decodeIfPresent(from: value(.options, ifPresent: String.self)) ?? SessionOptions(),
+            folder: try value(.folder, ifPresent: Data.self).map { FilePath(bytes: sources.path(.folder, [UInt8]($0))) })
+    }
+
+    private func tags() throws -> [String] {
+        let text = try value(.tags, as: String.self)
+        return text == "[]" ? [] : try StoreCoding.decode(from: text)
+    }
+
+    private func statistics() throws -> SessionStatistics {
+        let total = try value(.bytesTotal, as: Int64.self)
+        let (done, isBeyond) = try value(.bytesDone, as: Int64.self)
+            .addingReportingOverflow(value(.bytesConfirmed, ifPresent: Int64.self) ?? 0)
+        guard !isBeyond, (0...QueueStore.mostBytes).contains(done), (0...QueueStore.mostBytes).contains(total) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
+        }
+        var statistics = SessionStatistics(
+            files: try value(.files), filesDone: try value(.filesDone), filesFailed: try value(.filesFailed), bytesTotal: total,
+            bytesDone: done, bytesSent: done, filesUnsized: try value(.filesUnsized))
+        statistics.setElapsed(Double(min(max(0, try value(.milliseconds, as: Int64.self)), QueueStore.mostBytes)) / 1_000)
+        return statistics
+    }
+}

@@ -1,0 +1,56 @@
+import Foundation
+
+/// One large file by `PUT` to nginx, and by `GET` from it, in turn with curl. All files are in memory: no disk is measured.
+struct PlainHTTP {
+    let programs: Programs
+    let work: String
+    let megabytes: Int
+    let rounds: Int
+
+    private let folder = "/dev/shm/transferkit-benchmark-\(getpid())"
+
+    func run() throws -> [Measurements] {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let nginx = try Server(programs.python, [programs.nginxPut, "\(folder)/server", "\(megabytes + 1)m"])
+        defer { nginx.stop() }
+        let file = "\(folder)/large-file"
+        try makeFile(file, megabytes: megabytes)
+        let (url, store) = ("127.0.0.1:\(nginx.port)/", "\(work)/store-http")
+        let stored = "\(folder)/server/files/large-file"
+        let received = "\(folder)/received"
+
+        var costs: [String: [Cost]] = [:]
+        func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> Cost) throws {
+            try? FileManager.default.removeItem(atPath: result)
+            let cost = try body()
+            guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
+                throw BenchmarkError.failed("\(name) left no whole file")
+            }
+            // Round 0 warms all up and is not counted.
+            if round > 0 { costs[name, default: []].append(cost) }
+        }
+        for round in 0...rounds {
+            try note("put", round, leaving: stored) { try programs.run(store: store, to: "http+put://\(url)", adding: [file]) }
+            try note("curl -T", round, leaving: stored) {
+                try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://\(url)large-file"])
+            }
+            try note("get", round, leaving: "\(received)/large-file") {
+                try programs.run(
+                    store: store, to: "http+get://\(url)", adding: ["large-file"], options: ["--download", "--to", received])
+            }
+            try note("curl -o", round, leaving: "\(received)/large-file") {
+                try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", "http://\(url)large-file"])
+            }
+        }
+        func measurements(_ benchmark: String, _ name: String, _ program: String) -> Measurements {
+            Measurements(
+                benchmark: "\(benchmark) of \(megabytes) MiB, loopback, nginx, files in memory", program: program,
+                megabytes: Double(megabytes), costs: costs[name] ?? [])
+        }
+        return [
+            measurements("PUT", "put", "transferq run"), measurements("PUT", "curl -T", "curl -T"),
+            measurements("GET", "get", "transferq run"), measurements("GET", "curl -o", "curl -o"),
+        ]
+    }
+}
