@@ -46,32 +46,33 @@ public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.verification != .checksum else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares sizes, and no checksums yet.")
-        }
         let settings = try EndpointSettings(attempt.endpoint)
         let place = RemotePlace(attempt.remotePath, at: settings.address)
         switch attempt.payload {
         case .upload(let source):
+            guard source.growth == nil || attempt.options.verification != .checksum else {
+                // What was confirmed may be gone from the disk when the checksum is to be computed.
+                throw TransferError(.unsupported, .unsupported, "The SFTP transport compares the checksums of files, and not of streams.")
+            }
             // Looked at before a connection is made, which may take its time.
             let file = try await FileReader.open(source, on: threads)
-            return try await use(attempt, settings) { client, features in
-                try await SFTPUpload(attempt, to: place, at: client, features, from: file, on: threads, reporting: reporter).run()
+            return try await use(attempt, settings) { connection, features in
+                try await SFTPUpload(attempt, to: place, over: connection, features, from: file, on: threads, reporting: reporter).run()
             }
         case .download:
-            return try await use(attempt, settings) { client, features in
-                try await SFTPDownload(attempt, from: place, at: client, features, on: threads, reporting: reporter).run()
+            return try await use(attempt, settings) { connection, features in
+                try await SFTPDownload(attempt, from: place, over: connection, features, on: threads, reporting: reporter).run()
             }
         }
     }
 
     private func use(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, _ body: (SFTPClient, ServerFeatures) async throws -> TransferReceipt
+        _ attempt: FileAttempt, _ settings: EndpointSettings, _ body: (PooledConnection, ServerFeatures) async throws -> TransferReceipt
     ) async throws -> TransferReceipt {
         try await pool.use(
             attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials, logger: attempt.logger
-        ) { client in
-            try await body(client, client.features())
+        ) { connection in
+            try await body(connection, connection.client.features())
         }
     }
 
@@ -84,7 +85,8 @@ public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
         let settings = try EndpointSettings(endpoint)
         return try await pool.use(
             endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger
-        ) { client in
+        ) { connection in
+            let client = connection.client
             let features = try await client.features()
             let begin = ContinuousClock.now
             _ = try await client.answer(to: .realpath(Array(".".utf8)))
@@ -102,7 +104,8 @@ public struct SFTPTransport: Transport, EndpointChecking, PartialDiscarding {
         // A checkpoint of a download refers to nothing at the server.
         guard let stored = UploadCheckpoint(checkpoint) else { return }
         let settings = try EndpointSettings(endpoint)
-        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { client in
+        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
+            let client = connection.client
             do {
                 try await client.perform(.remove([UInt8](stored.part)))
             } catch let failure as StatusFailure where failure.status.code.meansMissing {

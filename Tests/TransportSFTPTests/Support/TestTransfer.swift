@@ -65,9 +65,10 @@ struct TestTransfer {
 extension ProcessFixture {
     /// Runs a test with a server of its own.
     static func with(
-        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], _ body: (ProcessFixture) async throws -> Void
+        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
+        _ body: (ProcessFixture) async throws -> Void
     ) async throws {
-        let fixture = try ProcessFixture(cutting: direction, options: options)
+        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands)
         do {
             try await body(fixture)
         } catch {

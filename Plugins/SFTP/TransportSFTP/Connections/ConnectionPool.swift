@@ -19,6 +19,7 @@ actor ConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
+        let connection: PooledConnection
         var files = 0
         /// Closes it when it was idle for long enough.
         var alarm: Task<Void, Never>?
@@ -53,11 +54,11 @@ actor ConnectionPool {
     /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; what the body throws.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger,
-        _ body: (SFTPClient) async throws -> Result
+        _ body: (PooledConnection) async throws -> Result
     ) async throws -> Result {
-        let (number, client) = try await take(endpoint, limit, credentials, logger)
+        let (number, connection) = try await take(endpoint, limit, credentials, logger)
         do {
-            let result = try await body(client)
+            let result = try await body(connection)
             await give(number, of: endpoint)
             return result
         } catch {
@@ -68,7 +69,7 @@ actor ConnectionPool {
 
     private func take(
         _ endpoint: Endpoint, _ limit: Int, _ credentials: any CredentialProvider, _ logger: Logger
-    ) async throws -> (Int, SFTPClient) {
+    ) async throws -> (Int, PooledConnection) {
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
@@ -85,7 +86,7 @@ actor ConnectionPool {
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
                 groups[endpoint] = group
-                return (group.members[index].number, group.members[index].link.client)
+                return (group.members[index].number, group.members[index].connection)
             }
             let arrival = Once<Void>()
             group.waiters.append(arrival)
@@ -116,7 +117,8 @@ actor ConnectionPool {
         switch result {
         case .success(let link) where !isShutDown:
             lastNumber += 1
-            group.members.append(Member(number: lastNumber, link: link))
+            let connection = PooledConnection(client: link.client, checksums: RemoteChecksums(link.commands))
+            group.members.append(Member(number: lastNumber, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
             if waiters.isEmpty { setAlarm(for: lastNumber, of: endpoint) }

@@ -3,7 +3,7 @@ import TransportSupport
 
 /// One attempt to receive one file, from where an earlier attempt got to if the server still has the same version of it.
 struct SFTPDownload {
-    let client: SFTPClient
+    let connection: PooledConnection
     let features: ServerFeatures
     let place: RemotePlace
     let destination: DownloadDestination
@@ -13,10 +13,11 @@ struct SFTPDownload {
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, from place: RemotePlace, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads,
+        _ attempt: FileAttempt, from place: RemotePlace, over connection: PooledConnection, _ features: ServerFeatures,
+        on threads: WorkerThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        self.client = client
+        self.connection = connection
         self.features = features
         self.place = place
         self.threads = threads
@@ -25,6 +26,8 @@ struct SFTPDownload {
         checkpoint = attempt.checkpoint
         options = attempt.options
     }
+
+    private var client: SFTPClient { connection.client }
 
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     func run() async throws -> TransferReceipt {
@@ -141,6 +144,17 @@ struct SFTPDownload {
 
     private func finish(_ writer: FileWriter, _ version: RemoteVersion?, size: Int64) async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
+        if let version, options.verification == .checksum {
+            let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+            let outcome = try await comparison.compare(place.final, place.name, with: LocalContent(writer, size: version.size))
+            guard let digest = outcome.digest else {
+                throw TransferError(
+                    .resumeLost, .checksumMismatch,
+                    "What arrived of \(place.name) is not what \(client.serverName) has; it begins anew.")
+            }
+            receipt.checksum = digest.text
+            receipt.warnings += outcome.warnings
+        }
         reporter.report(total: size)
         try await writer.finish(size: size, modificationTime: version?.modificationNanoseconds)
         reporter.report(sent: size, confirmed: size)

@@ -3,7 +3,7 @@ import TransportSupport
 
 /// One attempt to send one file: into a part beside its name, which gets that name when it is complete.
 struct SFTPUpload {
-    let client: SFTPClient
+    let connection: PooledConnection
     let features: ServerFeatures
     let place: RemotePlace
     let part: [UInt8]
@@ -15,10 +15,10 @@ struct SFTPUpload {
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, to place: RemotePlace, at client: SFTPClient, _ features: ServerFeatures, from file: FileReader,
+        _ attempt: FileAttempt, to place: RemotePlace, over connection: PooledConnection, _ features: ServerFeatures, from file: FileReader,
         on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        self.client = client
+        self.connection = connection
         self.features = features
         self.place = place
         self.file = file
@@ -28,6 +28,8 @@ struct SFTPUpload {
         part = try place.part(of: attempt.transferID)
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
     }
+
+    private var client: SFTPClient { connection.client }
 
     /// Below this, the space at the server is not asked for: the content itself is sooner refused.
     private static let spaceThreshold: Int64 = 1 << 20
@@ -46,11 +48,12 @@ struct SFTPUpload {
             client: client, features: features, place: place, part: part, policy: options.overwrite, source: file.source)
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
-            if let receipt = try await placing.settle(known.checkpoint, size: size) {
+            if var receipt = try await placing.settle(known.checkpoint, size: size) {
                 reporter.report(sent: size, confirmed: size)
+                receipt.checksum = known.checkpoint.checksum
                 return receipt
             }
-            return try await give(placing, name: size)
+            return try await give(placing, name: size, checksum: known.checkpoint.checksum)
         }
         if known == nil, let receipt = try await placing.receiptIfLeft() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
@@ -64,8 +67,9 @@ struct SFTPUpload {
         let writer = PartWriter(
             handle, at: client, features, from: start, of: file, checkpoint: checkpoint, on: threads, reporting: reporter)
         do {
-            let (size, warnings) = try await write(writer, from: start)
-            var receipt = try await give(placing, name: size)
+            var (size, warnings) = try await write(writer, from: start)
+            let checksum = try await verify(size, &warnings)
+            var receipt = try await give(placing, name: size, checksum: checksum)
             receipt.warnings += warnings
             return receipt
         } catch {
@@ -166,13 +170,29 @@ struct SFTPUpload {
         return status.transferError(place.name, .upload, at: client.serverName)
     }
 
+    /// - Returns: The checksum that the part has at the server, if checksums are to be compared.
+    private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
+        guard options.verification == .checksum else { return nil }
+        let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+        let outcome = try await comparison.compare(part, place.name, with: LocalContent(file, size: size))
+        warnings += outcome.warnings
+        if let digest = outcome.digest { return digest.text }
+        try? await client.perform(.remove(part))
+        // Of a file that changed meanwhile, it says nothing.
+        try await file.verifyUnchanged()
+        throw TransferError(
+            .resumeLost, .checksumMismatch,
+            "What \(client.serverName) has of \(place.name) is not what was sent; it was removed there, and begins anew.")
+    }
+
     // MARK: The name
 
-    private func give(_ placing: PartPlacing, name size: Int64) async throws -> TransferReceipt {
-        let receipt = try await placing.place(size: size) { final in
-            let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing)
+    private func give(_ placing: PartPlacing, name size: Int64, checksum: String?) async throws -> TransferReceipt {
+        var receipt = try await placing.place(size: size) { final in
+            let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
             try await reporter.save(checkpoint.encoded(confirmed: size))
         }
+        receipt.checksum = checksum
         reporter.report(sent: size, confirmed: size)
         return receipt
     }

@@ -15,11 +15,14 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
     /// The path that the part gets in the end.
     var final: Data
     var stage: Stage
+    /// What the complete part was found to have, for the receipt.
+    var checksum: String?
 
-    init(part: [UInt8], final: [UInt8], stage: Stage) {
+    init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
         self.part = Data(part)
         self.final = Data(final)
         self.stage = stage
+        self.checksum = checksum
     }
 
     /// Nil if it is none of this transport.
