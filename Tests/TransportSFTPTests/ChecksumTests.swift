@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Logging
 import SystemPackage
 import Testing
 import TransferCore
@@ -115,6 +116,39 @@ import TransportSFTP
             let received = try await transfer.download()
             #expect(received.checksum == digest(content(300_000)) && received.warnings == sent.warnings)
         }
+    }
+
+    /// A mailbox that takes files and gives none back.
+    @Test func whatCannotBeVerifiedIsNotSent() async throws {
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .open where Self.wantsReading(question.body):
+                [ScriptedPeer.status(question.id, .permissionDenied)]
+            case .open: [ScriptedPeer.handle(question.id)]
+            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        try await ProcessFixture.with { fixture in
+            let source = try TestTransfer(fixture).source(content(1000))
+            let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+            let attempt = FileAttempt(
+                transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("reel.mov"),
+                options: AttemptOptions(verification: .checksum), credentials: NoCredentials(), logger: .init(label: "test"))
+            let error = await #expect(throws: TransferError.self) {
+                try await transport.perform(attempt, reporting: Recorder().reporter)
+            }
+            #expect(error?.failureClass == .unsupported)
+            #expect(!peer.asked.contains { $0.type == .write })
+            #expect(peer.asked.last?.type == .remove)
+            await transport.shutdown()
+        }
+    }
+
+    /// The mode follows the path; its first bit is that for reading (draft-ietf-secsh-filexfer-02, section 6.3).
+    private static func wantsReading(_ body: [UInt8]) -> Bool {
+        let length = body.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+        return body.dropFirst(4 + length).prefix(4).last.map { $0 & 1 == 1 } ?? false
     }
 
     @Test func aShellOfAnotherMachineIsNotBelieved() async throws {

@@ -50,13 +50,15 @@ actor ConnectionPool {
 
     /// Does something with a connection to an endpoint, which others may use at the same time.
     ///
-    /// - Parameter limit: How many connections there may be to the endpoint.
+    /// - Parameters:
+    ///   - limit: How many connections there may be to the endpoint.
+    ///   - isApart: Whether to wait for a connection that nobody uses, as long as another one can be made.
     /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; what the body throws.
     nonisolated func use<Result: Sendable>(
-        _ endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger,
+        _ endpoint: Endpoint, atMost limit: Int, apart isApart: Bool = false, credentials: any CredentialProvider, logger: Logger,
         _ body: (PooledConnection) async throws -> Result
     ) async throws -> Result {
-        let (number, connection) = try await take(endpoint, limit, credentials, logger)
+        let (number, connection) = try await take(endpoint, limit, isApart, credentials, logger)
         do {
             let result = try await body(connection)
             await give(number, of: endpoint)
@@ -68,7 +70,7 @@ actor ConnectionPool {
     }
 
     private func take(
-        _ endpoint: Endpoint, _ limit: Int, _ credentials: any CredentialProvider, _ logger: Logger
+        _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> (Int, PooledConnection) {
         while true {
             try Task.checkCancellation()
@@ -76,12 +78,13 @@ actor ConnectionPool {
             removeEnded(of: endpoint)
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
+            let isUsed = index.map { group.members[$0].files > 0 } ?? true
             let isBusy = index.map { group.members[$0].files >= policy.filesBeforeNext } ?? true
             let isPaused = index != nil && group.pausedUntil.map { $0 > .now } ?? false
-            if isBusy, !isPaused, group.opening == nil, group.members.count < max(1, limit) {
+            if isBusy || (isApart && isUsed), !isPaused, group.opening == nil, group.members.count < max(1, limit) {
                 group.opening = Task { await self.open(endpoint, credentials, logger) }
             }
-            if let index {
+            if let index, !(isApart && isUsed && group.opening != nil) {
                 group.members[index].files += 1
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
@@ -91,7 +94,12 @@ actor ConnectionPool {
             let arrival = Once<Void>()
             group.waiters.append(arrival)
             groups[endpoint] = group
-            try await arrival.value()
+            do {
+                try await arrival.value()
+            } catch  where index != nil && !(error is CancellationError) {
+                // One that others use is better than none.
+                continue
+            }
         }
     }
 

@@ -26,3 +26,9 @@ struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
 }
+
+/// Lends a connection that nobody else uses, as far as there may be such.
+typealias ConnectionLender =
+    @Sendable (
+        _ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void
+    ) async throws -> Void

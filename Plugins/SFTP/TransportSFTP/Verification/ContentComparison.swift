@@ -47,16 +47,21 @@ struct ContentComparison {
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
     }
 
+    /// - Parameter failure: The server's answer to who would read the file.
+    static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
+        TransferError(
+            .unsupported, .unsupported,
+            "\(server) neither computes checksums nor lets \(name) be read back, so what arrives there can't be verified.",
+            cause: failure.status.message.isEmpty ? nil : failure.status.message)
+    }
+
     /// - Returns: Whether the server's file is the same.
     private func readBack(_ path: [UInt8], _ name: String, _ local: LocalContent) async throws -> Bool {
         let handle: Handle
         do {
             handle = try await connection.client.open(.open(path, [.read]))
         } catch let failure as StatusFailure where !failure.status.code.meansMissing {
-            throw TransferError(
-                .unsupported, .unsupported,
-                "\(connection.client.serverName) neither computes checksums nor lets \(name) be read back, so it can't be verified.",
-                cause: failure.status.message.isEmpty ? nil : failure.status.message)
+            throw Self.impossible(name, at: connection.client.serverName, failure)
         }
         defer { connection.client.close(handle) }
         let size = try await connection.client.attributes(.fstat(handle)).size
