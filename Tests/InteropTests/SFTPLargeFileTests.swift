@@ -7,20 +7,16 @@ import TransferCore
 /// Files that are large enough for what happens only to those.
 @Suite(.timeLimit(.minutes(5)))
 struct SFTPLargeFileTests {
+    /// No two places of it look the same.
     private func content(_ size: Int) -> Data {
-        var state: UInt64 = 1
-        var data = Data(capacity: size + 8)
-        while data.count < size {
-            // A step of a linear congruential generator (Knuth, MMIX).
-            state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-            unsafe withUnsafeBytes(of: state) { unsafe data.append(contentsOf: $0) }
-        }
+        var data = Data(capacity: size + 1000)
+        while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }
         return data.prefix(size)
     }
 
     @Test func keysChangeWhileAFileIsOnItsWay() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 512K", "LogLevel DEBUG1"])
-        let content = content(12 << 20)
+        let content = content(4 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         _ = try await folder.move(.upload(folder.source("source")), "file")
         #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
@@ -80,12 +76,12 @@ struct SFTPLargeFileTests {
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
         defer { relay.stop() }
-        let content = content(24 << 20)
+        let content = content(6 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         let source = try folder.source("source")
         let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "3", "parallelThreshold": "1"])
         let checkpoints = Locked<[Checkpoint]>([])
-        relay.cut(.fromClient, inAllAfter: 8 << 20)
+        relay.cut(.fromClient, inAllAfter: 2 << 20)
         let options = AttemptOptions(verification: .checksum, parallel: 3)
         let error = await #expect(throws: TransferError.self) {
             try await folder.move(.upload(source), "file", at: endpoint, options, telling: checkpoints)

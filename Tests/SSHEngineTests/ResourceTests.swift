@@ -43,7 +43,8 @@ struct ResourceTests {
         // Each end of a connection is seen by the relay before it ends its own.
         await relay.waitUntilIdle()
         if Self.isSoak {
-            #expect(try count("/proc/self/fd") <= before.0)
+            // A connection that was cancelled may yet be closing; of a leak there would be hundreds.
+            #expect(try count("/proc/self/fd") <= before.0 + 8)
             #expect(try count("/proc/self/task") <= before.1 + 2)
             // A session of the library has 75 KB and more, so that a thousand of them would be 75 MB.
             #expect(try memory() - memoryBefore < 20 << 20)
