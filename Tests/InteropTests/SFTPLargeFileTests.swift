@@ -79,10 +79,11 @@ struct SFTPLargeFileTests {
         let content = content(6 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         let source = try folder.source("source")
-        let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "3", "parallelThreshold": "1"])
+        let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "2", "parallelThreshold": "1"])
         let checkpoints = Locked<[Checkpoint]>([])
-        relay.cut(.fromClient, inAllAfter: 2 << 20)
-        let options = AttemptOptions(verification: .checksum, parallel: 3)
+        // More than one range, so that both are on their way.
+        relay.cut(.fromClient, inAllAfter: 4 << 20)
+        let options = AttemptOptions(verification: .checksum, parallel: 2)
         let error = await #expect(throws: TransferError.self) {
             try await folder.move(.upload(source), "file", at: endpoint, options, telling: checkpoints)
         }
