@@ -6,7 +6,8 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-@Suite struct ChecksumTests {
+@Suite(.timeLimit(.minutes(2)))
+struct ChecksumTests {
     /// Names that a shell, or a program that prints them, could take for something else.
     private static let names: [[UInt8]] =
         [

@@ -6,7 +6,8 @@ import TransferCore
 import TransportSFTP
 
 /// Downloads from servers that are odd, or mean harm.
-@Suite struct HostileServerTests {
+@Suite(.timeLimit(.minutes(2)))
+struct HostileServerTests {
     private static let size = 300_000
 
     /// Downloads a file that a script serves.

@@ -3,7 +3,8 @@ import Testing
 import TransferCore
 
 /// Large files that are sent in ranges at once.
-@Suite struct RangeTests {
+@Suite(.timeLimit(.minutes(2)))
+struct RangeTests {
     private static let size = 400_000
 
     private func splitting(_ fixture: ProcessFixture, connections: Int = 4) -> TestTransfer {

@@ -6,7 +6,8 @@ import TransferCore
 import TransportSFTP
 
 /// Servers whose disks are full, or nearly.
-@Suite struct SpaceTests {
+@Suite(.timeLimit(.minutes(2)))
+struct SpaceTests {
     /// Uploads a file to a server that has so much space.
     ///
     /// - Parameters:
