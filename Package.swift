@@ -92,7 +92,7 @@ let package = Package(
             name: "SSHEngine", dependencies: ["CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
         .target(
-            name: "TransportSFTP", dependencies: ["SSHEngine", "TransportSupport", "TransferCore", logging, system],
+            name: "TransportSFTP", dependencies: ["SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         .target(
@@ -149,8 +149,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "TransportSFTPTests",
-            dependencies: ["TransportSFTP", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore", logging, system],
-            swiftSettings: settings),
+            dependencies: [
+                "TransportSFTP", "ProcessFixture", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore", crypto, logging,
+                system,
+            ], swiftSettings: settings),
         .testTarget(
             name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),

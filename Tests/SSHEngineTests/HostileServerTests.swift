@@ -23,12 +23,16 @@ struct HostileServerTests {
     }
 
     private func failure(
-        greeting: [UInt8], repeats: Bool = false, closes: Bool = false, _ change: (inout SSHSettings) -> Void = { _ in }
+        greeting: [UInt8], repeats: Bool = false, repeating rest: [UInt8] = [], closes: Bool = false,
+        _ change: (inout SSHSettings) -> Void = { _ in }
     ) async throws -> TransferError {
         let server = try RawServer { connection in
             repeat {
                 if !connection.send(greeting) { return }
             } while repeats
+            while !rest.isEmpty {
+                if !connection.send(rest) { return }
+            }
             if !closes { connection.waitForEnd() }
         }
         defer { server.stop() }
@@ -52,6 +56,39 @@ struct HostileServerTests {
     @Test func `noise after a proper greeting is cut off`() async throws {
         let error = try await failure(greeting: Array("SSH-2.0-noise\r\n".utf8) + [UInt8](repeating: 0, count: 4096), repeats: true)
         #expect([FailureClass.unreachable, .transient, .unsupported].contains(error.failureClass), "\(error)")
+    }
+
+    /// Each comes in small packets (RFC 4253, section 11.2), so that no single one is too long.
+    @Test func `a handshake without end is cut off`() async throws {
+        let packet: [UInt8] = [0, 0, 4, 12, 6, 2, 0, 0, 4, 0] + [UInt8](repeating: 0, count: 1024 + 6)
+        let error = try await failure(
+            greeting: Array("SSH-2.0-endless\r\n".utf8) + (0..<64).flatMap { _ in packet }, repeating: (0..<64).flatMap { _ in packet })
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .notThisProtocol, "\(error)")
+    }
+
+    @Test func `a handshake that stops has a deadline`() async throws {
+        let error = try await failure(greeting: Array("SSH-2.0-silent\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(50) }
+        #expect(error.failureClass == .unreachable)
+        #expect(error.code == .timedOut)
+        #expect(error.message.contains("did not agree on keys"))
+    }
+
+    @Test func `of a banner of a gibibyte, little is taken`() async throws {
+        let passed = Locked(0)
+        let server = try RawServer { connection in
+            let line = [UInt8](repeating: 0x78, count: (64 << 10) - 2) + [13, 10]
+            for _ in 0..<(1 << 30) / line.count {
+                guard connection.send(line) else { return }
+                passed.withLock { $0 += line.count }
+            }
+        }
+        defer { server.stop() }
+        let error = try await failure(settings(server.port))
+        #expect(error.code == .notThisProtocol)
+        await server.waitUntilIdle()
+        // What the system keeps for a connection comes on top of what was read.
+        #expect(passed.withLock { $0 } < 64 << 20)
     }
 
     @Test func `silence has a deadline`() async throws {

@@ -40,6 +40,8 @@ import TransportSFTP
         Endpoint.sftp("https://host/"), .sftp("sftp://host/a%00b"), .sftp("sftp://host/?x=1"), .sftp("sftp://me:secret@host/"),
         .sftp("sftp://host/", settings: ["hostKey": "none"]), .sftp("sftp://host/", settings: ["maxConnections": "0"]),
         .sftp("sftp://host/", settings: ["typo": "x"]), .sftp("sftp://host/", settings: ["allowSHA1": "yes"]),
+        .sftp("sftp://host/", settings: ["keepTimes": "1"]), .sftp("sftp://host/", settings: ["keepModes": ""]),
+        .sftp("sftp://host/", settings: ["parallelThreshold": "0"]),
         .sftp("sftp://host/", credentials: .bearer(.environment("T"))),
     ])
     func nonsenseIsRefused(endpoint: Endpoint) {

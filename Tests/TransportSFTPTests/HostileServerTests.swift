@@ -6,30 +6,38 @@ import TransferCore
 import TransportSFTP
 
 /// Downloads from servers that are odd, or mean harm.
-@Suite struct HostileServerTests {
+@Suite(.timeLimit(.minutes(2)))
+struct HostileServerTests {
     private static let size = 300_000
 
     /// Downloads a file that a script serves.
     ///
     /// - Parameters:
     ///   - told: The size that the server tells.
+    ///   - inTheEnd: The size that it tells when all was read; nil for the same.
+    ///   - name: Below the local folder.
+    ///   - prepare: Puts things into the local folder.
     ///   - read: What it answers to a request for a range.
     private func download(
-        told: UInt64 = UInt64(size), _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
+        told: UInt64 = UInt64(size), inTheEnd: UInt64? = nil, name: FilePath = "file", prepare: (URL) throws -> Void = { _ in },
+        _ read: @escaping @Sendable (UInt32, Int, Int) -> [UInt8]
     ) async throws -> (received: Data?, error: TransferError?) {
         let folder = FileManager.default.temporaryDirectory.appending(path: "sftp-hostile-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
+        try prepare(folder)
         let peer = ScriptedPeer { question in
             switch question.type {
-            case .stat, .fstat: [ScriptedPeer.attributes(question.id, size: told)]
+            case .stat: [ScriptedPeer.attributes(question.id, size: told)]
+            case .fstat: [ScriptedPeer.attributes(question.id, size: inTheEnd ?? told)]
             case .open: [ScriptedPeer.handle(question.id)]
             case .read: [read(question.id, question.range.offset, question.range.count)]
             default: [ScriptedPeer.status(question.id, .ok)]
             }
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
-        let destination = DownloadDestination(root: FilePath(folder.path), name: "file", partName: ".file.part")
+        let destination = DownloadDestination(
+            root: FilePath(folder.path), name: name, partName: name.removingLastComponent().appending(".file.part"))
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), payload: .download(destination), remotePath: try RemotePath("file"),
             credentials: NoCredentials(), logger: Logger(label: "test"))
@@ -40,7 +48,7 @@ import TransportSFTP
             failure = error
         }
         await transport.shutdown()
-        return (try? Data(contentsOf: folder.appending(path: "file")), failure)
+        return (try? Data(contentsOf: folder.appending(path: name.string)), failure)
     }
 
     private static let bytes = [UInt8](content(size))
@@ -70,6 +78,48 @@ import TransportSFTP
             return part.isEmpty ? ScriptedPeer.status(id, .endOfFile) : ScriptedPeer.data(id, part)
         }
         #expect(error?.failureClass == .resumeLost && received == nil)
+    }
+
+    @Test(arguments: [UInt64(size) + 1, UInt64(size) - 1]) func aFileThatGrowsOrShrinksMeanwhileIsNotTaken(size: UInt64) async throws {
+        let (received, error) = try await download(inTheEnd: size) { ScriptedPeer.data($0, Self.part($1, $2)) }
+        #expect(error?.failureClass == .resumeLost && received == nil)
+    }
+
+    /// Known by its length alone, and before any of it is kept.
+    @Test(arguments: [0, 256 * 1024 + 1025, 0x7FFF_FFFF, 0xFFFF_FFFF]) func packetsOfAbsurdLengthsAreRefused(length: Int) async throws {
+        let (received, error) = try await download { _, _, _ in ScriptedPeer.number(length) }
+        #expect(error?.failureClass == .protocolViolation && received == nil)
+        #expect(error?.message == "peer: The server sent a packet of \(length) bytes; 1 to \(256 * 1024 + 1024) are allowed.")
+    }
+
+    @Test func answersToWhatNobodyAskedAreRefused() async throws {
+        let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.part(offset, count)) }
+        #expect(error?.failureClass == .protocolViolation && received == nil)
+        #expect(error?.message == "peer: The server answers a request that nobody made.")
+    }
+
+    /// Links that somebody put into the local folder lead nowhere, as a folder or in the place of the part.
+    @Test func plantedLinksAreNotFollowed() async throws {
+        let outside = FileManager.default.temporaryDirectory.appending(path: "sftp-outside-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: outside, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: outside) }
+        let read = { @Sendable (id: UInt32, offset: Int, count: Int) in ScriptedPeer.data(id, Self.part(offset, count)) }
+        let folder = try await download(name: "folder/file") { root in
+            try FileManager.default.createSymbolicLink(at: root.appending(path: "folder"), withDestinationURL: outside)
+        } _: {
+            read($0, $1, $2)
+        }
+        #expect(folder.error?.failureClass == .permanent)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: outside.path).isEmpty)
+        let target = outside.appending(path: "theirs")
+        try Data("theirs".utf8).write(to: target)
+        let part = try await download { root in
+            try FileManager.default.createSymbolicLink(at: root.appending(path: ".file.part"), withDestinationURL: target)
+        } _: {
+            read($0, $1, $2)
+        }
+        #expect(part.error != nil || part.received == content(Self.size))
+        #expect(try Data(contentsOf: target) == Data("theirs".utf8))
     }
 
     @Test(arguments: [UInt64.max, UInt64(Int64.max)]) func sizesThatCannotBeAreRefused(told: UInt64) async throws {

@@ -15,6 +15,11 @@ extension Endpoint {
     ///       fingerprint of the only key that the server may have, as `SHA256:…`.
     ///     - `knownHosts`: a file of known servers (sshd(8)) instead of the user's and the system's.
     ///     - `maxConnections`: how many connections there may be, 1 to 16; 2 without it.
+    ///     - `keepTimes`: `true` to give an uploaded file the time of its last change here; a downloaded one always gets that of the server.
+    ///     - `keepModes`: `true` to give a file the permissions that it has at the other end, but none that a program would run by as another
+    ///       user. Whoever the server or the system does not let change them gets a warning in the receipt.
+    ///     - `parallelThreshold`: from how many bytes on a file is sent in ranges, or received in blocks, over several connections at once,
+    ///       where a session asks for that (`AttemptOptions.parallel`) and `maxConnections` lets it; 64 MiB without it.
     ///     - `allowSHA1`: `true` to let old servers use a host key or key exchange with SHA-1.
     public static func sftp(
         _ address: String, credentials: [CredentialReference] = [], settings: [String: String] = [:]

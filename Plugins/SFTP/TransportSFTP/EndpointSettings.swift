@@ -19,10 +19,18 @@ struct EndpointSettings: Sendable {
     /// Nil for what the environment says; empty for none.
     private(set) var agent: String?
     private(set) var allowsSHA1 = false
+    /// Whether an uploaded file gets the time of its last change. A downloaded one always does.
+    private(set) var keepsTimes = false
+    /// Whether a file gets the permissions that it has at the other end.
+    private(set) var keepsModes = false
+    /// From how many bytes on a file is sent in ranges, over several connections, where a session asks for more than one.
+    private(set) var parallelThreshold: Int64 = 64 << 20
     let password: CredentialReference?
     let passphrase: CredentialReference?
 
-    private static let known = ["agent", "allowSHA1", "hostKey", "identity", "knownHosts", "maxConnections"]
+    private static let known = [
+        "agent", "allowSHA1", "hostKey", "identity", "keepModes", "keepTimes", "knownHosts", "maxConnections", "parallelThreshold",
+    ]
 
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`, or of the class `unsupported` for a credential of another kind.
     init(_ endpoint: Endpoint) throws(TransferError) {
@@ -41,9 +49,12 @@ struct EndpointSettings: Sendable {
         case "agent": agent = value == "environment" ? nil : value == "none" ? "" : value
         case "identity": identities = value.split(whereSeparator: \.isNewline).map(String.init)
         case "knownHosts": knownHosts = value
-        case "allowSHA1":
-            guard value == "true" || value == "false" else { throw Self.invalid(name, value, "true or false") }
-            allowsSHA1 = value == "true"
+        case "allowSHA1": allowsSHA1 = try Self.truth(name, value)
+        case "keepTimes": keepsTimes = try Self.truth(name, value)
+        case "keepModes": keepsModes = try Self.truth(name, value)
+        case "parallelThreshold":
+            guard let number = Int64(value), number > 0 else { throw Self.invalid(name, value, "a number of bytes, 1 or more") }
+            parallelThreshold = number
         case "maxConnections":
             guard let number = Int(value), (1...16).contains(number) else { throw Self.invalid(name, value, "a number from 1 to 16") }
             maximumConnections = number
@@ -59,6 +70,11 @@ struct EndpointSettings: Sendable {
                 .permanent, .invalidEndpoint,
                 "The setting \(name.debugDescription) is not known to the SFTP transport; it knows \(Self.known.joined(separator: ", ")).")
         }
+    }
+
+    private static func truth(_ name: String, _ value: String) throws(TransferError) -> Bool {
+        guard value == "true" || value == "false" else { throw invalid(name, value, "true or false") }
+        return value == "true"
     }
 
     private static func invalid(_ name: String, _ value: String, _ choices: String) -> TransferError {

@@ -8,7 +8,10 @@ import TransportSupport
 ///
 /// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
 /// on behind the last byte that the server synced; a server that can't sync is taken by its word that it has the bytes. A download goes on if
-/// the file at the server has the size and the modification time that it had. Endpoints are made with
+/// the file at the server has the size and the modification time that it had.
+///
+/// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
+/// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
 public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
     /// `sftp`
@@ -49,32 +52,38 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.verification != .checksum else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares sizes, and no checksums yet.")
-        }
         let settings = try EndpointSettings(attempt.endpoint)
-        let place = RemotePlace(attempt.remotePath, at: settings.address)
+        let others: ConnectionLender = { body in try await use(attempt, settings, apart: true, body) }
         switch attempt.payload {
         case .upload(let source):
+            guard source.growth == nil || attempt.options.verification != .checksum else {
+                // What was confirmed may be gone from the disk when the checksum is to be computed.
+                throw TransferError(.unsupported, .unsupported, "The SFTP transport compares the checksums of files, and not of streams.")
+            }
             // Looked at before a connection is made, which may take its time.
             let file = try await FileReader.open(source, on: threads)
-            return try await use(attempt, settings) { client, features in
-                try await SFTPUpload(attempt, to: place, at: client, features, from: file, on: threads, reporting: reporter).run()
+            return try await use(attempt, settings) { connection, features in
+                try await SFTPUpload(
+                    attempt, settings, over: connection, features, others: others, from: file, on: threads, reporting: reporter
+                ).run()
             }
         case .download:
-            return try await use(attempt, settings) { client, features in
-                try await SFTPDownload(attempt, from: place, at: client, features, on: threads, reporting: reporter).run()
+            return try await use(attempt, settings) { connection, features in
+                try await SFTPDownload(
+                    attempt, settings, over: connection, features, others: others, on: threads, reporting: reporter
+                ).run()
             }
         }
     }
 
-    private func use(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, _ body: (SFTPClient, ServerFeatures) async throws -> TransferReceipt
-    ) async throws -> TransferReceipt {
+    private func use<Result: Sendable>(
+        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false,
+        _ body: (PooledConnection, ServerFeatures) async throws -> Result
+    ) async throws -> Result {
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials, logger: attempt.logger
-        ) { client in
-            try await body(client, client.features())
+            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger
+        ) { connection in
+            try await body(connection, connection.client.features())
         }
     }
 
@@ -87,7 +96,8 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         let settings = try EndpointSettings(endpoint)
         return try await pool.use(
             endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger
-        ) { client in
+        ) { connection in
+            let client = connection.client
             let features = try await client.features()
             let begin = ContinuousClock.now
             _ = try await client.answer(to: .realpath(Array(".".utf8)))
@@ -105,7 +115,8 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         // A checkpoint of a download refers to nothing at the server.
         guard let stored = UploadCheckpoint(checkpoint) else { return }
         let settings = try EndpointSettings(endpoint)
-        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { client in
+        try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
+            let client = connection.client
             do {
                 try await client.perform(.remove([UInt8](stored.part)))
             } catch let failure as StatusFailure where failure.status.code.meansMissing {

@@ -24,9 +24,9 @@ final class ProcessFixture: DownloadingFixture {
     private let direction: CutPlan.Direction
 
     /// - Parameter direction: Which bytes are counted that connections break after.
-    init(cutting direction: CutPlan.Direction = .fromClient, options: [String] = []) throws {
+    init(cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil) throws {
         self.direction = direction
-        connector = ProcessConnector(options)
+        connector = ProcessConnector(options, commands: commands)
         root = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
         server = root.appending(path: "server")
         folder = FilePath(root.appending(path: "local").path)

@@ -23,6 +23,7 @@ final class ScriptedPeer: SFTPLink {
     typealias Script = @Sendable (Question) -> [[UInt8]]
 
     let client: SFTPClient
+    let commands: (any CommandRunner)? = nil
     private let queue = DispatchQueue(label: "peer")
     private let script: Script
     private let greeting: [UInt8]

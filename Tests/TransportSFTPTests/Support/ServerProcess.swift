@@ -15,13 +15,15 @@ final class ServerProcess: SFTPLink {
     private static let programs = ["/usr/lib/openssh/sftp-server", "/usr/libexec/sftp-server", "/usr/lib/ssh/sftp-server"]
 
     let client: SFTPClient
+    let commands: (any CommandRunner)?
     private let process: PipedProcess
     private let doorbell: DispatchSemaphore
     private let cuts: CutPlan
     private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
 
     /// - Parameter options: As sftp-server(8) knows them.
-    init(_ options: [String] = [], cuts: CutPlan = CutPlan()) throws {
+    init(_ options: [String] = [], cuts: CutPlan = CutPlan(), commands: (any CommandRunner)? = nil) throws {
+        self.commands = commands
         guard let program = Self.programs.first(where: { FileManager.default.isExecutableFile(atPath: $0) }) else { throw Missing() }
         process = try PipedProcess([program] + options)
         let bell = DispatchSemaphore(value: 0)
@@ -167,10 +169,12 @@ private struct PipedProcess {
 final class ProcessConnector: SFTPConnector {
     let cuts = CutPlan()
     private let options: [String]
+    private let commands: (any CommandRunner)?
     private let links = Locked<[ServerProcess]>([])
 
-    init(_ options: [String] = []) {
+    init(_ options: [String] = [], commands: (any CommandRunner)? = nil) {
         self.options = options
+        self.commands = commands
     }
 
     /// All connections that were made.
@@ -180,7 +184,7 @@ final class ProcessConnector: SFTPConnector {
         guard !endpoint.address.contains("@refused") else {
             throw TransferError(.unreachable, .connectionRefused, "The connection was refused.")
         }
-        let server = try ServerProcess(options, cuts: cuts)
+        let server = try ServerProcess(options, cuts: cuts, commands: commands)
         links.withLock { $0.append(server) }
         return server
     }

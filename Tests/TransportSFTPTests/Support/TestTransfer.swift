@@ -9,6 +9,8 @@ struct TestTransfer {
     let fixture: ProcessFixture
     var name = "a.bin"
     var options = AttemptOptions()
+    /// Of the endpoint.
+    var settings: [String: String] = [:]
     let recorder = Recorder()
 
     init(_ fixture: ProcessFixture, _ name: String = "a.bin", overwrite: OverwritePolicy = .never) {
@@ -40,8 +42,10 @@ struct TestTransfer {
     var received: Data? { try? Data(contentsOf: URL(fileURLWithPath: receivedPath)) }
 
     private func run(_ payload: FileAttempt.Payload, from checkpoint: Checkpoint?) async throws -> TransferReceipt {
+        var endpoint = fixture.endpoint
+        endpoint.settings = settings
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: fixture.endpoint, payload: payload, remotePath: try RemotePath(name), checkpoint: checkpoint,
+            transferID: "t-1", endpoint: endpoint, payload: payload, remotePath: try RemotePath(name), checkpoint: checkpoint,
             options: options, credentials: fixture.credentials, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         return try await fixture.transport.perform(attempt, reporting: recorder.reporter)
     }
@@ -65,9 +69,10 @@ struct TestTransfer {
 extension ProcessFixture {
     /// Runs a test with a server of its own.
     static func with(
-        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], _ body: (ProcessFixture) async throws -> Void
+        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
+        _ body: (ProcessFixture) async throws -> Void
     ) async throws {
-        let fixture = try ProcessFixture(cutting: direction, options: options)
+        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands)
         do {
             try await body(fixture)
         } catch {

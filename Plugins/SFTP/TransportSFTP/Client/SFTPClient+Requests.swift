@@ -49,10 +49,12 @@ extension SFTPClient {
     }
 
     /// How much space there is where an open file is; nil if the server can't tell.
-    package func space(at handle: Handle) async throws -> FileSystemSpace? {
-        guard try await features().offers(.fstatvfs), case .extended(let reply) = try await answer(to: .fstatvfs(handle)) else {
-            return nil
-        }
+    ///
+    /// - Parameter path: The file's, for servers that tell by that alone.
+    package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
+        let features = try await features()
+        let request: Request? = features.offers(.fstatvfs) ? .fstatvfs(handle) : features.offers(.statvfs) ? .statvfs(path) : nil
+        guard let request, case .extended(let reply) = try await answer(to: request) else { return nil }
         return try? FileSystemSpace(reply)
     }
 

@@ -43,6 +43,13 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
+    /// Attributes that change the permissions.
+    package static func permissions(_ mode: UInt32) -> FileAttributes {
+        var attributes = FileAttributes()
+        attributes.permissions = mode
+        return attributes
+    }
+
     /// Nil if the server does not say.
     package var kind: Kind? {
         switch permissions.map({ $0 & 0o170000 }) {

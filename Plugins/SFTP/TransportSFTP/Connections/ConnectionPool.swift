@@ -19,6 +19,7 @@ actor ConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
+        let connection: PooledConnection
         var files = 0
         /// Closes it when it was idle for long enough.
         var alarm: Task<Void, Never>?
@@ -49,15 +50,17 @@ actor ConnectionPool {
 
     /// Does something with a connection to an endpoint, which others may use at the same time.
     ///
-    /// - Parameter limit: How many connections there may be to the endpoint.
+    /// - Parameters:
+    ///   - limit: How many connections there may be to the endpoint.
+    ///   - isApart: Whether to wait for a connection that nobody uses, as long as another one can be made.
     /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; what the body throws.
     nonisolated func use<Result: Sendable>(
-        _ endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger,
-        _ body: (SFTPClient) async throws -> Result
+        _ endpoint: Endpoint, atMost limit: Int, apart isApart: Bool = false, credentials: any CredentialProvider, logger: Logger,
+        _ body: (PooledConnection) async throws -> Result
     ) async throws -> Result {
-        let (number, client) = try await take(endpoint, limit, credentials, logger)
+        let (number, connection) = try await take(endpoint, limit, isApart, credentials, logger)
         do {
-            let result = try await body(client)
+            let result = try await body(connection)
             await give(number, of: endpoint)
             return result
         } catch {
@@ -67,30 +70,36 @@ actor ConnectionPool {
     }
 
     private func take(
-        _ endpoint: Endpoint, _ limit: Int, _ credentials: any CredentialProvider, _ logger: Logger
-    ) async throws -> (Int, SFTPClient) {
+        _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger
+    ) async throws -> (Int, PooledConnection) {
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
             removeEnded(of: endpoint)
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
+            let isUsed = index.map { group.members[$0].files > 0 } ?? true
             let isBusy = index.map { group.members[$0].files >= policy.filesBeforeNext } ?? true
             let isPaused = index != nil && group.pausedUntil.map { $0 > .now } ?? false
-            if isBusy, !isPaused, group.opening == nil, group.members.count < max(1, limit) {
+            if isBusy || (isApart && isUsed), !isPaused, group.opening == nil, group.members.count < max(1, limit) {
                 group.opening = Task { await self.open(endpoint, credentials, logger) }
             }
-            if let index {
+            if let index, !(isApart && isUsed && group.opening != nil) {
                 group.members[index].files += 1
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
                 groups[endpoint] = group
-                return (group.members[index].number, group.members[index].link.client)
+                return (group.members[index].number, group.members[index].connection)
             }
             let arrival = Once<Void>()
             group.waiters.append(arrival)
             groups[endpoint] = group
-            try await arrival.value()
+            do {
+                try await arrival.value()
+            } catch  where index != nil && !(error is CancellationError) {
+                // One that others use is better than none.
+                continue
+            }
         }
     }
 
@@ -116,7 +125,8 @@ actor ConnectionPool {
         switch result {
         case .success(let link) where !isShutDown:
             lastNumber += 1
-            group.members.append(Member(number: lastNumber, link: link))
+            let connection = PooledConnection(client: link.client, checksums: RemoteChecksums(link.commands))
+            group.members.append(Member(number: lastNumber, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
             if waiters.isEmpty { setAlarm(for: lastNumber, of: endpoint) }

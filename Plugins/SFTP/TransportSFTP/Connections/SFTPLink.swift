@@ -6,6 +6,9 @@ package protocol SFTPLink: Sendable {
     /// The conversation.
     var client: SFTPClient { get }
 
+    /// Runs commands over the same connection; nil if none can be run.
+    var commands: (any CommandRunner)? { get }
+
     /// Ends it, and returns when nothing of it is left.
     func close() async
 }
@@ -17,3 +20,15 @@ package protocol SFTPConnector: Sendable {
     /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`; `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 }
+
+/// What a file gets of a connection that it shares with others.
+struct PooledConnection: Sendable {
+    let client: SFTPClient
+    let checksums: RemoteChecksums
+}
+
+/// Lends a connection that nobody else uses, as far as there may be such.
+typealias ConnectionLender =
+    @Sendable (
+        _ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void
+    ) async throws -> Void

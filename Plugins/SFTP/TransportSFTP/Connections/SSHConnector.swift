@@ -20,6 +20,13 @@ struct SSHConnector: SFTPConnector {
 /// The conversation is one end of the channel.
 extension SFTPClient: SSHChannelHandler {}
 
+/// Commands have channels of their own.
+extension SSHConnection: CommandRunner {
+    package func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
+        try await run(command, input: input, outputLimit: 1 << 20).output
+    }
+}
+
 /// An SSH connection with a channel for SFTP.
 final class SSHLink: SFTPLink {
     /// What the conversation knows of its channel, which it is older than.
@@ -31,6 +38,7 @@ final class SSHLink: SFTPLink {
     }
 
     let client: SFTPClient
+    var commands: (any CommandRunner)? { connection }
     private let connection: SSHConnection
 
     static func open(over connection: SSHConnection, to address: SFTPAddress) async throws -> SSHLink {

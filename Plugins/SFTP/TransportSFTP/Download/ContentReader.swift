@@ -17,6 +17,9 @@ final class ContentReader: Sendable {
     private struct State {
         var arrived: [Piece] = []
         var failure: (any Error)?
+        /// How many bytes were asked for.
+        var asked: Int64 = 0
+        var isAllAsked = false
         /// Whether nobody takes anything any more.
         var isOver = false
     }
@@ -51,19 +54,27 @@ final class ContentReader: Sendable {
     /// - Parameter take: Called with pieces in the order in which they arrive, one call at a time, on a thread that may block.
     /// - Throws: A ``StatusFailure``; ``EndedEarly``; what `take` throws; `CancellationError`.
     func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
-        guard !range.isEmpty else { return }
+        let blocks = ContentBlocks(range)
+        try await read(next: blocks.next, take: take)
+    }
+
+    /// As ``read(_:take:)``, of one range after the other, without a pause between them.
+    ///
+    /// - Parameter next: Says which range is to be read next; nil at the end. Does not block.
+    func read(next: @escaping @Sendable () -> Range<Int64>?, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
                 do {
-                    try await self.ask(for: range)
+                    while let range = next() { try await self.ask(for: range) }
+                    self.state.withLock { $0.isAllAsked = true }
                 } catch let error as TransferError {
                     // What came before it is taken first.
                     self.state.withLock { $0.failure = $0.failure ?? error }
-                    self.arrival.yield()
                 }
+                self.arrival.yield()
             }
-            group.addTask { try await self.takeArrivals(range.upperBound - range.lowerBound, take) }
+            group.addTask { try await self.takeArrivals(take) }
             // Not waitForAll(), which lets the others go on after an error.
             while try await group.next() != nil {}
         }
@@ -76,6 +87,7 @@ final class ContentReader: Sendable {
             let count = try await reporter.awaitAllowance(upTo: limit)
             try await opening.acquire(bytes: Int(count))
             try await client.downloads.acquire(bytes: Int(count))
+            state.withLock { $0.asked += count }
             ask(for: Int(count), at: offset)
             offset += count
         }
@@ -114,19 +126,19 @@ final class ContentReader: Sendable {
         state.withLock { $0.failure = $0.failure ?? error }
     }
 
-    private func takeArrivals(_ total: Int64, _ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
-        var rest = total
+    private func takeArrivals(_ take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
+        var taken: Int64 = 0
         for await _ in arrivals {
-            let (pieces, failure) = state.withLock { state in
+            let (pieces, failure, total) = state.withLock { state in
                 defer { state.arrived = [] }
-                return (state.arrived, state.failure)
+                return (state.arrived, state.failure, state.isAllAsked ? state.asked : nil)
             }
             defer { release(pieces) }
             // What came before a failure is worth keeping.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
-            rest -= pieces.reduce(0) { $0 + Int64($1.bytes.count) }
-            if rest <= 0 { return }
+            taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+            if taken == total { return }
             opening.release(bytes: 2 * pieces.reduce(0) { $0 + $1.bytes.count }, requests: 2 * pieces.count { $0.isLast })
         }
         throw CancellationError()

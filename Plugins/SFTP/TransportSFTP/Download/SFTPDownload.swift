@@ -3,28 +3,34 @@ import TransportSupport
 
 /// One attempt to receive one file, from where an earlier attempt got to if the server still has the same version of it.
 struct SFTPDownload {
-    let client: SFTPClient
+    let connection: PooledConnection
     let features: ServerFeatures
+    let others: ConnectionLender
     let place: RemotePlace
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
+    let settings: EndpointSettings
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, from place: RemotePlace, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads,
-        reporting reporter: AttemptReporter
+        _ attempt: FileAttempt, _ settings: EndpointSettings, over connection: PooledConnection, _ features: ServerFeatures,
+        others: @escaping ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        self.client = client
+        self.connection = connection
         self.features = features
-        self.place = place
+        place = RemotePlace(attempt.remotePath, at: settings.address)
+        self.settings = settings
+        self.others = others
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
         checkpoint = attempt.checkpoint
         options = attempt.options
     }
+
+    private var client: SFTPClient { connection.client }
 
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     func run() async throws -> TransferReceipt {
@@ -48,7 +54,7 @@ struct SFTPDownload {
             continued = opened
         }
         // Asked before it is opened, as opening a FIFO would hold up the server.
-        let version = try await look()
+        let (version, mode) = try await look()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
         if continued == nil, try await isUpToDate(version) {
@@ -65,7 +71,7 @@ struct SFTPDownload {
             if writer.isInPlace { return try await finish(writer, nil, size: writer.start) }
         }
         try await receive(version, from: handle, into: writer)
-        return try await finish(writer, version, size: version.size)
+        return try await finish(writer, version, mode: mode, size: version.size)
     }
 
     private func isUpToDate(_ version: RemoteVersion) async throws -> Bool {
@@ -73,7 +79,7 @@ struct SFTPDownload {
             destination, size: version.size, modificationTime: version.modificationNanoseconds, on: threads)
     }
 
-    private func look() async throws -> RemoteVersion {
+    private func look() async throws -> (version: RemoteVersion, mode: UInt32?) {
         let found = try await client.attributes(.stat(place.final))
         switch found.kind {
         case nil, .regular?: break
@@ -85,7 +91,7 @@ struct SFTPDownload {
         guard let version = RemoteVersion(found) else {
             throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not tell how large \(place.name) is.")
         }
-        return version
+        return (version, found.permissions)
     }
 
     // MARK: Content
@@ -95,13 +101,13 @@ struct SFTPDownload {
         let progress = TransferProgressRecord(reporter, from: start)
         if start > 0 { progress.note(confirmed: start) }
         let prefix = Locked(AcknowledgedPrefix(from: start))
-        let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
+        let total = Locked(start)
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         do {
             try await withThrowingTaskGroup(of: Void.self) { group in
                 group.addTask {
                     defer { continuation.finish() }
-                    try await reader.read(start..<version.size) { pieces in
+                    try await read(version, from: start, handle) { pieces in
                         for piece in pieces {
                             try unsafe piece.bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: piece.offset) }
                         }
@@ -109,7 +115,11 @@ struct SFTPDownload {
                             for piece in pieces { prefix.insert(piece.offset..<piece.offset + Int64(piece.bytes.count)) }
                             return prefix.end
                         }
-                        progress.note(sent: position)
+                        progress.note(
+                            sent: total.withLock { total in
+                                total += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
+                                return total
+                            })
                         continuation.yield(position)
                     }
                 }
@@ -139,10 +149,70 @@ struct SFTPDownload {
         }
     }
 
-    private func finish(_ writer: FileWriter, _ version: RemoteVersion?, size: Int64) async throws -> TransferReceipt {
+    /// Reads the file over this connection, and a large one over others at the same time, if that is wanted.
+    private func read(
+        _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+    ) async throws {
+        let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
+        let count = min(options.parallel, settings.maximumConnections)
+        guard count > 1, version.size >= settings.parallelThreshold else { return try await reader.read(start..<version.size, take: take) }
+        // Each takes the next block, so that what is on the disk has few gaps, and all of it before the first one is kept.
+        let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
+        let arrived = Locked(start)
+        let note = { @Sendable (pieces: [ContentReader.Piece]) in
+            try take(pieces)
+            arrived.withLock { $0 += pieces.reduce(0) { $0 + Int64($1.bytes.count) } }
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask { try await reader.read(next: blocks.next, take: note) }
+            for _ in 1..<count {
+                group.addTask {
+                    try await others { connection, features in
+                        try await read(version, blocks, over: connection, features, take: note)
+                    }
+                }
+            }
+            while try await group.next() != nil {
+                guard arrived.withLock({ $0 }) == version.size else { continue }
+                // Who has no connection yet needs none any more.
+                group.cancelAll()
+                return
+            }
+        }
+    }
+
+    private func read(
+        _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: ServerFeatures,
+        take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
+    ) async throws {
+        let handle = try await connection.client.open(.open(place.final, [.read]))
+        defer { connection.client.close(handle) }
+        guard try await RemoteVersion(connection.client.attributes(.fstat(handle))) == version else { throw changed }
+        let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
+        try await reader.read(next: blocks.next, take: take)
+    }
+
+    private static let blockSize: Int64 = 4 << 20
+
+    private func finish(_ writer: FileWriter, _ version: RemoteVersion?, mode: UInt32? = nil, size: Int64) async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
+        if let version, options.verification == .checksum {
+            let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+            let outcome = try await comparison.compare(place.final, place.name, with: LocalContent(writer, size: version.size))
+            guard let digest = outcome.digest else {
+                throw TransferError(
+                    .resumeLost, .checksumMismatch,
+                    "What arrived of \(place.name) is not what \(client.serverName) has; it begins anew.")
+            }
+            receipt.checksum = digest.text
+            receipt.warnings += outcome.warnings
+        }
         reporter.report(total: size)
         try await writer.finish(size: size, modificationTime: version?.modificationNanoseconds)
+        // Not before, as an attempt after a crash could not open a part that nobody may write.
+        if settings.keepsModes, let mode, !writer.descriptor.change(mode: mode) {
+            receipt.warnings.append("The system does not let \(writer.finalPath) have the permissions that it has at \(client.serverName).")
+        }
         reporter.report(sent: size, confirmed: size)
         if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt

@@ -1,7 +1,7 @@
 import TransferCore
 import TransportSupport
 
-/// Writes a file's content to the part at the server: many requests at once, and a checkpoint now and then of what the server confirmed.
+/// Writes a file's content, or a range of it, to the part at the server: many requests at once, and a checkpoint now and then of what the server confirmed.
 final class PartWriter: Sendable {
     private struct State {
         var prefix: AcknowledgedPrefix
@@ -18,10 +18,12 @@ final class PartWriter: Sendable {
     private let file: FileReader
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
-    /// Where the upload stands in the store, but for its position.
-    private let checkpoint: UploadCheckpoint
+    private let record: UploadRecord
+    /// Which of the record's ranges is written.
+    private let index: Int
     private let start: Int64
-    private let progress: TransferProgressRecord
+    /// Nil for the end of the source.
+    private let end: Int64?
     private let schedule: Locked<SyncSchedule>
     private let state: Locked<State>
 
@@ -29,18 +31,18 @@ final class PartWriter: Sendable {
     private static let batch: Int64 = 8
 
     init(
-        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, from start: Int64, of file: FileReader,
-        checkpoint: UploadCheckpoint, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, range index: Int = 0, of file: FileReader,
+        recording record: UploadRecord, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
         self.handle = handle
         self.client = client
         self.features = features
         self.file = file
-        self.start = start
-        self.checkpoint = checkpoint
+        self.record = record
+        self.index = index
+        (start, end) = record.bounds[index]
         self.reporter = reporter
         self.threads = threads
-        progress = TransferProgressRecord(reporter, from: start)
         var schedule = SyncSchedule(at: .now)
         schedule.didSync(start)
         self.schedule = Locked(schedule)
@@ -51,10 +53,9 @@ final class PartWriter: Sendable {
 
     /// Writes everything, and returns when all requests are made; ``drained()`` waits for their answers.
     ///
-    /// - Returns: How many bytes the file has.
+    /// - Returns: Up to where the file was written.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
-        if start > 0 { progress.note(confirmed: start) }
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: Int64?.self) { group in
             group.addTask {
@@ -100,7 +101,10 @@ final class PartWriter: Sendable {
 
     /// Up to where there are bytes to send after an offset, once there are; nil at the end of the source.
     private func readableEnd(after offset: Int64) async throws -> Int64? {
-        guard let growth = file.source.growth else { return offset < file.source.size ? file.source.size : nil }
+        guard let growth = file.source.growth else {
+            let end = end ?? file.source.size
+            return offset < end ? end : nil
+        }
         if case .growing(let end) = growth.extent, end <= offset {
             // The producer may wait for what is sent to be confirmed.
             try await drained()
@@ -118,7 +122,7 @@ final class PartWriter: Sendable {
         let end = offset + Int64(piece.count)
         state.withLock { $0.unanswered += 1 }
         let request = Request.write(handle, offset: UInt64(offset), piece)
-        client.submit(request, taken: { [progress] in progress.note(sent: end) }) { [self] result in
+        client.submit(request, taken: { [record, index] in record.note(sent: end, of: index) }) { [self] result in
             client.uploads.release(bytes: Int(end - offset))
             let (position, drain) = note(result, for: offset..<end)
             if let position { acknowledged(position) }
@@ -162,22 +166,21 @@ final class PartWriter: Sendable {
 
     /// Makes what the server confirmed durable there, and a checkpoint that vouches for it.
     private func keep(_ position: Int64) async throws {
-        guard position > progress.confirmed else { return }
+        guard position > record.confirmed(of: index) else { return }
         if features.offers(.fsync) { try await client.perform(.fsync(handle)) }
         try await save(position)
     }
 
     private func save(_ position: Int64) async throws {
-        try await reporter.save(checkpoint.encoded(confirmed: position))
+        try await record.save(position, of: index)
         schedule.withLock { $0.didSync(position) }
-        progress.note(confirmed: position)
         file.source.growth?.confirmed(before: position)
     }
 
     /// For the end of an attempt that was not the file's: keeps what there is if the server can say soon that it has it.
     func keepBeforeEnd() async {
         let (position, isOpen) = state.withLock { ($0.prefix.end, $0.isOpen) }
-        guard isOpen, position > progress.confirmed else { return }
+        guard isOpen, position > record.confirmed(of: index) else { return }
         // Of its own, as the attempt's task may be cancelled.
         await Task { [self] in
             if features.offers(.fsync) {
@@ -198,25 +201,38 @@ final class PartWriter: Sendable {
 
     // MARK: The end
 
+    /// What the server made of a complete part.
+    struct End {
+        /// Nil if it does not tell.
+        var size: Int64?
+        var tookTimes = true
+        var tookMode = true
+    }
+
     /// Syncs and closes the part, and looks how large it is: sent right behind the last content.
     ///
-    /// - Parameter times: Its modification time, in seconds since 1970; nil to leave that alone.
-    /// - Returns: The size at the server, and whether it took the time.
-    func finish(times: UInt32?) async throws -> (size: Int64?, tookTimes: Bool) {
-        let change = times.map { client.begin(.fsetstat(handle, .times($0))) }
+    /// - Parameters:
+    ///   - times: Its modification time, in seconds since 1970; nil to leave that alone.
+    ///   - mode: Its permissions; nil to leave them alone.
+    func finish(times: UInt32? = nil, mode: UInt32? = nil) async throws -> End {
+        let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
+        let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
         let sync = features.offers(.fsync) ? client.begin(.fsync(handle)) : nil
         let status = client.begin(.fstat(handle))
         close()
         try await drained()
         try await sync?.success()
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
-        var tookTimes = true
+        return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
+    }
+
+    private func isTaken(_ change: PendingAnswer?) async throws -> Bool {
         do {
             try await change?.success()
+            return true
         } catch is StatusFailure {
-            tookTimes = false
+            return false
         }
-        return (size, tookTimes)
     }
 
     /// Closes the part, once: the server may give its handle to another file then.

@@ -10,16 +10,29 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
         case placing
     }
 
+    /// Bytes of the file that are sent one after the other, while others are, too.
+    struct Range: Codable, Hashable, Sendable {
+        var start: Int64
+        var end: Int64
+        /// Up to where the server has them, from the start.
+        var confirmed: Int64
+    }
+
     /// The part's path, whose bytes need not be UTF-8.
     var part: Data
     /// The path that the part gets in the end.
     var final: Data
     var stage: Stage
+    /// What the complete part was found to have, for the receipt.
+    var checksum: String?
+    /// The ranges that a large file is sent in at once, in order and without gaps; nil if it is sent from its start to its end.
+    var ranges: [Range]?
 
-    init(part: [UInt8], final: [UInt8], stage: Stage) {
+    init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
         self.part = Data(part)
         self.final = Data(final)
         self.stage = stage
+        self.checksum = checksum
     }
 
     /// Nil if it is none of this transport.
@@ -30,5 +43,24 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     func encoded(confirmed: Int64) throws -> Checkpoint {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
+    }
+
+    /// Splits a file into as many ranges, or fewer if there are not as many bytes.
+    static func ranges(_ count: Int, of size: Int64) -> [Range] {
+        let length = max(1, (size + Int64(count) - 1) / Int64(count))
+        return stride(from: 0, to: size, by: Int64.Stride(length)).map { start in
+            Range(start: start, end: min(size, start + length), confirmed: start)
+        }
+    }
+
+    /// Whether the ranges are all of a file, each once.
+    func covers(_ size: Int64) -> Bool {
+        guard let ranges else { return true }
+        var end: Int64 = 0
+        for range in ranges {
+            guard range.start == end, range.start <= range.confirmed, range.confirmed <= range.end else { return false }
+            end = range.end
+        }
+        return end == size
     }
 }

@@ -1,0 +1,31 @@
+import TransferCore
+
+/// Cuts a range into blocks, each for whoever is next.
+final class ContentBlocks: Sendable {
+    private let rest: Locked<Range<Int64>>
+    private let size: Int64
+
+    /// - Parameter size: How many bytes a block has at most.
+    init(_ range: Range<Int64>, each size: Int64 = .max) {
+        rest = Locked(range)
+        self.size = size
+    }
+
+    /// The next block; nil if there is none left.
+    var next: @Sendable () -> Range<Int64>? {
+        { [self] in
+            rest.withLock { rest in
+                guard !rest.isEmpty else { return nil }
+                let block = rest.prefix(size)
+                rest = block.upperBound..<rest.upperBound
+                return block
+            }
+        }
+    }
+}
+
+extension Range<Int64> {
+    fileprivate func prefix(_ size: Int64) -> Range<Int64> {
+        lowerBound..<lowerBound + Swift.min(size, upperBound - lowerBound)
+    }
+}

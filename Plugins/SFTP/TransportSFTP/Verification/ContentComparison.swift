@@ -1,0 +1,85 @@
+import TransferCore
+import TransportSupport
+
+/// Makes sure that a file here and one at the server have the same content: by a program of the server's where it runs one, and otherwise by
+/// reading the server's file back.
+struct ContentComparison {
+    /// What was found.
+    struct Outcome {
+        /// Nil if the contents differ.
+        var digest: ContentDigest?
+        /// What it took, if that was more than usual.
+        var warnings: [String] = []
+    }
+
+    private struct Different: Error {}
+
+    let connection: PooledConnection
+    let features: ServerFeatures
+    let threads: WorkerThreads
+    let reporter: AttemptReporter
+
+    /// The queue takes an attempt for stalled that is silent for long.
+    private static let wordInterval = Duration.seconds(2)
+
+    /// - Parameters:
+    ///   - path: The file at the server.
+    ///   - name: What to call it in messages.
+    /// - Throws: A `TransferError`: `unsupported` if the server neither computes checksums nor lets the file be read back.
+    func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
+        // While the server is busy, too, and says so in no other way.
+        let word = Task { [reporter] in
+            while true {
+                reporter.reportActivity()
+                try await Task.sleep(for: Self.wordInterval)
+            }
+        }
+        defer { word.cancel() }
+        async let found = connection.checksums.digest(of: path, size: local.size)
+        let digest = try await local.digest(.sha256, on: threads)
+        if let remote = try await found {
+            let same = remote.algorithm == digest.algorithm ? digest : try await local.digest(remote.algorithm, on: threads)
+            if remote == same { return Outcome(digest: same) }
+            // The shell may see another file of that name than SFTP does: what comes by SFTP decides.
+        }
+        let isSame = try await readBack(path, name, local)
+        let warning = "\(connection.client.serverName) computes no checksum of \(name), so all of it was read back to compare it."
+        return Outcome(digest: isSame ? digest : nil, warnings: [warning])
+    }
+
+    /// - Parameter failure: The server's answer to who would read the file.
+    static func impossible(_ name: String, at server: String, _ failure: StatusFailure) -> TransferError {
+        TransferError(
+            .unsupported, .unsupported,
+            "\(server) neither computes checksums nor lets \(name) be read back, so what arrives there can't be verified.",
+            cause: failure.status.message.isEmpty ? nil : failure.status.message)
+    }
+
+    /// - Returns: Whether the server's file is the same.
+    private func readBack(_ path: [UInt8], _ name: String, _ local: LocalContent) async throws -> Bool {
+        let handle: Handle
+        do {
+            handle = try await connection.client.open(.open(path, [.read]))
+        } catch let failure as StatusFailure where !failure.status.code.meansMissing {
+            throw Self.impossible(name, at: connection.client.serverName, failure)
+        }
+        defer { connection.client.close(handle) }
+        let size = try await connection.client.attributes(.fstat(handle)).size
+        guard size == nil || size == UInt64(local.size) else { return false }
+        let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
+        do {
+            // Each piece by itself, as they come in any order and a server could keep the first one back for ever.
+            try await reader.read(0..<local.size) { pieces in
+                for piece in pieces {
+                    let range = piece.offset..<piece.offset + Int64(piece.bytes.count)
+                    guard try local.read(range) == piece.bytes else { throw Different() }
+                }
+            }
+            return true
+        } catch is Different {
+            return false
+        } catch is ContentReader.EndedEarly {
+            return false
+        }
+    }
+}

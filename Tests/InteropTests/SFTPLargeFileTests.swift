@@ -1,0 +1,98 @@
+import Foundation
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+
+/// Files that are large enough for what happens only to those.
+@Suite(.timeLimit(.minutes(5)))
+struct SFTPLargeFileTests {
+    /// No two places of it look the same.
+    private func content(_ size: Int) -> Data {
+        var data = Data(capacity: size + 1000)
+        while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }
+        return data.prefix(size)
+    }
+
+    @Test func keysChangeWhileAFileIsOnItsWay() async throws {
+        let folder = try await SFTPServerFolder(options: ["RekeyLimit 512K", "LogLevel DEBUG1"])
+        let content = content(4 << 20)
+        try content.write(to: folder.local.appending(path: "source"))
+        _ = try await folder.move(.upload(folder.source("source")), "file")
+        #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
+        _ = try await folder.move(.download(folder.destination("received")), "file")
+        #expect(try Data(contentsOf: folder.local.appending(path: "received")) == content)
+        // The server tells of each change at this level; the first is that of the beginning.
+        #expect(folder.server.log.components(separatedBy: "rekey").count > 10, "\(folder.server.log.suffix(2000))")
+        await folder.close()
+    }
+
+    /// Beyond 4 GiB, where a number of 32 bits would begin anew: only the end is moved, as a checkpoint vouches for what is before.
+    @Test func filesMayHaveMoreThanFourGibibytes() async throws {
+        let folder = try await SFTPServerFolder()
+        let (before, size): (Int64, Int64) = ((4 << 30) - 1_000_000, (4 << 30) + 1_000_000)
+        let end = content(Int(size - before))
+        let source = folder.local.appending(path: "source")
+        try make(source, size: size, end: end)
+        let checkpoints = Locked<[Checkpoint]>([])
+        // Made for a small file, as all that it says of the file is its names.
+        try Data("abc".utf8).write(to: folder.local.appending(path: "small"))
+        _ = try await folder.move(.upload(folder.source("small")), "file", telling: checkpoints)
+        try FileManager.default.removeItem(at: folder.files.appending(path: "file"))
+        try make(folder.files.appending(path: ".tq-t-1.part"), size: before)
+        let upload = Checkpoint(data: try #require(checkpoints.withLock { $0.first }).data, confirmed: before)
+        #expect(try await folder.move(.upload(folder.source("source")), "file", from: upload).bytes == size)
+        #expect(try self.end(of: folder.files.appending(path: "file"), from: before) == end)
+
+        let time = try #require(
+            try FileManager.default.attributesOfItem(atPath: folder.files.appending(path: "file").path)[.modificationDate] as? Date)
+        let version = #"{"size":\#(size),"modificationTime":\#(Int(time.timeIntervalSince1970))}"#
+        try make(folder.local.appending(path: ".received.part"), size: before)
+        let download = Checkpoint(data: Data(version.utf8), confirmed: before)
+        #expect(try await folder.move(.download(folder.destination("received")), "file", from: download).bytes == size)
+        #expect(try self.end(of: folder.local.appending(path: "received"), from: before) == end)
+        await folder.close()
+    }
+
+    /// Makes a file of holes, but for its end.
+    private func make(_ url: URL, size: Int64, end: Data = Data()) throws {
+        let file = try FileDescriptor.open(
+            FilePath(url.path), .writeOnly, options: [.create, .truncate, .closeOnExec], permissions: .ownerReadWrite)
+        try file.closeAfter {
+            try file.resize(to: size)
+            _ = try file.writeAll(toAbsoluteOffset: size - Int64(end.count), end)
+        }
+    }
+
+    private func end(of url: URL, from offset: Int64) throws -> Data? {
+        let file = try FileHandle(forReadingFrom: url)
+        defer { try? file.close() }
+        try file.seek(toOffset: UInt64(offset))
+        return try file.readToEnd()
+    }
+
+    /// Each range of a file has a connection of its own, and goes on by itself after all of them broke.
+    @Test func rangesGoOnAfterACut() async throws {
+        let folder = try await SFTPServerFolder()
+        let relay = try CuttingRelay(to: Int(folder.server.port))
+        defer { relay.stop() }
+        let content = content(6 << 20)
+        try content.write(to: folder.local.appending(path: "source"))
+        let source = try folder.source("source")
+        let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "2", "parallelThreshold": "1"])
+        let checkpoints = Locked<[Checkpoint]>([])
+        // More than one range, so that both are on their way.
+        relay.cut(.fromClient, inAllAfter: 4 << 20)
+        let options = AttemptOptions(verification: .checksum, parallel: 2)
+        let error = await #expect(throws: TransferError.self) {
+            try await folder.move(.upload(source), "file", at: endpoint, options, telling: checkpoints)
+        }
+        #expect(error?.failureClass == .transient)
+        let checkpoint = try #require(checkpoints.withLock { $0.last })
+        let receipt = try await folder.move(.upload(source), "file", at: endpoint, from: checkpoint, options)
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true && receipt.warnings.isEmpty)
+        #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["file"])
+        await folder.close()
+    }
+}

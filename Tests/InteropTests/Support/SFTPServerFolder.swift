@@ -1,0 +1,65 @@
+import Foundation
+import Logging
+import SSHFixture
+import SystemPackage
+import TransferCore
+import TransportSFTP
+
+/// OpenSSH's server with a folder of its own, for tests that look at its files.
+final class SFTPServerFolder: Sendable {
+    let server: SSHServerProcess
+    let transport = SFTPTransport()
+    /// What the server has.
+    let files: URL
+    /// What this machine has.
+    let local: URL
+
+    /// - Parameter options: Lines for the server's configuration (sshd_config(5)).
+    init(options: [String] = []) async throws {
+        server = try await SSHServerProcess.start(options: options)
+        files = server.folder.appending(path: "files")
+        local = server.folder.appending(path: "local")
+        for folder in [files, local] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }
+    }
+
+    func close() async {
+        await transport.shutdown()
+        server.stop()
+    }
+
+    /// - Parameters:
+    ///   - port: A relay's, if not the server's own.
+    func endpoint(port: UInt16? = nil, _ settings: [String: String] = [:]) throws -> Endpoint {
+        .sftp(
+            "sftp://\(server.user)@127.0.0.1:\(port ?? server.port)\(files.path)/",
+            settings: ["identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts(port: port)]
+                .merging(settings) { $1 })
+    }
+
+    func source(_ name: String) throws -> UploadSource {
+        let path = FilePath(local.appending(path: name).path)
+        return UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+    }
+
+    func destination(_ name: String) -> DownloadDestination {
+        DownloadDestination(root: FilePath(local.path), name: FilePath(name), partName: FilePath(".\(name).part"))
+    }
+
+    /// - Parameter name: At the server.
+    func move(
+        _ payload: FileAttempt.Payload, _ name: String, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
+        _ options: AttemptOptions = AttemptOptions(), telling checkpoints: Locked<[Checkpoint]> = Locked([])
+    ) async throws -> TransferReceipt {
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: try endpoint ?? self.endpoint(), payload: payload, remotePath: try RemotePath(name),
+            checkpoint: checkpoint, options: options, credentials: NoSecrets(),
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let reporter = AttemptReporter(
+            progress: { _, _ in }, checkpoint: { checkpoint in checkpoints.withLock { $0.append(checkpoint) } })
+        return try await transport.perform(attempt, reporting: reporter)
+    }
+}
+
+private struct NoSecrets: CredentialProvider {
+    func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+}

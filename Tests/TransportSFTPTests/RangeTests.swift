@@ -1,0 +1,178 @@
+import Foundation
+import Testing
+import TransferCore
+
+/// Large files that are sent in ranges at once.
+@Suite(.timeLimit(.minutes(2)))
+struct RangeTests {
+    private static let size = 400_000
+
+    private func splitting(_ fixture: ProcessFixture, connections: Int = 4) -> TestTransfer {
+        var transfer = TestTransfer(fixture)
+        transfer.options.parallel = 4
+        transfer.settings = ["parallelThreshold": "\(Self.size)", "maxConnections": "\(connections)"]
+        return transfer
+    }
+
+    /// The positions that a checkpoint vouches for, by the ranges' starts; nil if it has no ranges.
+    private func positions(_ checkpoint: Checkpoint) throws -> [(start: Int64, confirmed: Int64)]? {
+        let stored = try JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any]
+        return (stored?["ranges"] as? [[String: Int64]])?.map { ($0["start"] ?? -1, $0["confirmed"] ?? -1) }
+    }
+
+    @Test func eachHasAConnection() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture)
+            let receipt = try await transfer.upload(transfer.source(content(Self.size)))
+            #expect(receipt.bytes == Self.size && transfer.stored == content(Self.size))
+            #expect(fixture.names == ["a.bin"])
+            // A range may be done before the next one looks for a connection.
+            #expect((2...4).contains(fixture.connector.servers.count))
+            let first = try #require(transfer.recorder.checkpoints.first)
+            #expect(try positions(first)?.map(\.start) == [0, 100_000, 200_000, 300_000])
+            #expect(transfer.recorder.sent.max() == Int64(Self.size))
+            #expect(zip(transfer.recorder.sent, transfer.recorder.sent.dropFirst()).allSatisfy { $0 <= $1 })
+        }
+    }
+
+    @Test func fewerConnectionsMeanFewerRanges() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture, connections: 1)
+            _ = try await transfer.upload(transfer.source(content(Self.size)))
+            #expect(transfer.stored == content(Self.size) && fixture.connector.servers.count == 1)
+            let first = try #require(transfer.recorder.checkpoints.first)
+            #expect(try positions(first) == nil)
+        }
+    }
+
+    @Test func smallFilesAreNotSplit() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture)
+            _ = try await transfer.upload(transfer.source(content(Self.size - 1)))
+            #expect(transfer.stored == content(Self.size - 1) && fixture.connector.servers.count == 1)
+        }
+    }
+
+    @Test func aCutLeavesWhatCanBeGoneOnWith() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture, connections: 2)
+            let source = try transfer.source(content(Self.size))
+            // More than one range, so that both are on their way: one that could not even begin would be sent over the other's connection.
+            try await fixture.cut(afterBytes: 250_000)
+            #expect(await transfer.failure { try await transfer.upload(source) }?.failureClass == .transient)
+            #expect(transfer.stored == nil)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            let positions = try positions(checkpoint)
+            let sum = try #require(positions).reduce(0) { $0 + $1.confirmed - $1.start }
+            #expect(sum == checkpoint.confirmed)
+            _ = try await transfer.upload(source, from: checkpoint)
+            #expect(transfer.stored == content(Self.size) && fixture.names == ["a.bin"])
+        }
+    }
+
+    /// A checkpoint, and a part in which what the checkpoint vouches for is recognizable.
+    private func begun(_ transfer: TestTransfer, _ source: UploadSource, confirmed: [Int64], partSize: Int) async throws -> Checkpoint {
+        _ = try await transfer.upload(source)
+        try FileManager.default.removeItem(at: transfer.fixture.server.appending(path: "a.bin"))
+        let first = try #require(transfer.recorder.checkpoints.first)
+        var stored = try #require(try JSONSerialization.jsonObject(with: first.data) as? [String: Any])
+        stored["ranges"] = confirmed.enumerated().map { number, bytes in
+            let start = Int64(number) * 100_000
+            return ["start": start, "end": start + 100_000, "confirmed": start + bytes]
+        }
+        try Data(repeating: 0x55, count: partSize).write(to: transfer.fixture.server.appending(path: ".tq-t-1.part"))
+        return Checkpoint(data: try JSONSerialization.data(withJSONObject: stored), confirmed: confirmed.reduce(0, +))
+    }
+
+    @Test func eachGoesOnWhereItWas() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture)
+            let source = try transfer.source(content(Self.size))
+            let confirmed: [Int64] = [40_000, 0, 100_000, 1]
+            let checkpoint = try await begun(transfer, source, confirmed: confirmed, partSize: 350_000)
+            let before = transfer.recorder.sent.count
+            _ = try await transfer.upload(source, from: checkpoint)
+            #expect(transfer.recorder.sent.dropFirst(before).first == 140_001)
+            var expected = content(Self.size)
+            for (number, bytes) in confirmed.enumerated() {
+                let start = number * 100_000
+                expected.replaceSubrange(start..<start + Int(bytes), with: Data(repeating: 0x55, count: Int(bytes)))
+            }
+            #expect(transfer.stored == expected, "What the checkpoint vouches for is not sent again, and all else is.")
+        }
+    }
+
+    @Test func aPartThatIsTooShortIsNotTrusted() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture)
+            let source = try transfer.source(content(Self.size))
+            let checkpoint = try await begun(transfer, source, confirmed: [100_000, 0, 50_000, 0], partSize: 240_000)
+            #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
+        }
+    }
+
+    @Test(arguments: [[100_000, 100_001, 0, 0], [0, -1, 0, 0], [50_000, 0, 0]])
+    func rangesThatDoNotFitAreNotTrusted(confirmed: [Int64]) async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = splitting(fixture)
+            let source = try transfer.source(content(Self.size))
+            let checkpoint = try await begun(transfer, source, confirmed: confirmed, partSize: Self.size)
+            #expect(await transfer.failure { try await transfer.upload(source, from: checkpoint) }?.failureClass == .resumeLost)
+        }
+    }
+
+    @Test func checksumsAreOfTheWhole() async throws {
+        try await ProcessFixture.with(commands: TestShell()) { fixture in
+            var transfer = splitting(fixture)
+            transfer.options.verification = .checksum
+            let receipt = try await transfer.upload(transfer.source(content(Self.size)))
+            #expect(receipt.checksum?.hasPrefix("sha256:") == true && receipt.warnings.isEmpty)
+            #expect(transfer.stored == content(Self.size))
+        }
+    }
+
+    // MARK: Downloads
+
+    /// Several blocks' worth, in which no two places look the same.
+    private static let large: Data = {
+        let chunk = content(60_000)
+        return (0..<200).reduce(into: Data()) { $0 += Data("\($1)".utf8) + chunk }
+    }()
+
+    /// A transfer that has two connections already, as all of a file may come over the first before there is another one.
+    private func receiving(_ fixture: ProcessFixture) async throws -> TestTransfer {
+        var transfer = splitting(fixture, connections: 2)
+        transfer.settings["parallelThreshold"] = "1"
+        transfer.name = "b.bin"
+        _ = try await transfer.upload(transfer.source(content(1000)))
+        try #require(fixture.connector.servers.count == 2)
+        try fixture.put(Self.large, "a.bin")
+        var download = TestTransfer(fixture)
+        (download.options, download.settings) = (transfer.options, transfer.settings)
+        return download
+    }
+
+    @Test func downloadsShareBlocks() async throws {
+        try await ProcessFixture.with(cutting: .fromServer) { fixture in
+            let transfer = try await receiving(fixture)
+            #expect(try await transfer.download().bytes == Self.large.count)
+            #expect(transfer.received == Self.large)
+            #expect(fixture.connector.servers.count == 2)
+            #expect(transfer.recorder.sent.max() == Int64(Self.large.count))
+        }
+    }
+
+    @Test func aDownloadGoesOnAfterACut() async throws {
+        try await ProcessFixture.with(cutting: .fromServer) { fixture in
+            let transfer = try await receiving(fixture)
+            try await fixture.cut(afterBytes: 6_000_000)
+            #expect(await transfer.failure { try await transfer.download() }?.failureClass == .transient)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            #expect(checkpoint.confirmed > 0)
+            let before = transfer.recorder.sent.count
+            _ = try await transfer.download(from: checkpoint)
+            #expect(transfer.recorder.sent.dropFirst(before).first == checkpoint.confirmed)
+            #expect(transfer.received == Self.large)
+        }
+    }
+}

@@ -1,0 +1,89 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// Servers whose disks are full, or nearly.
+@Suite(.timeLimit(.minutes(2)))
+struct SpaceTests {
+    /// Uploads a file to a server that has so much space.
+    ///
+    /// - Parameters:
+    ///   - extensions: What the server offers, with the version of each.
+    ///   - refuses: Whether the server fails at writing, without a reason.
+    private func upload(
+        _ size: Int, free: Int, extensions: [String], refuses: Bool = false, from checkpoint: Checkpoint? = nil
+    ) async throws -> (asked: [PacketType?], error: TransferError?, checkpoints: [Checkpoint]) {
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-space-\(UUID().uuidString)").path)
+        try content(size).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let number = ScriptedPeer.number
+        let string = { (text: String) in number(text.utf8.count) + Array(text.utf8) }
+        let greeting = ScriptedPeer.packet(.version, number(3) + extensions.flatMap { string($0) + string("2") })
+        let peer = ScriptedPeer(greeting: greeting) { question in
+            switch question.type {
+            case .open: [ScriptedPeer.handle(question.id)]
+            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
+            case .fstat: [ScriptedPeer.attributes(question.id, size: UInt64(size))]
+            // Block sizes and counts of 64 bits each: blocks of 1,024 bytes.
+            case .extended:
+                [
+                    ScriptedPeer.packet(
+                        .extendedReply,
+                        [Int(question.id), 0, 4096, 0, 1024, 0, 99, 0, 99, 0, free / 1024].flatMap(number)
+                            + [UInt8](repeating: 0, count: 48))
+                ]
+            case .write where refuses: [ScriptedPeer.status(question.id, .failure)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
+            checkpoint: checkpoint, credentials: NoCredentials(), logger: Logger(label: "test"))
+        let recorder = Recorder()
+        var failure: TransferError?
+        do {
+            _ = try await transport.perform(attempt, reporting: recorder.reporter)
+        } catch let error as TransferError {
+            failure = error
+        }
+        await transport.shutdown()
+        return (peer.asked.map(\.type), failure, recorder.checkpoints)
+    }
+
+    @Test(arguments: ["fstatvfs@openssh.com", "statvfs@openssh.com"])
+    func aFullDiskIsNoticedBeforeTheFirstByte(feature: String) async throws {
+        let (asked, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
+        #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull)
+        #expect(error?.message == "peer has 2048000 bytes free where reel.mov goes, which needs 3000000 more.")
+        #expect(!asked.contains(.write))
+        #expect(asked.suffix(2).contains(.remove), "Nothing is left there.")
+    }
+
+    @Test(arguments: [[], ["fstatvfs@openssh.com"], ["statvfs@openssh.com"]])
+    func enoughSpaceOrNoWordOfItLetsBytesThrough(extensions: [String]) async throws {
+        let (asked, error, _) = try await upload(3_000_000, free: 4_096_000, extensions: extensions)
+        #expect(error == nil && asked.contains(.write))
+    }
+
+    /// OpenSSH says no more than that it failed.
+    @Test func aDiskThatFillsUpIsToldFromOtherFailures() async throws {
+        let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refuses: true)
+        #expect(full.error?.failureClass == .remoteFull)
+        let other = try await upload(100_000, free: 1 << 30, extensions: ["fstatvfs@openssh.com"], refuses: true)
+        #expect(other.error?.failureClass == .protocolViolation)
+    }
+
+    /// When there is space again, the upload goes on.
+    @Test func whatWasSentIsKeptWhileThereIsNoSpace() async throws {
+        let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
+        let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
+        let (asked, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: ["fstatvfs@openssh.com"], from: checkpoint)
+        #expect(error?.message == "peer has 1024000 bytes free where reel.mov goes, which needs 2000000 more.")
+        #expect(!asked.contains(.remove) && !asked.contains(.write))
+    }
+}
