@@ -27,6 +27,8 @@ extension Endpoint {
     ///       a session with metadata is refused.
     ///     - `acceptedStatuses`: statuses beside 200 to 299 that mean that the file has arrived, such as `302` of a form handler that then
     ///       shows a page; 303 of one (RFC 9110, section 15.4.4) always does.
+    ///     - `parallelThreshold`: from how many bytes on a file is received in several parts at once, where a session asks for that and the server
+    ///       knows ranges and names versions; 64 MiB if not set.
     ///     - `transferTimeout`: how many seconds one attempt at a file may take in all; no limit if not set. How long a transfer may
     ///       stand still is the session's `stallTimeout` and `responseTimeout`.
     ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to for an item's

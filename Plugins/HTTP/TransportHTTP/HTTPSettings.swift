@@ -28,6 +28,9 @@ struct HTTPSettings {
     /// Further statuses that mean success.
     var acceptedStatuses: Set<Int> = []
 
+    /// Files from this many bytes on are received in several parts at once, where a session asks for that.
+    var parallelThreshold: Int64 = 64 << 20
+
     /// How long an attempt may take.
     var transferTimeout: Duration?
 
@@ -61,6 +64,7 @@ struct HTTPSettings {
         case "contentType": contentType = try Self.notEmpty(key, value)
         case "metadataPrefix": metadataPrefix = try Self.notEmpty(key, value)
         case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
+        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         case "transferTimeout":
             guard let seconds = Double(value), seconds > 0, seconds <= 1e9 else {
                 throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write a number of seconds above 0.")
@@ -74,7 +78,8 @@ struct HTTPSettings {
 
     private static let known =
         (ConnectionSettings.names + [
-            "acceptedStatuses", "contentType", "field.NAME", "fileField", "header.NAME", "metadataPrefix", "origins", "transferTimeout",
+            "acceptedStatuses", "contentType", "field.NAME", "fileField", "header.NAME", "metadataPrefix", "origins",
+            "parallelThreshold", "transferTimeout",
         ]).sorted()
 
     private static func notEmpty(_ key: String, _ value: String) throws(TransferError) -> String {

@@ -24,7 +24,7 @@ struct HTTPUpload {
             throw Self.unsupported(
                 "The endpoint \(server.origin) is one to download from; write its address with https+put:// or https+form://.")
         }
-        guard attempt.options.verification != .checksum else {
+        guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
             throw Self.unsupported("Plain HTTP has no means to compare checksums of what was uploaded; ask for another verification.")
         }
         guard server.address.upload == .form || attempt.options.metadata.isEmpty || server.settings.metadataPrefix != nil else {
