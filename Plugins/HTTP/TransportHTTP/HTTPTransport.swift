@@ -1,4 +1,4 @@
-import CurlEngine
+public import CurlEngine
 import Foundation
 import HTTPClient
 import HTTPDownload
@@ -31,16 +31,20 @@ public struct HTTPTransport: Transport, EndpointChecking {
         _ = try HTTPSettings(endpoint.settings)
     }
 
-    private let resources = TransportResources()
+    private let resources: TransportResources
     private let wait: @Sendable (Duration) async throws -> Void
 
     /// Makes a transport. Threads and connections come with the first attempt.
-    public init() {
-        self.init(wait: { try await Task.sleep(for: $0) })
+    ///
+    /// - Parameter headers: Asked before each request to the endpoint, or to one of its setting `origins`, for the headers to send. After an answer
+    ///   of 401 or 403 it is asked for new ones, once for all requests that were rejected with the same, and the request is sent once more.
+    public init(headers: HeaderHook? = nil) {
+        self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
     /// Makes a transport with a clock of its own.
-    package init(wait: @escaping @Sendable (Duration) async throws -> Void) {
+    package init(headers: HeaderHook? = nil, wait: @escaping @Sendable (Duration) async throws -> Void) {
+        resources = TransportResources(hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
         self.wait = wait
     }
 
@@ -110,4 +114,5 @@ struct TransportResources: Sendable {
     let threads = WorkerThreads(limit: 4)
     let acceptance = Acceptance()
     let habits = ServerHabits()
+    let hook: HeaderSource?
 }

@@ -1,4 +1,4 @@
-import CurlEngine
+public import CurlEngine
 import HTTPClient
 import HTTPDownload
 public import TransferCore
@@ -63,7 +63,7 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
 
     /// Makes a transport with a clock that tells when what was learned of a server is too old.
     package init(headers: HeaderHook? = nil, now: @escaping @Sendable () -> ContinuousClock.Instant) {
-        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0) })
+        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) })
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
