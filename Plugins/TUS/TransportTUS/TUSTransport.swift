@@ -75,6 +75,11 @@ public struct TUSTransport: Transport, EndpointChecking, PartialDiscarding {
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload { return try await download(attempt, reporter) }
         let source = try attempt.source
+        guard attempt.options.expectedChecksum == nil else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
+        }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
