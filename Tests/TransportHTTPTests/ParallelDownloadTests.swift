@@ -190,7 +190,7 @@ import TransportHTTP
         await transfer.end()
     }
 
-    @Test func moreThanWasAskedForIsNotWritten() async throws {
+    @Test func moreThanWasAskedForIsRefused() async throws {
         let server = RangeServer(size: 10_000)
         let transfer = try Self.transfer { request, number in
             guard number > 0, let range = RangeServer.range(request) else { return [server.answer(request)] }

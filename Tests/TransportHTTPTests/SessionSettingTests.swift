@@ -34,7 +34,7 @@ import TransportHTTP
     /// Who is trusted, and with what, is the endpoint's to say.
     @Test(arguments: ["origins", "insecure", "caFile", "proxy", "clientCertificate", "header.X-Own", "upload ", "field."])
     func otherSettingsAreNotForSessions(key: String) async throws {
-        var transfer = try TestTransfer("put", size: 3, answers: [])
+        var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = [key: "true"]
         let error = await transfer.failure()
         #expect(error?.code == .invalidEndpoint)
@@ -45,7 +45,7 @@ import TransportHTTP
 
     @Test(arguments: [["upload": "post"], ["file.a": "relative"], ["file.a": ""], ["transferTimeout": "0"]])
     func theirValuesAreChecked(settings: [String: String]) async throws {
-        var transfer = try TestTransfer("form", size: 3, answers: [])
+        var transfer = try TestTransfer("form", size: 3, answers: [[.answer(200)]])
         transfer.options.settings = settings
         #expect(await transfer.failure()?.code == .invalidEndpoint)
         #expect(transfer.server.connectionCount == 0)

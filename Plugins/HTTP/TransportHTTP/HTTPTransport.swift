@@ -13,8 +13,8 @@ import TransportSupport
 /// tell the second copy by a text field that holds the transfer's ID, see ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also
 /// lists how files are sent. A source that still grows is sent once it is whole, as its length comes first.
 ///
+/// A large download comes in several parts at once where a session asks for that and the server knows ranges.
 /// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
-/// A large file comes in several parts at once where a session asks for that and the server knows ranges.
 public struct HTTPTransport: Transport, EndpointChecking {
     /// `http`
     public let id: TransportID = .http
