@@ -9,6 +9,15 @@ public struct AttemptOptions: Hashable, Sendable {
     /// How the transport makes sure that what arrived is what was sent.
     public var verification: Verification
 
+    /// The checksum that a download must have, as ``TransferReceipt/checksum`` has it: `sha256:` and hexadecimal digits, for example. Nil for none.
+    ///
+    /// It is compared whatever ``verification`` says. A transport that can't do that throws an error of the class
+    /// ``FailureClass/unsupported`` before the first byte.
+    public var expectedChecksum: String?
+
+    /// What the session wants otherwise than its endpoint, by the endpoint's ``Endpoint/settings``: only what the transport lets a session say.
+    public var settings: [String: String]
+
     /// How the transport makes a file at a server that names it itself.
     public var creation: CreationMode
 
@@ -35,7 +44,7 @@ public struct AttemptOptions: Hashable, Sendable {
     public init(
         metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
         creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1,
-        overwrite: OverwritePolicy = .never, uploadURL: String? = nil
+        overwrite: OverwritePolicy = .never, uploadURL: String? = nil, expectedChecksum: String? = nil, settings: [String: String] = [:]
     ) {
         self.metadata = metadata
         self.headers = headers
@@ -44,6 +53,8 @@ public struct AttemptOptions: Hashable, Sendable {
         self.chunkSize = chunkSize
         self.parallel = parallel
         self.overwrite = overwrite
+        self.expectedChecksum = expectedChecksum
+        self.settings = settings
         uploadPlace = uploadURL.map(Capability.init)
     }
 }

@@ -81,6 +81,44 @@ import TransportHTTP
         await queue.shutdown()
     }
 
+    @Test func aFormHandlerReadsSeveralFiles() async throws {
+        struct Answer: Decodable {
+            struct File: Decodable, Equatable {
+                var field: String
+                var name: String
+                var type: String
+                var length: Int
+            }
+            var length: Int
+            var files: [File]
+        }
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let sheet = try workshop.file("sheet.csv", size: 3_000_000)
+        let empty = try workshop.file("empty.txt", size: 0)
+        _ = try workshop.file("a.mov.jpg", size: 70_000)
+        _ = try workshop.file("b.mov.jpg", size: 1)
+        let queue = try await openQueue(
+            .http(server.address(), settings: ["file.picture": "{source}.jpg", "file.sheets": "\(sheet)\n\(empty)", "fileField": "reel"]))
+        let files = try [workshop.file("a.mov", size: 5_000_000), workshop.file("b.mov", size: 10)]
+        let session = try await queue.enqueue(try .upload(files, to: "real", options: options()))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        for (item, (size, picture)) in zip(try await queue.items(of: session.id), [(5_000_000, 70_000), (10, 1)]) {
+            let name = item.destination.description
+            let answer = try JSONDecoder().decode(Answer.self, from: Data(try #require(item.answer?.text).utf8))
+            #expect(
+                answer.files == [
+                    .init(field: "picture", name: "\(name).jpg", type: "image/jpeg", length: picture),
+                    .init(field: "sheets", name: "sheet.csv", type: "text/csv", length: 3_000_000),
+                    .init(field: "sheets", name: "empty.txt", type: "text/plain", length: 0),
+                    .init(field: "reel", name: name, type: "video/quicktime", length: size),
+                ])
+            #expect(try server.content(of: item.destination) == workshop.content(item.source))
+        }
+        await queue.shutdown()
+    }
+
     @Test func aPageThatIsShownNextIsASuccess() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }

@@ -1,3 +1,4 @@
+import CurlEngine
 import Foundation
 import Logging
 import ScriptedHTTP
@@ -60,9 +61,9 @@ struct TestTransfer {
     ///   - wait: Lets so much time pass.
     init(
         _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
-        wait: (@Sendable (Duration) async throws -> Void)? = nil, _ script: @escaping ScriptedServer.Script
+        headers: HeaderHook? = nil, wait: (@Sendable (Duration) async throws -> Void)? = nil, _ script: @escaping ScriptedServer.Script
     ) throws {
-        transport = wait.map { HTTPTransport(wait: $0) } ?? HTTPTransport()
+        transport = wait.map { HTTPTransport(headers: headers, wait: $0) } ?? HTTPTransport(headers: headers)
         self.recorder = recorder
         server = try ScriptedServer(script)
         file = try size.map { try TemporaryFile(size: $0) }
@@ -87,7 +88,8 @@ struct TestTransfer {
         let attempt = FileAttempt(
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,
             remotePath: try RemotePath(bytes: remoteBytes ?? Array(remotePath.utf8)),
-            checkpoint: checkpoint, options: options, credentials: credentials, logger: Logger(label: "test"))
+            checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            credentials: credentials, logger: Logger(label: "test"))
         return try await transport.perform(attempt, reporting: recorder.reporter())
     }
 

@@ -22,6 +22,14 @@ import TransportTUS
 
     private static let simple: ScriptedServer.Script = { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
 
+    @Test func oneThatIsExpectedIsOfDownloads() async throws {
+        var upload = try upload(Self.simple)
+        upload.options.expectedChecksum = "md5:781e5e245d69b566979b86e28d23f2c7"
+        #expect(await upload.failure()?.failureClass == .unsupported)
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
     /// Nobody compared one of all of the content.
     @Test func aLostLastAnswerLeavesNoChecksum() async throws {
         let upload = try upload(offers: "creation,checksum") { _, number in

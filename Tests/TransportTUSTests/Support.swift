@@ -1,3 +1,4 @@
+import CurlEngine
 import Foundation
 import Logging
 import ScriptedHTTP

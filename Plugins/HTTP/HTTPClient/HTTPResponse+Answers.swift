@@ -24,6 +24,12 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
+    /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
+    /// knows.
+    package var refusesClientCertificate: Bool {
+        status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
+    }
+
     /// The server's own words about a refusal: one short line, or nil when they are a page, or hold one of the secrets.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"

@@ -1,3 +1,4 @@
+import CurlEngine
 package import TransferCore
 
 /// The headers that are a transport's own: with another value in one of them, what the server does is not what was asked.
@@ -21,6 +22,11 @@ package struct ReservedHeaders: Sendable {
         self.prefixes = prefixes
     }
 
+    /// These and more names, in lower case.
+    package func adding(_ names: Set<String>) -> ReservedHeaders {
+        ReservedHeaders(of: transport, names: self.names.union(names), prefixes: prefixes)
+    }
+
     package func contains(_ name: String) -> Bool {
         let name = name.lowercased()
         return names.contains(name) || prefixes.contains { name.hasPrefix($0) }
@@ -38,6 +44,12 @@ package struct ReservedHeaders: Sendable {
         if contains(name) {
             throw TransferError(.permanent, .invalidEndpoint, "The header \(name) is the \(transport) transport's own; remove the setting.")
         }
+    }
+
+    /// The error for one that an app's hook changed.
+    func changedByHook(_ name: String) -> TransferError {
+        TransferError(
+            .permanent, .invalidHeader, "The app's hook for headers changed \(name), which is the \(transport) transport's own.")
     }
 
     /// Refuses a credential of an endpoint that is for one of these headers.

@@ -5,13 +5,27 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The checksum of a file as its server tells it.
+/// The checksum of a file, as its server or a session tells it.
 struct ContentDigest: Codable, Sendable, Hashable {
-    /// In the order of preference. The last one finds faults of the way, and not of somebody who wants to deceive.
+    /// In the order of preference. The last two find faults of the way, and not of somebody who wants to deceive.
     enum Algorithm: String, Codable, CaseIterable, Sendable {
         case sha512 = "sha-512"
         case sha256 = "sha-256"
+        case sha1 = "sha"
         case md5
+
+        /// As receipts and sessions name it.
+        var name: String { self == .sha1 ? "sha1" : rawValue.filter { $0 != "-" } }
+
+        /// How many bytes a checksum has.
+        var length: Int {
+            switch self {
+            case .sha512: SHA512.byteCount
+            case .sha256: SHA256.byteCount
+            case .sha1: Insecure.SHA1.byteCount
+            case .md5: Insecure.MD5.byteCount
+            }
+        }
     }
 
     /// Asks for a checksum of the whole file (RFC 9530, section 4, and RFC 3230, section 4.3.1, which it replaced).
@@ -28,15 +42,18 @@ struct ContentDigest: Codable, Sendable, Hashable {
     init?(_ headers: HTTPHeaders, isWhole: Bool) {
         var found: [Algorithm: Data] = [:]
         for field in headers {
-            switch field.name.lowercased() {
-            case "repr-digest", "digest":
+            let name = field.name.lowercased()
+            switch name {
+            case "repr-digest", "digest", "content-digest":
+                guard isWhole || name != "content-digest" else { continue }
                 for part in field.value.split(separator: ",") {
-                    let pair = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+                    let member = part.prefix { $0 != ";" }
+                    let pair = member.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
                     // Between colons, as structured fields have it (RFC 8941, section 3.3.5), or bare.
                     guard pair.count == 2, let algorithm = Algorithm(rawValue: pair[0].lowercased()) else { continue }
-                    found[algorithm] = Data(base64Encoded: pair[1].trimmingCharacters(in: CharacterSet(charactersIn: ":")))
+                    found[algorithm] = Self.decoded(pair[1].trimmingCharacters(in: CharacterSet(charactersIn: ":")), algorithm)
                 }
-            case "content-md5" where isWhole: found[.md5] = Data(base64Encoded: field.value)
+            case "content-md5" where isWhole: found[.md5] = Self.decoded(field.value, .md5)
             default: break
             }
         }
@@ -44,11 +61,26 @@ struct ContentDigest: Codable, Sendable, Hashable {
         (algorithm, self.digest) = (best, digest)
     }
 
-    /// As receipts have it.
+    /// Reads what receipts have; nil if it is none.
+    init?(_ text: String) {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, let algorithm = Algorithm.allCases.first(where: { $0.name == parts[0].lowercased() }),
+            parts[1].utf8.count == 2 * algorithm.length
+        else { return nil }
+        let digits = parts[1].compactMap(\.hexDigitValue)
+        guard digits.count == 2 * algorithm.length else { return nil }
+        self.algorithm = algorithm
+        digest = Data(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+    }
+
+    private static func decoded(_ base64: String, _ algorithm: Algorithm) -> Data? {
+        Data(base64Encoded: base64).flatMap { $0.count == algorithm.length ? $0 : nil }
+    }
+
+    /// As receipts have it: the algorithm, a colon, and hexadecimal digits.
     var text: String {
         let digits = Array("0123456789abcdef")
-        let name = algorithm.rawValue.filter { $0 != "-" }
-        return "\(name):" + String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
+        return "\(algorithm.name):" + String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
     }
 
     /// Whether a file has this checksum.
@@ -59,6 +91,7 @@ struct ContentDigest: Codable, Sendable, Hashable {
         switch algorithm {
         case .sha512: try await compare(SHA512(), file, size, threads, progress)
         case .sha256: try await compare(SHA256(), file, size, threads, progress)
+        case .sha1: try await compare(Insecure.SHA1(), file, size, threads, progress)
         case .md5: try await compare(Insecure.MD5(), file, size, threads, progress)
         }
     }

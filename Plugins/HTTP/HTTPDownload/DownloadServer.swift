@@ -15,6 +15,9 @@ package protocol DownloadServer: Sendable {
     /// Keeps that the server sends files from their start whatever is asked.
     func noteIgnoredRange()
 
+    /// From how many bytes on a file is received in several parts at once, where a session asks for that.
+    var parallelThreshold: Int64 { get }
+
     /// Asks for the file (RFC 9110, section 9.3.1).
     ///
     /// - Returns: Whatever the server answers, and the error for that if it is not the file.

@@ -13,6 +13,8 @@ struct RemoteFile: Codable, Sendable, Hashable {
     var modificationTime: Int64?
     /// The checksum of the whole file.
     var digest: ContentDigest?
+    /// What a checkpoint vouches for besides the bytes up to its position: what several requests at once brought. Nil for nothing.
+    private var received: ByteRanges?
 
     init(_ head: HTTPResponseHead) {
         let changed = head.headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
@@ -34,8 +36,17 @@ struct RemoteFile: Codable, Sendable, Hashable {
         self = stored
     }
 
-    func checkpoint(at position: Int64) throws -> Checkpoint {
-        Checkpoint(data: try JSONEncoder().encode(self), confirmed: position)
+    /// What a checkpoint vouches for that was made of this.
+    func received(upTo position: Int64) -> ByteRanges {
+        guard var received else { return ByteRanges(upTo: position) }
+        received.insert(0..<position)
+        return received
+    }
+
+    func checkpoint(of received: ByteRanges) throws -> Checkpoint {
+        var remote = self
+        remote.received = received.ranges.count > 1 ? received : nil
+        return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
     /// Whether this can't be the version that an earlier answer told of.

@@ -20,6 +20,10 @@ extension Endpoint {
     ///   - settings: Any of
     ///     - `field.NAME`: the value of one more text field of the form, with `{name}`, `{path}` and `{transfer}` replaced as they are. A session's
     ///       metadata are text fields too, and go before a setting of the same name. The file is the last part.
+    ///     - `file.NAME`: the path on this machine of a file that goes along in the form, in a field of this name; several with line breaks
+    ///       between them. `{name}`, `{path}` and `{transfer}` are replaced, and `{source}` by the path of the file itself: so
+    ///       `{source}.xmp` lies beside each. Such a file is sent with each attempt, before the file itself, and not counted in any figure. It is
+    ///       named by the last component of its path. If it is missing or changes while it is sent, the file's attempt fails as for its own sake.
     ///     - `fileField`: the name of the form's field for the file; `file` if not set.
     ///     - `contentType`: the media type of all files; if not set, it follows from the name's extension. A session's header `Content-Type`
     ///       goes before both.
@@ -27,6 +31,8 @@ extension Endpoint {
     ///       a session with metadata is refused.
     ///     - `acceptedStatuses`: statuses beside 200 to 299 that mean that the file has arrived, such as `302` of a form handler that then
     ///       shows a page; 303 of one (RFC 9110, section 15.4.4) always does.
+    ///     - `parallelThreshold`: from how many bytes on a file is received in several parts at once, where a session asks for that and the server
+    ///       knows ranges and names versions; 64 MiB if not set.
     ///     - `transferTimeout`: how many seconds one attempt at a file may take in all; no limit if not set. How long a transfer may
     ///       stand still is the session's `stallTimeout` and `responseTimeout`.
     ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to for an item's
@@ -34,6 +40,10 @@ extension Endpoint {
     ///     - `header.NAME`: the value of one more header; not one that is a secret.
     ///     - `caFile`, `pinnedPublicKeys`, `insecure`, `clientCertificate`, `clientKey`, `proxy`, `proxyUser`, `proxyExceptions`, `httpVersion`,
     ///       `addressFamily`, `interface`: as the tus transport has them.
+    ///
+    ///     A session can have some of its own (``TransferCore/AttemptOptions/settings``), which go before these: `acceptedStatuses`, `contentType`,
+    ///     `field.NAME`, `file.NAME`, `fileField`, `metadataPrefix`, `parallelThreshold`, `transferTimeout`, and `upload`, which is `put` or `form`
+    ///     and goes before the way that the address names.
     public static func http(_ address: String, credentials: [CredentialReference], settings: [String: String] = [:]) -> Endpoint {
         Endpoint(transport: .http, address: address, credentials: credentials, settings: settings)
     }

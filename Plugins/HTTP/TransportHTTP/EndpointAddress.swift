@@ -5,7 +5,7 @@ import TransferCore
 /// An endpoint's address, taken apart.
 struct EndpointAddress {
     /// How files are uploaded.
-    enum Upload: String, CaseIterable {
+    enum Upload: String {
         case put
         case form
         /// Not at all.
@@ -54,8 +54,8 @@ struct EndpointAddress {
     /// Where a file is received from.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !namesFiles) }
 
-    /// Where a file is sent to.
-    func upload(_ names: TransferNames) -> String { url(names, appendsPath: upload == .put && !namesFiles) }
+    /// Where a file is sent to in this way.
+    func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !namesFiles) }
 
     /// What can be asked about without the name of a file: the folder that the first of them is in.
     var folder: String {

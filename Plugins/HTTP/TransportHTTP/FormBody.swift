@@ -1,37 +1,53 @@
 import CurlEngine
 import TransportSupport
 
-/// A form with text fields and a file (`multipart/form-data`, RFC 7578), streamed from where the file is.
+/// A form with text fields and files (`multipart/form-data`, RFC 7578), streamed from where the files are.
 struct FormBody {
+    /// One file of the form.
+    struct File {
+        /// The name of its field.
+        var field: String
+        /// As bytes, which need not be UTF-8.
+        var name: [UInt8]
+        var mediaType: String
+        var reader: FileReader
+        var size: Int64
+    }
+
     /// What the request names as its type.
     let contentType: String
     let body: HTTPBody
-    /// How many bytes come before the file's own.
+    /// How many bytes come before those of the last file.
     let prefixLength: Int64
 
     /// - Parameters:
     ///   - fields: In the order in which they are sent.
-    ///   - fileName: As bytes, which need not be UTF-8.
+    ///   - companions: The files that come before the last one.
     ///   - boundary: Must be in none of the parts (RFC 2046, section 5.1.1); a long random one is not.
     init(
-        fields: [(name: String, value: String)], fileField: String, fileName: [UInt8], mediaType: String, file: FileReader, size: Int64,
+        fields: [(name: String, value: String)], companions: [File] = [], file: File,
         boundary: String = "----TransferKit" + Self.random()
     ) {
-        var prefix: [UInt8] = []
+        var parts: [HTTPBody] = []
+        var text: [UInt8] = []
         func disposition(_ name: String) {
-            prefix += "--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
-            prefix += Self.quoted(Array(name.utf8)) + Array("\"".utf8)
+            text += "--\(boundary)\r\nContent-Disposition: form-data; name=\"".utf8
+            text += Self.quoted(Array(name.utf8)) + Array("\"".utf8)
         }
         for field in fields {
             disposition(field.name)
-            prefix += "\r\n\r\n\(field.value)\r\n".utf8
+            text += "\r\n\r\n\(field.value)\r\n".utf8
         }
-        disposition(fileField)
-        prefix += Array("; filename=\"".utf8) + Self.quoted(fileName)
-        prefix += "\"\r\nContent-Type: \(mediaType)\r\n\r\n".utf8
+        for file in companions + [file] {
+            disposition(file.field)
+            text += Array("; filename=\"".utf8) + Self.quoted(file.name)
+            text += "\"\r\nContent-Type: \(file.mediaType)\r\n\r\n".utf8
+            parts += [.bytes(text), .file(file.reader, offset: 0, length: file.size)]
+            text = Array("\r\n".utf8)
+        }
         contentType = "multipart/form-data; boundary=\(boundary)"
-        prefixLength = Int64(prefix.count)
-        body = .sequence([.bytes(prefix), .file(file, offset: 0, length: size), .bytes(Array("\r\n--\(boundary)--\r\n".utf8))])
+        prefixLength = (HTTPBody.sequence(parts).length ?? 0) - file.size
+        body = .sequence(parts + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
     }
 
     /// A name between quotes, as browsers write it and so all servers read it (the HTML standard, "Multipart form data"; RFC 7578 leaves it open).

@@ -58,6 +58,8 @@ struct HTTPAnswer {
     func failure(_ request: String) -> TransferError {
         switch status {
         case 300..<400: redirected(request)
+        case 400 where response.refusesClientCertificate:
+            error(.credentials, .credentialsRejected, "does not take the client certificate, or wants one")
         case 401: credentialsRefused
         // Without credentials, or with ones that were right before, it is this file that is not allowed.
         case 403 where !sentCredentials || credentialsWereAccepted:

@@ -12,12 +12,17 @@ struct HTTPServer {
 
     let address: EndpointAddress
     let settings: HTTPSettings
+    /// How files are uploaded.
+    var upload: EndpointAddress.Upload { settings.upload ?? address.upload }
     /// The media type that the session gives to its files.
     let sessionContentType: String?
     private let sessionHeaders: HTTPHeaders
     private let credentials: EndpointCredentials
     private let resources: TransportResources
     private let logger: Logger
+    /// What the endpoint is called where credentials are renewed once for all who have them.
+    private let account: String
+    private let attempt: (origin: AttemptOrigin, number: Int)
     /// What may be a secret in the URLs that were given.
     private let signatures: [String]
 
@@ -28,7 +33,9 @@ struct HTTPServer {
         _ endpoint: Endpoint, credentials: any CredentialProvider, resources: TransportResources, attempt: FileAttempt? = nil
     ) throws(TransferError) {
         address = try EndpointAddress(endpoint)
-        settings = try HTTPSettings(endpoint.settings)
+        settings = try HTTPSettings(endpoint.settings, session: attempt?.options.settings ?? [:])
+        account = endpoint.address
+        self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
         self.credentials = EndpointCredentials(
             references: endpoint.credentials, userName: address.userName, origin: address.origin, provider: credentials)
         self.resources = resources
@@ -73,7 +80,9 @@ struct HTTPServer {
         var isTrusted = asked == origin || settings.origins.contains(asked)
         var flight = Flight(request: request, signatures: signatures, sink: sink, pacing: pacing, progress: progress)
         var target = asked
-        for _ in 0...Self.maximumRedirects {
+        var redirects = 0
+        while redirects <= Self.maximumRedirects {
+            let renewals = resources.hook?.renewals(of: account)
             let answer: HTTPAnswer
             do {
                 answer = try await send(flight, asked: target, isTrusted: isTrusted)
@@ -83,12 +92,17 @@ struct HTTPServer {
                 throw error.transferError(at: target, isEndpoint: true)
             }
             if flight.request.expectsContinue, answer.status == 417 { habits.noteRefusedExpectation(target.description) }
+            if answer.status == 401 || answer.status == 403, isTrusted, let renewals, flight.rejectedSince == nil {
+                flight.rejectedSince = renewals
+                continue
+            }
             guard let next = answer.response.redirection(ofGet: method == "GET", from: asked, or: settings.origins) else { return answer }
             // Whatever that is trusted with otherwise.
             if next.origin != target { isTrusted = false }
             flight.signatures += Self.signatures(in: next.url)
             target = next.origin
             flight.request.url = next.url
+            redirects += 1
         }
         throw TransferError(
             .unreachable, .notThisProtocol, "The server \(asked) redirects in circles; check the address.")
@@ -98,6 +112,8 @@ struct HTTPServer {
     private struct Flight {
         var request: HTTPRequest
         var signatures: [String]
+        /// For a request that is sent once more after its credentials were rejected: how often they were renewed before it was sent first.
+        var rejectedSince: Int?
         let sink: (any HTTPResponseSink)?
         let pacing: (@Sendable (Int) -> Allowance)?
         let progress: (@Sendable (Int64) -> Void)?
@@ -108,6 +124,14 @@ struct HTTPServer {
         var request = flight.request
         let fields = isTrusted ? try await credentials.headers() : []
         for field in fields { request.headers.append(field.name, field.value) }
+        // What shows who we are: the credentials, and whatever the hook makes of them.
+        var identity = fields
+        if isTrusted, let hook = resources.hook {
+            let before = Array(request.headers)
+            request.headers = try await headers(from: hook, for: request, rejectedSince: flight.rejectedSince)
+            identity += request.headers.filter { !before.contains($0) }
+        }
+        if !isTrusted { request.connection.clientCertificate = nil }
         let start = ContinuousClock.now
         let response =
             if let sink = flight.sink {
@@ -115,14 +139,20 @@ struct HTTPServer {
             } else {
                 try await resources.engine.perform(request, pacing: flight.pacing, progress: flight.progress)
             }
-        let secrets = fields.map(\.value) + flight.signatures
+        let secrets = identity.map(\.value) + flight.signatures
         let answer = HTTPAnswer(
             method: request.method, response: response, origin: asked, latency: ContinuousClock.now - start,
             words: response.words(without: secrets), kept: response.repeats(secrets) ? nil : ServerAnswer(response),
-            sentCredentials: !fields.isEmpty,
-            credentialsWereAccepted: resources.acceptance.wereAccepted(fields, at: asked.description))
-        if (200..<300).contains(response.status) { resources.acceptance.note(fields, at: asked.description) }
+            sentCredentials: !identity.isEmpty,
+            credentialsWereAccepted: resources.acceptance.wereAccepted(identity, at: asked.description))
+        if (200..<300).contains(response.status) { resources.acceptance.note(identity, at: asked.description) }
         return answer
+    }
+
+    private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
+        let info = RequestInfo(method: request.method, url: request.url, origin: attempt.origin, attempt: attempt.number)
+        guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
+        return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }
 
     /// What may be a secret in a URL: the long values of its query.
@@ -142,7 +172,10 @@ struct HTTPServer {
 
     /// Asks whether the server is there.
     func report() async throws -> EndpointReport {
-        let answer = try await send("HEAD", to: address.folder)
+        var answer = try await send("HEAD", to: address.folder)
+        // The answer to HEAD lacks the page that tells whether that is for the client's certificate.
+        if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
+        if answer.response.refusesClientCertificate { throw answer.failure("request") }
         if answer.status == 401 || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers
         let features = ["Accept-Ranges", "Allow"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }

@@ -2,8 +2,11 @@ import CurlEngine
 import HTTPClient
 import TransferCore
 
-/// An endpoint's settings, checked.
+/// An endpoint's settings, with those that a session has instead, checked.
 struct HTTPSettings {
+    /// How files are uploaded; nil for the way that the address names.
+    var upload: EndpointAddress.Upload?
+
     /// How connections are made.
     var connection = ConnectionSettings()
 
@@ -15,6 +18,9 @@ struct HTTPSettings {
 
     /// The form's text fields and their values, before names are put in their places.
     var fields: [String: String] = [:]
+
+    /// The paths of the files that go along in the form, by the names of their fields, before names are put in their places.
+    var files: [String: [String]] = [:]
 
     /// The name of the form's field for the file.
     var fileField = "file"
@@ -28,15 +34,30 @@ struct HTTPSettings {
     /// Further statuses that mean success.
     var acceptedStatuses: Set<Int> = []
 
+    /// Files from this many bytes on are received in several parts at once, where a session asks for that.
+    var parallelThreshold: Int64 = 64 << 20
+
     /// How long an attempt may take.
     var transferTimeout: Duration?
 
     private static let headerKey = "header."
     private static let fieldKey = "field."
+    private static let fileKey = "file."
 
+    /// - Parameters:
+    ///   - settings: The endpoint's.
+    ///   - others: Those that a session has in their place.
     /// - Throws: A ``TransferError`` that names the setting that makes no sense.
-    init(_ settings: [String: String]) throws(TransferError) {
-        for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
+    init(_ settings: [String: String], session others: [String: String] = [:]) throws(TransferError) {
+        for key in others.keys.sorted() where !Self.isForSessions(key) {
+            throw SettingsValue.invalid(
+                "The setting \(key.debugDescription) can't be a session's own; those of the http transport are "
+                    + "\(Self.forSessions.sorted().joined(separator: ", ")), field.NAME and file.NAME.")
+        }
+        guard settings["upload"] == nil else {
+            throw SettingsValue.invalid("The setting upload is one of sessions; an endpoint's address says how files are uploaded.")
+        }
+        for (key, value) in settings.merging(others, uniquingKeysWith: { $1 }).sorted(by: { $0.key < $1.key }) {
             if try connection.take(key, value) { continue }
             if key.hasPrefix(Self.headerKey) {
                 let name = String(key.dropFirst(Self.headerKey.count))
@@ -47,6 +68,8 @@ struct HTTPSettings {
                 headers.append(name, value)
             } else if key.hasPrefix(Self.fieldKey), key != Self.fieldKey {
                 fields[String(key.dropFirst(Self.fieldKey.count))] = value
+            } else if key.hasPrefix(Self.fileKey), key != Self.fileKey {
+                files[String(key.dropFirst(Self.fileKey.count))] = try Self.paths(key, value)
             } else {
                 try set(key, value)
             }
@@ -54,13 +77,24 @@ struct HTTPSettings {
         try connection.complete()
     }
 
+    /// What says what is done with a session's files, and not how the server is reached and trusted.
+    private static let forSessions: Set<String> = [
+        "acceptedStatuses", "contentType", "fileField", "metadataPrefix", "parallelThreshold", "transferTimeout", "upload",
+    ]
+
+    private static func isForSessions(_ key: String) -> Bool {
+        forSessions.contains(key) || key.hasPrefix(fieldKey) || key.hasPrefix(fileKey)
+    }
+
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
+        case "upload": upload = try SettingsValue.choice(key, value, ["put": .put, "form": .form])
         case "origins": origins = try SettingsValue.origins(value)
         case "fileField": fileField = try Self.notEmpty(key, value)
         case "contentType": contentType = try Self.notEmpty(key, value)
         case "metadataPrefix": metadataPrefix = try Self.notEmpty(key, value)
         case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
+        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         case "transferTimeout":
             guard let seconds = Double(value), seconds > 0, seconds <= 1e9 else {
                 throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write a number of seconds above 0.")
@@ -74,8 +108,19 @@ struct HTTPSettings {
 
     private static let known =
         (ConnectionSettings.names + [
-            "acceptedStatuses", "contentType", "field.NAME", "fileField", "header.NAME", "metadataPrefix", "origins", "transferTimeout",
+            "acceptedStatuses", "contentType", "field.NAME", "file.NAME", "fileField", "header.NAME", "metadataPrefix", "origins",
+            "parallelThreshold", "transferTimeout",
         ]).sorted()
+
+    private static func paths(_ key: String, _ list: String) throws(TransferError) -> [String] {
+        let paths = list.split(separator: "\n").map(String.init)
+        guard !paths.isEmpty, paths.allSatisfy({ $0.hasPrefix("/") || $0.hasPrefix(FormFiles.sourcePlace) }) else {
+            throw SettingsValue.invalid(
+                "The setting \(key) is \(list.debugDescription); write the path of a file, from / or \(FormFiles.sourcePlace) on, or several "
+                    + "with line breaks between them.")
+        }
+        return paths
+    }
 
     private static func notEmpty(_ key: String, _ value: String) throws(TransferError) -> String {
         guard !value.isEmpty else { throw SettingsValue.invalid("The setting \(key) is empty; remove it, or give it a value.") }

@@ -1,4 +1,4 @@
-import CurlEngine
+public import CurlEngine
 import Foundation
 import HTTPClient
 import HTTPDownload
@@ -13,6 +13,7 @@ import TransportSupport
 /// tell the second copy by a text field that holds the transfer's ID, see ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also
 /// lists how files are sent. A source that still grows is sent once it is whole, as its length comes first.
 ///
+/// A large download comes in several parts at once where a session asks for that and the server knows ranges.
 /// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
 public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
     /// `http`
@@ -34,16 +35,20 @@ public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    private let resources = TransportResources()
+    private let resources: TransportResources
     private let wait: @Sendable (Duration) async throws -> Void
 
     /// Makes a transport. Threads and connections come with the first attempt.
-    public init() {
-        self.init(wait: { try await Task.sleep(for: $0) })
+    ///
+    /// - Parameter headers: Asked before each request to the endpoint, or to one of its setting `origins`, for the headers to send. After an answer
+    ///   of 401 or 403 it is asked for new ones, once for all requests that were rejected with the same, and the request is sent once more.
+    public init(headers: HeaderHook? = nil) {
+        self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
     /// Makes a transport with a clock of its own.
-    package init(wait: @escaping @Sendable (Duration) async throws -> Void) {
+    package init(headers: HeaderHook? = nil, wait: @escaping @Sendable (Duration) async throws -> Void) {
+        resources = TransportResources(hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
         self.wait = wait
     }
 
@@ -113,4 +118,5 @@ struct TransportResources: Sendable {
     let threads = WorkerThreads(limit: 4)
     let acceptance = Acceptance()
     let habits = ServerHabits()
+    let hook: HeaderSource?
 }

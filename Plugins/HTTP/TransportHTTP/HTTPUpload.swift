@@ -20,18 +20,21 @@ struct HTTPUpload {
         _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on threads: WorkerThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        guard server.address.upload != .none else {
+        guard server.upload != .none else {
             throw Self.unsupported(
                 "The endpoint \(server.origin) is one to download from; write its address with https+put:// or https+form://.")
         }
-        guard attempt.options.verification != .checksum else {
+        guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
             throw Self.unsupported("Plain HTTP has no means to compare checksums of what was uploaded; ask for another verification.")
         }
-        guard server.address.upload == .form || attempt.options.metadata.isEmpty || server.settings.metadataPrefix != nil else {
+        guard server.upload == .form || attempt.options.metadata.isEmpty || server.settings.metadataPrefix != nil else {
             throw Self.unsupported("A PUT has no place for metadata, unless the setting metadataPrefix makes headers of them.")
         }
+        guard server.upload == .form || server.settings.files.isEmpty else {
+            throw Self.unsupported("A PUT brings one file; the settings file.NAME are for forms.")
+        }
         // Some form handlers leave out a part without a word whose name they can't read.
-        guard server.address.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
+        guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
             throw TransferError(
                 .permanent, .unsafeName,
                 "The remote name \"\(attempt.remotePath)\" is not UTF-8, as the names of files in forms have to be; choose another one.")
@@ -49,7 +52,7 @@ struct HTTPUpload {
 
     private static func unsupported(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
 
-    private var isForm: Bool { server.address.upload == .form }
+    private var isForm: Bool { server.upload == .form }
     private var names: TransferNames { TransferNames(attempt) }
     private var mediaType: String {
         server.sessionContentType ?? server.settings.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
@@ -58,12 +61,13 @@ struct HTTPUpload {
     func run() async throws -> TransferReceipt {
         let file = try await FileReader.open(source, on: threads)
         let size = try await wholeSize()
-        let (answer, length) = try await send(file, size)
+        let companions = try await FormFiles(server.settings, for: source, names).open(on: threads)
+        let (answer, length) = try await send(file, size, with: companions)
         // A server that answers early has not seen all of it, whatever it says.
         guard isSuccess(answer), answer.response.sent.taken == length else {
             throw answer.uploadFailure(isOneTime: attempt.options.uploadURL != nil)
         }
-        try await file.verifyUnchanged()
+        for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
@@ -80,13 +84,13 @@ struct HTTPUpload {
         }
     }
 
-    private func send(_ file: FileReader, _ size: Int64) async throws -> (HTTPAnswer, length: Int64) {
-        let url = attempt.options.uploadURL ?? server.address.upload(names)
+    private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (HTTPAnswer, length: Int64) {
+        let url = attempt.options.uploadURL ?? server.address.upload(names, by: server.upload)
         let reporter = reporter
         var headers: HTTPHeaders
         let (body, prefix): (HTTPBody, Int64)
         if isForm {
-            let form = form(file, size)
+            let form = form(file, size, with: companions)
             headers = ["Content-Type": form.contentType]
             (body, prefix) = (form.body, form.prefixLength)
         } else {
@@ -100,8 +104,10 @@ struct HTTPUpload {
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
             // What refuses content unasked may close before its answer is read: then it is asked the next time.
-            expectsContinue: size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
+            expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
+                // What goes before the file counts for nothing, but is a sign of life.
+                if taken < prefix { reporter.reportActivity() }
                 // A redirect begins at the first byte again, which progress does not.
                 let position = sent.withLock { sent in
                     sent = max(sent, min(taken - prefix, size))
@@ -112,12 +118,13 @@ struct HTTPUpload {
         return (answer, body.length ?? size)
     }
 
-    private func form(_ file: FileReader, _ size: Int64) -> FormBody {
+    private func form(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) -> FormBody {
         var fields = server.settings.fields.mapValues { names.fill($0, percentEncoded: false) }
         fields.merge(attempt.options.metadata) { $1 }
         return FormBody(
-            fields: fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, fileField: server.settings.fileField,
-            fileName: attempt.remotePath.lastComponent, mediaType: mediaType, file: file, size: size)
+            fields: fields.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }, companions: companions,
+            file: FormBody.File(
+                field: server.settings.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
     }
 
     private func isSuccess(_ answer: HTTPAnswer) -> Bool {

@@ -21,6 +21,8 @@ struct RemoteResource: DownloadServer {
 
     var ignoresRanges: Bool { server.ignoresRanges }
 
+    var parallelThreshold: Int64 { server.settings.parallelThreshold }
+
     func noteIgnoredRange() { server.noteIgnoredRange() }
 
     func get(

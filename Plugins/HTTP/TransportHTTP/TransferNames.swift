@@ -13,12 +13,15 @@ struct TransferNames {
 
     /// Puts the names in the places that a text has for them.
     ///
-    /// - Parameter percentEncoded: Whether the text is a part of a URL. Otherwise names that are not UTF-8 are told as near as can be.
-    func fill(_ text: String, percentEncoded: Bool) -> String {
+    /// - Parameters:
+    ///   - percentEncoded: Whether the text is a part of a URL. Otherwise names that are not UTF-8 are told as near as can be.
+    ///   - others: More places and what goes there.
+    func fill(_ text: String, percentEncoded: Bool, with others: [String: String] = [:]) -> String {
         func written(_ bytes: [UInt8]) -> String {
             percentEncoded ? RemotePath.percentEncoded(bytes) : String(decoding: bytes, as: UTF8.self)
         }
-        let values = ["{name}": written(path.lastComponent), "{path}": written(path.bytes), "{transfer}": transferID]
+        let own = ["{name}": written(path.lastComponent), "{path}": written(path.bytes), "{transfer}": transferID]
+        let values = own.merging(others) { $1 }
         var filled = ""
         var rest = text[...]
         // In one pass, as a name may hold such a text itself.

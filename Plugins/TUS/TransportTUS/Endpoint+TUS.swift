@@ -24,8 +24,8 @@ extension Endpoint {
     ///       not set, 0 for never.
     ///     - `chunkSize`: the most bytes of one `PATCH`; a session's own comes first. `chunkMultiple`: what all chunks but the last are a
     ///       multiple of.
-    ///     - `parallelThreshold`: from how many bytes on a file is sent in parts, where a session asks for more than one at once and the server
-    ///       can put them together; 64 MiB if not set.
+    ///     - `parallelThreshold`: from how many bytes on a file moves in parts, where a session asks for more than one at once, and the server can put
+    ///       them together or, for a download, knows ranges and names versions; 64 MiB if not set.
     ///     - `methodOverride`: `true` to send `PATCH` as `POST` with `X-HTTP-Method-Override` from the beginning.
     public static func tus(_ address: String, credentials: [CredentialReference], settings: [String: String] = [:]) -> Endpoint {
         Endpoint(transport: .tus, address: address, credentials: credentials, settings: settings)

@@ -1,3 +1,4 @@
+import HTTPClient
 import TransferCore
 
 /// What was learned of endpoints, by their address: kept while the transport lives, and never stored.

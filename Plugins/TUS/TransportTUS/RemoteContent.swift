@@ -26,6 +26,8 @@ struct RemoteContent: DownloadServer {
 
     var ignoresRanges: Bool { server.memory.habits(of: server.address).ignoresRanges }
 
+    var parallelThreshold: Int64 { server.settings.parallelThreshold }
+
     func noteIgnoredRange() {
         server.memory.learn(of: server.address) { $0.ignoresRanges = true }
     }

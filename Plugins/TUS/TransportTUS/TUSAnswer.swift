@@ -42,9 +42,7 @@ struct TUSAnswer {
 
     /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
     /// knows.
-    var refusesCertificate: Bool {
-        status == 400 && !isFromTUSServer && String(decoding: response.body, as: UTF8.self).contains("SSL certificate")
-    }
+    var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
     /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }

@@ -188,9 +188,7 @@ struct TUSServer {
     }
 
     private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
-        let info = RequestInfo(
-            method: request.method, url: request.url, session: attempt.origin.session, item: attempt.origin.item,
-            context: attempt.origin.context, attempt: attempt.number, reason: .request)
+        let info = RequestInfo(method: request.method, url: request.url, origin: attempt.origin, attempt: attempt.number)
         guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
         return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }

@@ -1,4 +1,4 @@
-import CurlEngine
+public import CurlEngine
 import HTTPClient
 import HTTPDownload
 public import TransferCore
@@ -66,7 +66,7 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
 
     /// Makes a transport with a clock that tells when what was learned of a server is too old.
     package init(headers: HeaderHook? = nil, now: @escaping @Sendable () -> ContinuousClock.Instant) {
-        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0) })
+        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) })
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
@@ -78,6 +78,11 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload { return try await download(attempt, reporter) }
         let source = try attempt.source
+        guard attempt.options.expectedChecksum == nil else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
+        }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()

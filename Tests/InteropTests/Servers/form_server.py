@@ -2,9 +2,10 @@
 
 Usage: form_server.py FOLDER LARGEST_BODY
 
-POST /upload?path=NAME stores the form's only file as FOLDER/files/HEX, where HEX are the bytes of NAME with a slash
+POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX are the bytes of NAME with a slash
 after each 100 of them, and answers in JSON what it received.
 POST /page does that too, and redirects to /page/done.
+POST /refused answers before it reads anything of the form.
 """
 
 import hashlib
@@ -42,7 +43,8 @@ def stored():
         place.parent.mkdir(parents=True, exist_ok=True)
         part.rename(place)
         answer["files"].append({
-            "field": field, "name": file.filename, "type": file.content_type, "sha256": hashlib.sha256(content).hexdigest()})
+            "field": field, "name": file.filename, "type": file.content_type, "sha256": hashlib.sha256(content).hexdigest(),
+            "length": len(content)})
     return json.dumps(answer), 201, {"Content-Type": "application/json"}
 
 
@@ -55,6 +57,11 @@ def upload():
 def page():
     stored()
     return redirect("/page/done", 303)
+
+
+@app.post("/refused")
+def refused():
+    return {"error": "no reels on Sundays"}, 403
 
 
 class Handler(WSGIRequestHandler):

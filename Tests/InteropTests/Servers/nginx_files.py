@@ -1,9 +1,10 @@
 """Runs nginx that gives the files of a folder. Prints its port when it listens.
 
-Usage: nginx_files.py FOLDER
+Usage: nginx_files.py FOLDER [CONNECTIONS [RATE]]
 
-The files are those in FOLDER/files. FOLDER/access.log has a line for each request: its method, status, range and how many bytes of content were
-sent.
+The files are those in FOLDER/files. FOLDER/access.log has a line for each request: its method, status, range, how many bytes of content were sent,
+and the number of its connection.
+With CONNECTIONS, only so many requests are answered at once, and others refused; with RATE, so many bytes go out in a second by each.
 """
 
 import pathlib
@@ -17,11 +18,16 @@ end_with_tests()
 folder = pathlib.Path(sys.argv[1]).resolve()
 (folder / "files").mkdir(parents=True, exist_ok=True)
 
+limits = f"limit_conn clients {sys.argv[2]};" if len(sys.argv) > 2 else ""
+limits += f"limit_rate {sys.argv[3]};" if len(sys.argv) > 3 else ""
+
 serve(folder, lambda port: f"""
-    log_format short '$request_method $status $http_range $body_bytes_sent';
+    log_format short '$request_method $status $http_range $body_bytes_sent $connection';
+    limit_conn_zone $binary_remote_addr zone=clients:1m;
     access_log {folder}/access.log short;
     server {{
         listen 127.0.0.1:{port};
         root {folder}/files;
+        {limits}
     }}
 """)

@@ -1,10 +1,8 @@
-import CurlEngine
-import Foundation
-import HTTPClient
-public import TransferCore
+package import CurlEngine
+import TransferCore
 
 /// Asks an app's header hook, and sees to it that rejected credentials are renewed once for all who were rejected with them.
-final class HeaderSource: Sendable {
+package final class HeaderSource: Sendable {
     private enum Work: Hashable {
         case renewal(account: String)
         case request(Int)
@@ -20,20 +18,23 @@ final class HeaderSource: Sendable {
     private static let nobody = 0
 
     private let hook: HeaderHook
+    private let reserved: ReservedHeaders
     private let state = Locked(State())
     private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
 
-    init(_ hook: @escaping HeaderHook) {
+    /// - Parameter reserved: What the hook may not change.
+    package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders) {
         self.hook = hook
+        self.reserved = reserved
     }
 
     /// How often the credentials of an account were renewed so far: to be taken before a request is sent.
-    func renewals(of account: String) -> Int {
+    package func renewals(of account: String) -> Int {
         state.withLock { $0.renewals[account, default: 0] }
     }
 
     /// The headers that a request is to be sent with.
-    func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
+    package func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
         let number = nextNumber()
         return try await work.value(for: .request(number)) { (number, try await self.ask(request, headers)) }.headers
     }
@@ -42,7 +43,7 @@ final class HeaderSource: Sendable {
     ///
     /// - Parameter renewals: What ``renewals(of:)`` was before the request was sent. If the credentials were renewed since, by another request,
     ///   the hook is asked as for a new request.
-    func headersAfterRejection(
+    package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
     ) async throws -> HTTPHeaders {
         // Again when the renewal that was joined found that it was for another one's rejection, and did nothing.
@@ -82,10 +83,9 @@ final class HeaderSource: Sendable {
                 .transient, .credentialsUnavailable, "The app's hook for headers failed before a \(request.method) request.",
                 cause: "\(error)")
         }
-        for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where ReservedHeaders.tus.contains(name) {
+        for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where reserved.contains(name) {
             guard headers.values(of: name) == changed.values(of: name) else {
-                throw TransferError(
-                    .permanent, .invalidHeader, "The app's hook for headers changed \(name), which is the tus transport's own.")
+                throw reserved.changedByHook(name)
             }
         }
         return changed
@@ -96,9 +96,4 @@ extension HTTPHeaders {
     fileprivate func values(of name: String) -> [String] {
         filter { $0.name.lowercased() == name }.map(\.value)
     }
-}
-
-extension TransferError.Code {
-    /// A header that an app gave is one that it can't give.
-    public static let invalidHeader = Self(rawValue: "invalidHeader")
 }

@@ -1,7 +1,7 @@
-public import CurlEngine
 public import Foundation
+public import TransferCore
 
-/// What a request is for that an app's header hook is asked about.
+/// What a request is for that an app's header hook is asked about. Made by the transports that have such a hook.
 public struct RequestInfo: Sendable {
     /// Why the hook is asked.
     public enum Reason: Hashable, Sendable {
@@ -26,6 +26,16 @@ public struct RequestInfo: Sendable {
     public var attempt: Int
     /// Why the hook is asked.
     public var reason: Reason
+
+    package init(method: String, url: String, origin: AttemptOrigin, attempt: Int) {
+        self.method = method
+        self.url = url
+        session = origin.session
+        item = origin.item
+        context = origin.context
+        self.attempt = attempt
+        reason = .request
+    }
 }
 
 /// An app's function that may add, change and remove headers of a request before it is sent, to sign it or to give it a fresh token.
@@ -34,8 +44,14 @@ public struct RequestInfo: Sendable {
 /// with the headers that are about to be sent, credentials included; gives back the headers to send. When the attempt is cancelled, nobody
 /// waits for it any longer, and its task is cancelled.
 ///
-/// The headers `Upload-…`, `Tus-…`, `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer`, `TE` and
-/// `X-HTTP-Method-Override` are the transport's own: a hook that changes one ends the attempt.
+/// The headers `Content-Length`, `Content-Type`, `Host`, `Expect`, `Connection`, `Transfer-Encoding`, `Trailer` and `TE` are the transport's own; of
+/// tus also `Upload-…`, `Tus-…` and `X-HTTP-Method-Override`, and of plain HTTP `Range`, `If-Range` and `Content-Range`. A hook that changes one ends
+/// the attempt.
 ///
 /// An error that it throws ends the attempt: a `TransferError` as it is, and any other one as a passing failure.
 public typealias HeaderHook = @Sendable (_ request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders
+
+extension TransferError.Code {
+    /// A header that an app gave is one that it can't give.
+    public static let invalidHeader = Self(rawValue: "invalidHeader")
+}

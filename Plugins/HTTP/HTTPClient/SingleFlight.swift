@@ -3,7 +3,7 @@ import TransferCore
 /// Lets those who want the same thing at the same time wait for one piece of work.
 ///
 /// The work runs in a task of its own, and is cancelled once nobody waits for it any more.
-final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Flight {
         let number: Int
         var task: Task<Void, Never>?
@@ -22,10 +22,12 @@ final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
 
     private let state = Locked(State())
 
+    package init() {}
+
     /// What the work under way for a key comes to; begins it if there is none.
     ///
     /// - Throws: What the work throws; `CancellationError` at once when the caller's task is cancelled.
-    func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+    package func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let isCancelled = Locked(false)
         let waiter = state.withLock { $0.nextNumber() }
         return try await withTaskCancellationHandler {

@@ -1,0 +1,93 @@
+import CurlEngine
+import TransferCore
+
+extension HTTPDownload {
+    /// Brings all that is missing, and saves checkpoints meanwhile.
+    func fetch(into part: DownloadPart) async throws {
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            group.addTask {
+                defer { part.end() }
+                try await fetchAll(into: part)
+            }
+            group.addTask { for await _ in part.changes { try await keepIfDue(part) } }
+            try await group.waitForAll()
+        }
+    }
+
+    /// A failure that may pass ends one of several connections, and the others do its work: a server may allow fewer than were asked for. Any
+    /// other one ends the attempt.
+    private func fetchAll(into part: DownloadPart) async throws {
+        let failure = try await withThrowingTaskGroup(of: TransferError?.self) { group in
+            if let length = part.known?.length {
+                for _ in 0..<part.plan({ $0.connections(of: length, underWay: 0) }) { group.addTask { try await work(on: part) } }
+            } else {
+                group.addTask {
+                    defer { part.endOpening() }
+                    return try await work(on: part)
+                }
+                group.addTask { try await workBesideTheFirst(on: part) }
+            }
+            return try await group.reduce(nil) { $0 ?? $1 }
+        }
+        let length = part.remote?.length
+        if let failure, length == nil || part.received.prefix != length { throw failure }
+    }
+
+    /// Once the first answer told what there is.
+    private func workBesideTheFirst(on part: DownloadPart) async throws -> TransferError? {
+        for await _ in part.opening { break }
+        guard let length = part.remote?.length else { return nil }
+        let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
+        return try await withThrowingTaskGroup(of: TransferError?.self) { group in
+            for _ in 0..<connections { group.addTask { try await work(on: part) } }
+            return try await group.reduce(nil) { $0 ?? $1 }
+        }
+    }
+
+    /// Asks for one piece after the other, until nothing is left that nobody has asked for.
+    ///
+    /// - Returns: The failure that ended it early.
+    private func work(on part: DownloadPart) async throws -> TransferError? {
+        while let piece = part.plan({ $0.take() }) {
+            do {
+                try await fetch(piece, of: part)
+            } catch let error as TransferError where error.failureClass == .transient && error.retryAfter == nil {
+                return error
+            }
+        }
+        return nil
+    }
+
+    private func fetch(_ piece: Piece, of part: DownloadPart) async throws {
+        let sink = PieceSink(piece, of: part, at: server, check: check)
+        do {
+            let reporter = reporter
+            let answer = try await server.get(headers(for: piece, of: part), into: sink, pacing: { reporter.allowance(upTo: $0) })
+            if sink.isAccepted { try sink.checkEnd(of: answer.response) } else { try judge(answer, to: piece, of: part) }
+        } catch is PieceSink.MustBeWhole {
+            part.plan { $0.add(.whole) }
+        } catch {
+            if let rest = sink.rest { part.plan { $0.add(rest) } }
+            throw error
+        }
+    }
+
+    private func headers(for piece: Piece, of part: DownloadPart) -> HTTPHeaders {
+        // Content must come as it is: positions count its bytes.
+        var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
+        headers["Range"] = piece.range
+        if piece.range != nil { headers["If-Range"] = part.version?.validator }
+        for field in check.request { headers.append(field.name, field.value) }
+        return headers
+    }
+
+    /// What it means that the file, or a piece of it, is refused.
+    private func judge(_ answer: DownloadAnswer, to piece: Piece, of part: DownloadPart) throws(TransferError) {
+        guard answer.response.status == 416, piece.range != nil else { throw answer.refusal }
+        // A file without any bytes has no beginning either (RFC 9110, section 14.1.2).
+        if part.version == nil { return part.plan { $0.add(.whole) } }
+        // There is nothing beyond the last byte of the same version (RFC 9110, section 15.5.17).
+        if piece.end == nil, ContentRange(answer.response.headers)?.total == piece.start { return }
+        throw TransferError(.resumeLost, .uploadGone, "\(server.name) is shorter now than when its download began; it begins anew.")
+    }
+}

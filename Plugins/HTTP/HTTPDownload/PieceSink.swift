@@ -1,0 +1,115 @@
+import CurlEngine
+import TransferCore
+
+/// Takes the answer to a request for one piece of a file, once it proves to be what was asked for.
+final class PieceSink: HTTPResponseSink {
+    /// Ends a request for a piece of a file that can only be had as a whole: its version has no name, or its length or checksum is not told.
+    struct MustBeWhole: Error {}
+
+    private struct State {
+        var isAccepted = false
+        /// Whether the answer is no more than the piece.
+        var isPiece = false
+        /// Up to where every byte was written.
+        var position: Int64
+        /// Up to where bytes are to come; nil if nobody knows.
+        var end: Int64?
+    }
+
+    private let piece: Piece
+    private let part: DownloadPart
+    private let server: any DownloadServer
+    private let check: DigestCheck
+    private let state: Locked<State>
+
+    init(_ piece: Piece, of part: DownloadPart, at server: any DownloadServer, check: DigestCheck) {
+        self.piece = piece
+        self.part = part
+        self.server = server
+        self.check = check
+        state = Locked(State(position: piece.start, end: piece.end))
+    }
+
+    /// Whether the answer was what was asked for.
+    var isAccepted: Bool { state.withLock { $0.isAccepted } }
+
+    var position: Int64 { state.withLock { $0.position } }
+
+    /// What another request is to ask for, as it has not come; nil if nothing is missing, or only all of the file can be asked for.
+    var rest: Piece? {
+        let state = state.withLock { $0 }
+        guard state.isAccepted else { return piece.end != nil && part.version != nil ? piece : nil }
+        guard state.isPiece, let end = state.end, state.position < end else { return nil }
+        return Piece(start: state.position, end: end)
+    }
+
+    /// Makes sure that all has come, once the answer is complete.
+    func checkEnd(of answer: HTTPResponse) throws(TransferError) {
+        let (position, end) = state.withLock { ($0.position, $0.end) }
+        guard let end, position != end else { return }
+        if answer.status == 206, position < end {
+            // It may send less than was asked for (RFC 9110, section 15.3.7); the next attempt goes on behind that.
+            throw TransferError(.transient, .connectionLost, "The server sent \(server.name) up to byte \(position) only.")
+        }
+        throw TransferError(.protocolViolation, .badAnswer, "The server said that \(server.name) has \(end) bytes, and sent \(position).")
+    }
+
+    func accepts(_ head: HTTPResponseHead) throws -> Bool {
+        guard head.status == 200 || head.status == 206 else { return false }
+        if let coding = head.headers["Content-Encoding"], coding.lowercased() != "identity" {
+            throw violation("in the coding \"\(coding.prefix(40))\", which was not asked for")
+        }
+        var remote = RemoteFile(head)
+        let isFirst = part.version == nil
+        if let known = part.version {
+            try compare(&remote, with: known, head)
+        } else if head.status == 206 {
+            guard piece.end != nil else { throw violation("in part, when all of it was asked for") }
+            guard ContentRange(head.headers)?.start == 0 else { throw violation("from another position than was asked for") }
+            guard remote.validator != nil, remote.length != nil, !check.needsServer || remote.digest != nil else { throw MustBeWhole() }
+        }
+        try check.verify(remote, of: server.name)
+        if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || server.ignoresRanges { remote.validator = nil }
+        let isPiece = head.status == 206 && piece.end != nil
+        let end = isPiece ? min(piece.end ?? .max, remote.length ?? .max) : remote.length
+        state.withLock { $0 = State(isAccepted: true, isPiece: isPiece, position: piece.start, end: end) }
+        part.accept(remote)
+        if isFirst, isPiece, let end, let length = remote.length, end < length {
+            part.plan { $0.add([end..<length], of: length) }
+        }
+        return true
+    }
+
+    /// Makes sure that an answer is of the version that was received in part, and tells what it leaves out.
+    private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
+        if remote.differs(from: known) { throw changed() }
+        if head.status == 200 {
+            // It may have changed, if the server names versions; otherwise the server knows no ranges.
+            guard remote.validator != nil else { throw changed() }
+            server.noteIgnoredRange()
+            throw TransferError(
+                .resumeLost, .uploadGone, "The server sends \(server.name) from its start only, so that it begins anew.")
+        }
+        guard ContentRange(head.headers)?.start == piece.start else { throw violation("from another position than was asked for") }
+        remote.length = remote.length ?? known.length
+        remote.digest = remote.digest ?? known.digest
+        remote.modificationTime = remote.modificationTime ?? known.modificationTime
+        remote.validator = known.validator
+    }
+
+    func write(_ bytes: RawSpan) throws {
+        let (start, end, isPiece) = state.withLock { ($0.position, $0.end, $0.isPiece) }
+        let position = start + Int64(bytes.byteCount)
+        if isPiece, let end, position > end { throw violation("beyond the byte \(end), up to which it was asked for") }
+        try part.write(bytes, at: start)
+        state.withLock { $0.position = position }
+    }
+
+    private func changed() -> TransferError {
+        TransferError(.resumeLost, .uploadGone, "\(server.name) is another file now than when its download began; it begins anew.")
+    }
+
+    private func violation(_ what: String) -> TransferError {
+        TransferError(.protocolViolation, .badAnswer, "The server sends \(server.name) \(what).")
+    }
+}

@@ -1,0 +1,33 @@
+import SystemPackage
+import TransferCore
+import TransportSupport
+
+/// The files that go along with a file in its form, as the settings `file.NAME` name them.
+struct FormFiles {
+    /// What stands for the path of the file itself, so that what lies beside it can be named.
+    static let sourcePlace = "{source}"
+
+    private let files: [(field: String, path: FilePath)]
+
+    init(_ settings: HTTPSettings, for source: UploadSource, _ names: TransferNames) {
+        let places = [Self.sourcePlace: source.path.string]
+        files = settings.files.sorted { $0.key < $1.key }.flatMap { field, paths in
+            paths.map { (field, FilePath(names.fill($0, percentEncoded: false, with: places))) }
+        }
+    }
+
+    /// Opens them as they are now: each attempt sends all of them anew.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that names the one that can't be read.
+    func open(on threads: WorkerThreads) async throws -> [FormBody.File] {
+        var opened: [FormBody.File] = []
+        for (field, path) in files {
+            let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
+            let reader = try await FileReader.open(UploadSource(path: path, identity: identity), on: threads)
+            let name = path.lastComponent.map { Array($0.string.utf8) } ?? []
+            opened.append(
+                FormBody.File(field: field, name: name, mediaType: MediaType.ofFile(named: name), reader: reader, size: identity.size))
+        }
+        return opened
+    }
+}

@@ -1,0 +1,157 @@
+import CurlEngine
+import Foundation
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// The app's hook for headers.
+@Suite struct HeaderHookTests {
+    /// A hook that hands out tokens by their number, the next one after each rejection.
+    final class Tokens: Sendable {
+        private let state = Locked<(number: Int, asked: [RequestInfo])>((0, []))
+
+        var asked: [RequestInfo] { state.withLock { $0.asked } }
+        var renewals: Int { asked.count { $0.reason == .rejected } }
+
+        var hook: HeaderHook {
+            { request, headers in
+                let number = self.state.withLock { state in
+                    state.asked.append(request)
+                    if request.reason == .rejected { state.number += 1 }
+                    return state.number
+                }
+                var headers = headers
+                headers["Authorization"] = "Bearer token-\(number)"
+                return headers
+            }
+        }
+    }
+
+    /// A server that takes the token of this number and later ones.
+    private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
+        { request, _ in
+            let token = request.headers["authorization"]?.split(separator: "-").last.flatMap { Int($0) } ?? -1
+            return [token >= number ? success : .answer(status)]
+        }
+    }
+
+    private static func transfer(
+        _ mode: String, size: Int? = 100_000, _ hook: @escaping HeaderHook, _ script: @escaping ScriptedServer.Script
+    ) throws -> TestTransfer {
+        try TestTransfer(mode, "/files/", size: size, headers: hook, script)
+    }
+
+    @Test(arguments: ["put", "form"]) func itIsAskedBeforeEachRequest(mode: String) async throws {
+        let tokens = Tokens()
+        let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 0))
+        _ = try await transfer.run()
+        let asked = try #require(tokens.asked.first)
+        #expect(tokens.asked.count == 1)
+        #expect(asked.method == (mode == "put" ? "PUT" : "POST"))
+        #expect(asked.url == transfer.server.url(mode == "put" ? "/files/a.bin" : "/files/"))
+        #expect(asked.reason == .request && asked.session == "s-1" && asked.item == 3 && asked.attempt == 1)
+        #expect(asked.context == Data("{}".utf8))
+        #expect(transfer.server.requests.first?.headers["authorization"] == "Bearer token-0")
+        await transfer.end()
+    }
+
+    @Test(arguments: [("put", 401), ("form", 401), ("put", 403)])
+    func whatIsRejectedIsSentOnceMoreWhole(mode: String, status: Int) async throws {
+        let tokens = Tokens()
+        let transfer = try Self.transfer(mode, tokens.hook, Self.script(from: 1, status: status))
+        _ = try await transfer.run()
+        let requests = transfer.server.requests
+        #expect(requests.map { $0.headers["authorization"] } == ["Bearer token-0", "Bearer token-1"])
+        #expect(requests.map(\.body.count)[1] == requests[0].contentLength)
+        #expect(tokens.asked.map(\.reason) == [.request, .rejected])
+        let progress = transfer.recorder.progress.map(\.sent)
+        #expect(progress == progress.sorted())
+        await transfer.end()
+    }
+
+    @Test func aDownloadIsAskedForOnceMore() async throws {
+        let tokens = Tokens()
+        let transfer = try Self.transfer("get", size: nil, tokens.hook, Self.script(from: 1, .answer(200, body: "content")))
+        _ = try await transfer.run()
+        #expect(transfer.content == "content")
+        #expect(tokens.renewals == 1)
+        await transfer.end()
+    }
+
+    @Test(arguments: [401, 403]) func aSecondRejectionIsFinal(status: Int) async throws {
+        let tokens = Tokens()
+        let transfer = try Self.transfer("put", tokens.hook, Self.script(from: 5, status: status))
+        #expect(await transfer.failure()?.failureClass == .credentials)
+        #expect(transfer.server.requests.count == 2)
+        #expect(tokens.renewals == 1)
+        await transfer.end()
+    }
+
+    @Test func manyRejectionsAreOneRenewal() async throws {
+        let tokens = Tokens()
+        let count = 8
+        let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
+        // All are about to be rejected before any renewal is begun.
+        let hook: HeaderHook = { request, headers in
+            if request.reason == .request, tokens.renewals == 0 {
+                await withCheckedContinuation { continuation in
+                    let ready = barrier.withLock { waiting in
+                        waiting.append(continuation)
+                        return waiting.count == count ? waiting : []
+                    }
+                    for continuation in ready { continuation.resume() }
+                }
+            }
+            return try await tokens.hook(request, headers)
+        }
+        let transfer = try Self.transfer("put", hook, Self.script(from: 1))
+        try await withThrowingTaskGroup { group in
+            for _ in 0..<count { group.addTask { try await transfer.run() } }
+            try await group.waitForAll()
+        }
+        #expect(tokens.renewals == 1)
+        #expect(transfer.server.requests.count == 2 * count)
+        await transfer.end()
+    }
+
+    @Test func anotherOriginIsNotForIt() async throws {
+        let tokens = Tokens()
+        let other = try ScriptedServer(answers: [[.answer(401)]])
+        var transfer = try Self.transfer("put", tokens.hook, Self.script(from: 0))
+        transfer.options.uploadURL = other.url("/key?signature=0123456789abcdef")
+        #expect(await transfer.failure() != nil)
+        #expect(tokens.asked.isEmpty)
+        #expect(other.requests.map { $0.headers["authorization"] } == [nil])
+        other.stop()
+        await transfer.end()
+    }
+
+    @Test(arguments: ["Content-Type", "Content-Length", "Range", "Host"]) func whatItMayNotChange(name: String) async throws {
+        let transfer = try Self.transfer(
+            "form",
+            { _, headers in
+                var headers = headers
+                headers[name] = "1"
+                return headers
+            }, Self.script(from: 0))
+        let error = await transfer.failure()
+        #expect(error?.code == .invalidHeader)
+        #expect(error?.message.contains("http transport") == true)
+        #expect(transfer.server.requests.isEmpty)
+        await transfer.end()
+    }
+
+    @Test func whatItAddsIsNotRepeated() async throws {
+        let transfer = try Self.transfer(
+            "put",
+            { _, headers in
+                var headers = headers
+                headers["X-Signature"] = "sigSECRET"
+                return headers
+            }, { _, number in [number == 0 ? .answer(200, body: "signed sigSECRET") : .answer(400, body: "bad signature sigSECRET")] })
+        #expect(try await transfer.run().answer == nil)
+        #expect(await transfer.failure()?.description.contains("SECRET") == false)
+        await transfer.end()
+    }
+}

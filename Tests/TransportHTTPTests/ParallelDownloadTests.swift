@@ -1,0 +1,226 @@
+import Dispatch
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Several parts of one file at once.
+@Suite struct ParallelDownloadTests {
+    private static func transfer(_ parallel: Int = 3, _ script: @escaping ScriptedServer.Script) throws -> TestTransfer {
+        var transfer = try TestTransfer("get", "/files/", script)
+        transfer.options.parallel = parallel
+        transfer.endpoint.settings = ["parallelThreshold": "1000"]
+        return transfer
+    }
+
+    private static func ranges(_ transfer: TestTransfer) -> [Range<Int>] {
+        transfer.server.requests.compactMap(RangeServer.range).sorted { $0.lowerBound < $1.lowerBound }
+    }
+
+    /// Lets those go on who wait, once so many have come.
+    private final class Gate: Sendable {
+        private let arrived: Locked<Set<Int>> = Locked([])
+        private let semaphore = DispatchSemaphore(value: 0)
+        private let count: Int
+
+        init(_ count: Int) { self.count = count }
+
+        func pass(_ connection: Int) {
+            let (isNew, isLast) = arrived.withLock { arrived in
+                let isNew = arrived.insert(connection).inserted
+                return (isNew, isNew && arrived.count == count)
+            }
+            guard isNew else { return }
+            if isLast { for _ in 0..<count { semaphore.signal() } }
+            #expect(semaphore.wait(timeout: .now() + 60) == .success, "not as many connections as were asked for")
+        }
+    }
+
+    @Test func theyComeAtOnce() async throws {
+        let server = RangeServer(size: 10_000)
+        let gate = Gate(3)
+        let transfer = try Self.transfer { request, number in
+            let pass = ServerStep.call { gate.pass(request.connection) }
+            if number == 0 { return [server.beginning(request, bytes: 100), pass, server.rest(request, after: 100)] }
+            return [pass, server.answer(request)]
+        }
+        let receipt = try await transfer.run()
+        #expect(receipt.bytes == 10_000)
+        #expect(transfer.content == server.text)
+        #expect(transfer.server.connectionCount == 3)
+        var position = 0
+        for range in Self.ranges(transfer) {
+            #expect(range.lowerBound == position, "each byte is asked for once")
+            position = range.upperBound
+        }
+        #expect(position == 10_000)
+        #expect(transfer.server.requests.first?.headers["if-range"] == nil)
+        #expect(transfer.server.requests.dropFirst().allSatisfy { $0.headers["if-range"] == "\"v1\"" })
+        let progress = transfer.recorder.progress
+        #expect(progress.map(\.sent) == progress.map(\.sent).sorted())
+        #expect(progress.last.map { [$0.sent, $0.confirmed] } == [10_000, 10_000])
+        await transfer.end()
+    }
+
+    @Test(arguments: [0, 1, 999, 1000, 1001]) func aFileThatIsNotLargeComesByOneConnection(size: Int) async throws {
+        let server = RangeServer(size: size)
+        var transfer = try Self.transfer { request, _ in [server.answer(request)] }
+        transfer.endpoint.settings = ["parallelThreshold": "1002"]
+        #expect(try await transfer.run().bytes == size)
+        #expect(transfer.content == server.text)
+        #expect(transfer.server.requests.count == (size == 0 ? 2 : 1))
+        #expect(transfer.server.connectionCount == 1)
+        await transfer.end()
+    }
+
+    /// A server that lets two connections in.
+    @Test func whatOneConnectionCanNotBringOthersDo() async throws {
+        let server = RangeServer(size: 20_000)
+        let transfer = try Self.transfer(4) { request, _ in
+            request.connection <= 2 ? [server.answer(request)] : [.answer(503, ["Connection": "close"]), .close]
+        }
+        #expect(try await transfer.run().bytes == 20_000)
+        #expect(transfer.content == server.text)
+        await transfer.end()
+    }
+
+    @Test func aServerThatAsksToBeLeftAloneIs() async throws {
+        let server = RangeServer(size: 20_000)
+        let transfer = try Self.transfer { request, number in
+            number == 0 ? [server.answer(request)] : [.answer(429, ["Retry-After": "7"])]
+        }
+        #expect(await transfer.failure()?.retryAfter == .seconds(7))
+        await transfer.end()
+    }
+
+    @Test func whatArrivedIsNotAskedForAgain() async throws {
+        let server = RangeServer(size: 10_000)
+        let isCut = Locked(true)
+        let transfer = try Self.transfer { request, _ in
+            guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
+            // Of the second thousand a hundred bytes; nothing behind the fifth.
+            if range.lowerBound == 1000 { return [server.beginning(request, bytes: 100), .close] }
+            return range.lowerBound >= 5000 ? [.close] : [server.answer(request)]
+        }
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .transient)
+        let checkpoint = try #require(transfer.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed >= 1100)
+        #expect(transfer.recorder.progress.allSatisfy { $0.confirmed <= checkpoint.confirmed })
+        let part = Array(try #require(transfer.content).utf8)
+        #expect(part.prefix(Int(checkpoint.confirmed)) == server.content.prefix(Int(checkpoint.confirmed)))
+        let before = transfer.server.requests.count
+        isCut.withLock { $0 = false }
+        #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
+        #expect(transfer.content == server.text)
+        let again = transfer.server.requests.dropFirst(before)
+        #expect(again.allSatisfy { $0.headers["if-range"] == "\"v1\"" })
+        let missing = again.compactMap(RangeServer.range).reduce(0) { $0 + $1.count }
+        #expect(missing == 10_000 - Self.received(checkpoint).reduce(0) { $0 + $1.count })
+        await transfer.end()
+    }
+
+    /// What a checkpoint vouches for in all.
+    private static func received(_ checkpoint: Checkpoint) -> [Range<Int>] {
+        struct Stored: Decodable {
+            var received: [Range<Int>]?
+        }
+        let stored = try? JSONDecoder().decode(Stored.self, from: checkpoint.data)
+        return stored?.received ?? [0..<Int(checkpoint.confirmed)]
+    }
+
+    /// What lies beyond a gap counts, whoever goes on with it; and what nobody vouches for does not, as after a crash.
+    @Test(arguments: [1, 3]) func aGapIsFilled(parallel: Int) async throws {
+        let server = RangeServer(size: 10_000)
+        let isCut = Locked(true)
+        let other = DispatchSemaphore(value: 0)
+        var transfer = try Self.transfer { request, number in
+            guard isCut.withLock({ $0 }), let range = RangeServer.range(request) else { return [server.answer(request)] }
+            if range.lowerBound >= 1000 { return [server.answer(request), .call { other.signal() }] }
+            // Whoever asks for the first piece, or what is left of it, gets little.
+            let wait = ServerStep.call { if number == 0 { _ = other.wait(timeout: .now() + 60) } }
+            return [server.beginning(request, bytes: 100), wait, .close]
+        }
+        _ = await transfer.failure()
+        let checkpoint = try #require(transfer.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed < 1000)
+        let received = Self.received(checkpoint)
+        #expect(received.count > 1)
+        let path = transfer.folder.appending(".file.part").string
+        var part = [UInt8](try #require(FileManager.default.contents(atPath: path))) + Array(repeating: 0, count: 100)
+        for index in part.indices where !received.contains(where: { $0.contains(index) }) { part[index] = 0 }
+        try Data(part).write(to: URL(fileURLWithPath: path))
+        let before = transfer.server.requests.count
+        isCut.withLock { $0 = false }
+        transfer.options.parallel = parallel
+        #expect(try await transfer.run(from: checkpoint).bytes == 10_000)
+        #expect(transfer.content == server.text)
+        #expect(transfer.server.requests.dropFirst(before).compactMap(RangeServer.range).allSatisfy { !$0.isEmpty })
+        await transfer.end()
+    }
+
+    @Test func aFileThatChangesMeanwhileBeginsAnew() async throws {
+        let server = RangeServer(size: 10_000)
+        let transfer = try Self.transfer { request, number in
+            number == 0 ? [server.answer(request), .call { server.change() }] : [.call { server.change() }, server.answer(request)]
+        }
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .resumeLost)
+        await transfer.end()
+    }
+
+    @Test func aServerWithoutRangesSendsAllAtOnce() async throws {
+        let server = RangeServer(size: 10_000)
+        let transfer = try Self.transfer { _, _ in [.answer(200, ["ETag": "\"v1\""], body: server.text)] }
+        #expect(try await transfer.run().bytes == 10_000)
+        #expect(transfer.content == server.text)
+        #expect(transfer.server.requests.count == 1)
+        await transfer.end()
+    }
+
+    @Test func aVersionWithoutANameComesAsAWhole() async throws {
+        let server = RangeServer(size: 10_000, tag: nil)
+        let transfer = try Self.transfer { request, _ in [server.answer(request)] }
+        #expect(try await transfer.run().bytes == 10_000)
+        #expect(transfer.content == server.text)
+        #expect(transfer.server.requests.map { $0.headers["range"] } == ["bytes=0-999", nil])
+        #expect(transfer.recorder.checkpoints.isEmpty)
+        await transfer.end()
+    }
+
+    @Test func moreThanWasAskedForIsRefused() async throws {
+        let server = RangeServer(size: 10_000)
+        let transfer = try Self.transfer { request, number in
+            guard number > 0, let range = RangeServer.range(request) else { return [server.answer(request)] }
+            let body = String(decoding: server.content[range.lowerBound...], as: UTF8.self)
+            return [
+                .answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes \(range.lowerBound)-9999/10000"], body: body)
+            ]
+        }
+        #expect(await transfer.failure()?.failureClass == .protocolViolation)
+        await transfer.end()
+    }
+
+    @Test func aChecksumThatOnlyTheWholeHasIsCompared() async throws {
+        let server = RangeServer(String(repeating: "0123456789", count: 1000))
+        let md5 = "K7VxWZpBgOHVQvdpBK3D3w=="
+        var transfer = try Self.transfer { request, _ in [server.answer(request, ["Content-MD5": md5])] }
+        transfer.options.verification = .checksum
+        #expect(try await transfer.run().checksum == "md5:2bb571599a4180e1d542f76904adc3df")
+        #expect(transfer.server.requests.map { $0.headers["range"] } == ["bytes=0-999", nil])
+        await transfer.end()
+    }
+
+    @Test func aChecksumOfAllPiecesIsCompared() async throws {
+        let server = RangeServer(String(repeating: "0123456789", count: 1000))
+        let sha = "sha-256=:TCB1mK96INsOMzTdBEOZpA5GfLgbN/e6BaT3bcvY/Vk=:"
+        var transfer = try Self.transfer { request, _ in [server.answer(request, ["Repr-Digest": sha])] }
+        transfer.options.verification = .checksum
+        let checksum = "sha256:4c207598af7a20db0e3334dd044399a40e467cb81b37f7ba05a4f76dcbd8fd59"
+        #expect(try await transfer.run().checksum == checksum)
+        #expect(Self.ranges(transfer).count > 2)
+        await transfer.end()
+    }
+}
