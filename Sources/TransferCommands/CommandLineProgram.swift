@@ -26,10 +26,15 @@ public struct CommandLineProgram: Sendable {
     /// Runs one command to its end.
     ///
     /// - Parameter arguments: What follows the program's name; bytes that are not UTF-8 as ``ProcessArguments`` writes them.
-    /// - Returns: The exit status: 0 done, 1 some transfers failed, 2 usage, 3 the store can't be opened, 4 no such thing or an unfitting
+    /// - Returns: The exit status: 0 done, 1 some transfers failed, or the output can't be written, 2 usage, 3 the store can't be opened, 4 no such thing or an unfitting
     ///   state, 130 interrupted.
     public func run(_ arguments: [String]) async -> Int32 {
-        let status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
+        var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
+        if let failure = context.output.failure {
+            // What was asked for may be done all the same; that nobody got to know is no success.
+            let told = await refuse("The output can't be written: \(failure).", .incomplete)
+            if status == .done { status = told }
+        }
         await context.terminal.flush()
         return status.rawValue
     }

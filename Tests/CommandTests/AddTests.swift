@@ -145,7 +145,8 @@ import TransferCore
             let text = try #require(item["sourceBytes"] as? String)
             let bytes = try #require(Data(base64Encoded: text))
             #expect(bytes.suffix(4) == Data([0x2F] + name))
-            #expect(Set(item.keys) == SessionSchema.item.union(["sourceBytes"]))
+            #expect(Set(item.keys) == SessionSchema.item.union(["sourceBytes", "destinationBytes"]))
+            #expect(item["destinationBytes"] as? String == Data(name).base64EncodedString())
         }
     }
 }

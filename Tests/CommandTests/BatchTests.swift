@@ -106,7 +106,7 @@ import TransferKit
             }
         }
         let run = try await program.run("run", "--no-wait", "--progress", "none")
-        #expect(run.status == 1)
+        #expect(run.status == 0, "none of them needs a person")
     }
 
     @Test func aFileGoesInChunks() async throws {

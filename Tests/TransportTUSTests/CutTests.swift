@@ -55,7 +55,7 @@ import TransportTUS
                 return server.steps(request)
             }
             try await complete(upload, from: nil, "POST after \(position) bytes of \(whole.utf8.count)")
-            #expect(upload.methods.count <= 2)
+            #expect(upload.methods == ["POST"] || upload.methods == ["POST", "POST", "PATCH"])
             await upload.end()
         }
     }

@@ -19,7 +19,7 @@ extension Endpoint {
     ///       local address, that connections leave from.
     ///     - `header.NAME`: the value of one more header; not one that is a secret.
     ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to when an upload
-    ///       is there, and that redirects may lead to.
+    ///       is there, and that redirects may lead to; a request that is redirected to one carries no credentials there.
     ///     - `singleRequestSize`: up to how many bytes a file goes along with the request that makes it, where the server takes that; 1 MiB if
     ///       not set, 0 for never.
     ///     - `chunkSize`: the most bytes of one `PATCH`; a session's own comes first. `chunkMultiple`: what all chunks but the last are a

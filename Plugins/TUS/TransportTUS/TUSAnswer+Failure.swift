@@ -81,7 +81,8 @@ extension TUSAnswer {
         if withheldCredentials {
             return error(
                 .credentials, .credentialsRejected,
-                "keeps its uploads on another origin, which wants credentials; they are given to the endpoint's own origin only")
+                "leads to another origin, which wants credentials; a redirect carries none. Name that address as the endpoint, or, for "
+                    + "uploads that are kept there, list it in the setting origins")
         }
         return error(
             .credentials, .credentialsRejected,

@@ -12,6 +12,8 @@ struct TUSUpload {
     let options: AttemptOptions
     let reporter: AttemptReporter
     let threads: WorkerThreads
+    /// Whether an earlier attempt may have asked for an upload whose address nobody knows.
+    private let isRepeated: Bool
 
     init(
         _ attempt: FileAttempt, server: TUSServer, file: FileReader, threads: WorkerThreads, reporter: AttemptReporter
@@ -21,6 +23,7 @@ struct TUSUpload {
         self.threads = threads
         self.reporter = reporter
         options = attempt.options
+        isRepeated = attempt.checkpoint != nil
         metadata = try UploadMetadata(attempt)
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
         record = UploadRecord(checkpoint, reporter: reporter)
@@ -126,6 +129,9 @@ struct TUSUpload {
     }
 
     private func sendsContentAlong(_ features: ServerFeatures) -> Bool {
+        // What was sent along with a creation that was interrupted can't be gone on with. A second time the upload is made first: so that each
+        // attempt is of use, however slow the line and however often it is interrupted.
+        guard !isRepeated else { return false }
         let habits = server.memory.habits(of: server.address)
         let limit = min(
             server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max, habits.chunkLimit ?? .max)

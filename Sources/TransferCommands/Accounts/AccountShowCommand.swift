@@ -31,7 +31,7 @@ struct AccountShowCommand: AsyncParsableCommand {
         if let limit = status.account.sessionLimit { lines.append("At once:   \(Figures.count(limit, "session"))") }
         if let rate = status.account.rateLimit { lines.append("Rate:      at most \(Figures.rate(Double(rate)))") }
         for endpoint in status.account.endpoints {
-            lines.append("Endpoint:  \(endpoint.address) (\(endpoint.transport))")
+            lines.append("Endpoint:  \(endpoint.shownAddress) (\(endpoint.transport))")
             for reference in endpoint.credentials {
                 let use = reference.name.map { "header \($0)" } ?? reference.kind.rawValue
                 switch reference.source {

@@ -30,7 +30,12 @@ struct AgentStartCommand: AsyncParsableCommand {
         if let jobs { arguments += ["--jobs", "\(jobs)"].map { Array($0.utf8) } }
         if common.verbosity > 0 { arguments.append(Array("-v".utf8)) }
         let (words, log) = (arguments, folder.appending(RotatingLog.name))
-        _ = try await BlockingWork.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
+        do {
+            _ = try await BlockingWork.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
+        } catch {
+            // Another command may have started one meanwhile.
+            guard let owner = try await common.answeringQueue()?.owner(), owner.role == .agent else { throw error }
+        }
         let owner = try await RemoteTransferQueue(folder: folder).owner()
         await AgentDescription(owner, folder: folder).write(asJSON: common.json)
     }

@@ -30,14 +30,14 @@ enum EndpointCheck {
 
     private static func finding(_ account: String, _ endpoint: Endpoint, _ transport: (any Transport)?) async -> Finding {
         let check = "endpoint \(account)"
-        var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.address))]
+        var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.shownAddress))]
         guard let transport else {
-            let detail = "\(endpoint.address): this program has no transport named \"\(endpoint.transport)\"."
+            let detail = "\(endpoint.shownAddress): this program has no transport named \"\(endpoint.transport)\"."
             return Finding(check: check, state: .wrong, detail: detail, fields: fields)
         }
         guard let checking = transport as? any EndpointChecking else {
             return Finding(
-                check: check, state: .note, detail: "\(endpoint.address): its transport can't check an endpoint.", fields: fields)
+                check: check, state: .note, detail: "\(endpoint.shownAddress): its transport can't check an endpoint.", fields: fields)
         }
         do {
             let report = try await checking.check(endpoint, credentials: ReferencedCredentials())
@@ -49,10 +49,10 @@ enum EndpointCheck {
             if !report.features.isEmpty { words.append(report.features.joined(separator: " ")) }
             if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }
             words.append("answered in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
-            return Finding(check: check, state: .ok, detail: "\(endpoint.address): \(words.joined(separator: ", "))", fields: fields)
+            return Finding(check: check, state: .ok, detail: "\(endpoint.shownAddress): \(words.joined(separator: ", "))", fields: fields)
         } catch {
             fields.append(("error", JSONValue(error as? TransferError, file: nil)))
-            return Finding(check: check, state: .wrong, detail: "\(endpoint.address): \(error)", fields: fields)
+            return Finding(check: check, state: .wrong, detail: "\(endpoint.shownAddress): \(error)", fields: fields)
         }
     }
 }

@@ -45,7 +45,12 @@ extension JSONValue {
             members.append(("sourceBytes", .string(Data(bytes).base64EncodedString())))
         }
         members += [
-            ("destination", .string(item.destination.description)),
+            ("destination", .string(item.destination.description))
+        ]
+        if String(validating: item.destination.bytes, as: UTF8.self) == nil {
+            members.append(("destinationBytes", .string(Data(item.destination.bytes).base64EncodedString())))
+        }
+        members += [
             ("remoteURL", JSONValue(item.remoteURL)),
             ("state", .string(item.state.rawValue)),
             ("bytesTotal", JSONValue(item.bytesTotal)),
@@ -99,7 +104,7 @@ extension JSONValue {
     private init(_ endpoint: Endpoint) {
         self = [
             "transport": .string(endpoint.transport.rawValue),
-            "address": .string(endpoint.address),
+            "address": .string(endpoint.shownAddress),
             "credentials": .array(endpoint.credentials.map(JSONValue.init)),
             "settings": .object(endpoint.settings.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }),
         ]

@@ -7,6 +7,10 @@ final class OutputWriter: Sendable {
     private let descriptor: FileDescriptor
     private let queue = DispatchQueue(label: "transferq.output")
     private let isClosed = Locked(false)
+    private let lastFailure = Locked<Errno?>(nil)
+
+    /// Why something could not be written; nil if all was, or the reader went away.
+    var failure: Errno? { lastFailure.withLock { $0 } }
 
     init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
@@ -14,12 +18,16 @@ final class OutputWriter: Sendable {
 
     /// Returns once the text is written. A reader that went away is no error: what follows goes nowhere.
     func write(_ text: String) async {
-        await withCheckedContinuation { continuation in
+        await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             queue.async { [self] in
-                if !isClosed.withLock({ $0 }), (try? descriptor.writeAll(text.utf8)) == nil {
+                defer { continuation.resume() }
+                guard !isClosed.withLock({ $0 }) else { return }
+                do {
+                    try descriptor.writeAll(text.utf8)
+                } catch {
                     isClosed.withLock { $0 = true }
+                    if let code = error as? Errno, code != .brokenPipe { lastFailure.withLock { $0 = code } }
                 }
-                continuation.resume()
             }
         }
     }

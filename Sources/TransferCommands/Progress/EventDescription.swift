@@ -16,7 +16,9 @@ enum EventDescription {
                 "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
-            case .cancelled: "cancelled  \(name)"
+            case .cancelled(let ids): "cancelled  \(subject(ids, name))"
+            case .changed(let ids, let state) where [.waiting, .paused, .held].contains(state):
+                state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
             case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
             case .gap: "missed     some of what happened"
@@ -24,6 +26,10 @@ enum EventDescription {
             default: nil
             }
         return line?.withoutControlCharacters
+    }
+
+    private static func subject(_ ids: [SessionID], _ name: String) -> String {
+        ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
     /// A line for any event: its name, and what it is about.

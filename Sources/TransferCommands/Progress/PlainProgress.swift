@@ -12,7 +12,9 @@ actor PlainProgress: ProgressDisplay {
     }
 
     func take(_ event: QueueEvent) async {
-        if case .didActivate(let id) = event.kind, names[id] == nil { names[id] = try? await queue.session(id).name }
+        if let id = event.session, names[id] == nil, EventDescription.line(of: event.kind, name: "") != nil {
+            names[id] = try? await queue.session(id).name
+        }
         guard let line = EventDescription.line(of: event.kind, name: event.session.map(name)) else { return }
         await terminal.write(line)
         switch event.kind {

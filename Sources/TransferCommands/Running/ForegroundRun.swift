@@ -45,6 +45,11 @@ struct ForegroundRun {
         }
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
+        let waiting = remaining.waiting > 0 ? await waitingAtFront() : []
+        // What is due later, or comes behind such a session, needs no person; what was begun was to arrive.
+        let startsByItself =
+            end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
+            && waiting.allSatisfy { $0.startedAt == nil }
         await shutDown()
         await showing
         let wasInterrupted = signals.isReceived
@@ -52,11 +57,25 @@ struct ForegroundRun {
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
-                waiting: remaining.waiting, paused: remaining.paused, blocked: blocked))
+                waiting: remaining.waiting, paused: remaining.paused, blocked: blocked,
+                obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)))
         if wasInterrupted { return .interrupted }
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > failedBefore)
-        return hasFailures || remaining.waiting > 0 || remaining.paused > 0 ? .incomplete : .done
+        return hasFailures || (remaining.waiting > 0 && !startsByItself) || remaining.paused > 0 ? .incomplete : .done
+    }
+
+    /// Those of the first thousand sessions that wait.
+    private func waitingAtFront() async -> [SessionStatus] {
+        ((try? await queue.sessions(0..<1_000)) ?? []).filter { $0.state == .waiting }
+    }
+
+    /// Whether a person has to do something about this machine.
+    private static func isObstacle(_ reason: WaitReason) -> Bool {
+        switch reason {
+        case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint: true
+        default: false
+        }
     }
 
     func shutDown() async {

@@ -8,6 +8,8 @@ struct RunSummary: Sendable {
     let waiting: Int
     let paused: Int
     let blocked: [AccountStatus]
+    /// What keeps sessions from starting, if it is not about an account.
+    let obstacle: WaitReason?
 
     /// Sentences, or nothing when there is nothing to say.
     var lines: [String] {
@@ -19,6 +21,7 @@ struct RunSummary: Sendable {
             if paused > 0 { parts.append("\(paused) paused") }
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
+        if let obstacle { lines.append(obstacle.description) }
         for status in blocked {
             guard let error = status.block?.error else { continue }
             lines.append(
