@@ -160,7 +160,7 @@ let package = Package(
             name: "InteropTests",
             dependencies: [
                 "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore",
-                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "SSHFixture", logging, system,
+                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "SSHFixture", crypto, logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import SystemPackage
 import Testing
@@ -79,6 +80,50 @@ import TransportHTTP
         #expect(answer.fields == ["name": name, "empty": "", "note%0D%0A": "line 1\r\nline 2", "naïve": "日本語"])
         #expect(answer.files == [.init(field: "reel \"x\"", name: name, type: "video/quicktime")])
         await queue.shutdown()
+    }
+
+    /// The account puts files; its sessions fill in a form, and name the checksum of what they get back.
+    @Test func aSessionHasSettingsAndAChecksumOfItsOwn() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http(server.address().replacing("http+form:", with: "http+put:")))
+        var options = options()
+        options.settings = ["upload": "form", "field.take": "2"]
+        let file = try workshop.file("local", size: 3_000)
+        let session = try await queue.enqueue(try .upload([file], to: "real", options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let answer = try #require(try await queue.items(of: session.id).first?.answer?.text)
+        #expect(answer.contains(#""take": "2""#) || answer.contains(#""take":"2""#), "\(answer)")
+        await queue.shutdown()
+
+        let files = try await PlainServer.start(.put, in: workshop.folder.appending(path: "files"))
+        defer { withExtendedLifetime(files) {} }
+        let downloads = try await workshop.openQueue(
+            Account("real", endpoints: [.http(files.address())]), transports: [HTTPTransport()])
+        let sent = try await downloads.enqueue(try .upload([file], to: "real"))
+        try await downloads.start()
+        #expect(try await sent.value.state == .completed)
+        let content = try workshop.content(file)
+        let right = SHA256.hash(data: content).map { String(format: "%02x", $0) }.joined()
+        for (checksum, state) in [(right, SessionState.completed), (String(repeating: "0", count: 64), .failed)] {
+            let folder = FilePath(workshop.folder.appending(path: checksum).path)
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+            let received = try await downloads.enqueue(
+                .download(
+                    items: [.remote(try RemotePath("local"))], from: "real", to: folder,
+                    options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), expectedChecksum: "sha256:\(checksum)")))
+            // It throws what the session failed with.
+            _ = try? await received.value
+            #expect(try await received.status.state == state)
+            #expect(FileManager.default.fileExists(atPath: folder.appending("local").string) == (state == .completed))
+        }
+        let error = await #expect(throws: QueueError.self) {
+            try await downloads.enqueue(
+                try .upload([file], to: "real", options: SessionOptions(expectedChecksum: "sha256:\(right)")))
+        }
+        #expect(error?.code == .invalidRequest)
+        await downloads.shutdown()
     }
 
     @Test func aFormHandlerReadsSeveralFiles() async throws {

@@ -17,6 +17,7 @@ import TransportTUS
         struct State {
             var uploads: [String: Upload] = [:]
             var finals: [String] = []
+            var created = 0
             /// Requests that are answered otherwise, once each.
             var faults: [@Sendable (ReceivedRequest) -> [ServerStep]?] = []
         }
@@ -44,7 +45,8 @@ import TransportTUS
         }
 
         private func create(_ request: ReceivedRequest, _ state: inout State) -> [ServerStep] {
-            let path = "/files/\(state.uploads.count + state.finals.count + 1)"
+            state.created += 1
+            let path = "/files/\(state.created)"
             let concat = request.headers["upload-concat"] ?? ""
             if concat.hasPrefix("final;") {
                 state.finals.append(concat)
@@ -186,23 +188,31 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func partsThatAreGoneStartTheFileOver() async throws {
-        for method in ["HEAD", "POST"] {
-            let server = Server { request in
-                request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
-            }
-            let upload = try upload(server: server)
-            _ = await upload.failure()
-            server.state.withLock { state in
-                if method == "HEAD" {
-                    state.uploads["/files/1"] = nil
-                } else {
-                    state.faults = [{ $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(404)] : nil }]
-                }
-            }
-            #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .resumeLost)
-            await upload.end()
+    @Test func aPartThatIsGoneBeginsAnewAlone() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
+        let upload = try upload(server: server)
+        _ = await upload.failure()
+        let before = upload.requests.count
+        server.state.withLock { $0.uploads["/files/1"] = nil }
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        let after = upload.requests.dropFirst(before)
+        #expect(after.count { $0.method == "POST" && $0.headers["upload-concat"] == "partial" } == 1)
+        // The one that is gone, and the one that was cut.
+        #expect(after.count { $0.method == "PATCH" } == 2)
+        await upload.end()
+    }
+
+    @Test func partsThatAreGoneWhenTheyArePutTogetherStartTheFileOver() async throws {
+        let server = Server { request in
+            request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
+        }
+        let upload = try upload(server: server)
+        _ = await upload.failure()
+        server.state.withLock { $0.faults = [{ $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(404)] : nil }] }
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        await upload.end()
     }
 
     @Test func aPartThatIsRefusedStopsTheOthers() async throws {

@@ -144,7 +144,7 @@ import TransportTUS
     @Test(
         arguments: [
             (["Retry-After": "7"], Duration.seconds(7)), (["Retry-After": "0"], .zero), (["Retry-After": "-5"], nil),
-            (["Retry-After": "soon"], nil),
+            (["Retry-After": "soon"], nil), (["Retry-After": "99999999999999999999"], .seconds(UInt32.max)),
             ([:], nil),
             (["Retry-After": "Sun, 06 Nov 1994 08:49:37 GMT", "Date": "Sun, 06 Nov 1994 08:49:07 GMT"], .seconds(30)),
             (["Retry-After": "Thu, 01 Mar 2012 00:00:10 GMT", "Date": "Wed, 29 Feb 2012 23:59:50 GMT"], .seconds(20)),

@@ -4,7 +4,8 @@ extension HTTPHeaders {
     /// A date is compared with the server's own `Date`, as the clocks of the two machines may differ.
     package func retryAfter(now: Int) -> Duration? {
         guard let value = self["Retry-After"] else { return nil }
-        if let seconds = UInt32(value) { return .seconds(seconds) }
+        // Any number of digits is one of seconds, however long.
+        if !value.isEmpty, value.utf8.allSatisfy({ (0x30...0x39).contains($0) }) { return .seconds(UInt32(value) ?? .max) }
         guard let date = secondsSince1970(ofHTTPDate: value) else { return nil }
         let serverNow = self["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? now
         return .seconds(Swift.max(0, date - serverNow))

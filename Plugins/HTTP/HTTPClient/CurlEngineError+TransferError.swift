@@ -22,7 +22,8 @@ extension CurlEngineError {
         case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
         case .tlsNotTrusted:
             error(
-                .trust, .serverNotTrusted, "The certificate of \(origin) is not trusted; if it is the right one, name its issuer as caFile."
+                .trust, .serverNotTrusted,
+                "The certificate of \(origin) is not trusted, is for another name, or has another key than the pinned ones; if it is the right one, name its issuer in the setting caFile, or its key in pinnedPublicKeys."
             )
         case .certificateFileUnusable:
             error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")

@@ -52,6 +52,12 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        guard attempt.options.expectedChecksum == nil else {
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares no checksum that a session names.")
+        }
+        guard attempt.options.settings.isEmpty else {
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport has no setting that a session can change.")
+        }
         let settings = try EndpointSettings(attempt.endpoint)
         let others: ConnectionLender = { body in try await use(attempt, settings, apart: true, body) }
         switch attempt.payload {

@@ -87,8 +87,15 @@ struct Concatenation {
 
     private func send(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
         if let url = await record[slot].url {
-            var sender = sender(slot, range, url)
-            return try await sender.resume()
+            do {
+                var sender = sender(slot, range, url)
+                return try await sender.resume()
+            } catch let error as TransferError where error.failureClass == .resumeLost {
+                // The other parts are not to suffer for this one, unless the whole was asked for by their names.
+                guard await record[.whole].url == nil else { throw error }
+                try await record.save { $0[slot] = RemoteUpload() }
+                try? await server.delete(url)
+            }
         }
         try await create(slot, range)
         guard let url = await record[slot].url else { return }

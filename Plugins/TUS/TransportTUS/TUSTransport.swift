@@ -76,6 +76,9 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
     ///
     /// - Throws: A `TransferError`, after it asked the server how much of the file it has; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        guard attempt.options.settings.isEmpty else {
+            throw TransferError(.unsupported, .unsupported, "The TUS transport has no setting that a session can change.")
+        }
         if case .download = attempt.payload { return try await download(attempt, reporter) }
         let source = try attempt.source
         guard attempt.options.expectedChecksum == nil else {

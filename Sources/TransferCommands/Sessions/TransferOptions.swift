@@ -27,16 +27,30 @@ struct TransferOptions: ParsableArguments {
     )
     var chunk: ByteCount?
 
+    @Option(
+        help: ArgumentHelp(
+            "What this session wants otherwise than its account's endpoint, by the name of a setting; can be repeated.",
+            valueName: "name=value"))
+    var setting: [String] = []
+
+    @Option(
+        help: ArgumentHelp(
+            "The checksum that the file has which is received: sha256, sha512, sha1 or md5, a colon, and hexadecimal digits.",
+            valueName: "checksum"))
+    var checksum: String?
+
     func validate() throws {
         if let parallel, !(1...64).contains(parallel) { throw ValidationError("--parallel takes a number from 1 to 64.") }
         if let chunk, chunk.bytes < 1 { throw ValidationError("--chunk takes a size of at least 1 byte.") }
-        _ = try metadataValues()
+        _ = try Self.values(metadata, of: "--metadata")
+        _ = try Self.values(setting, of: "--setting")
     }
 
     func options() throws -> SessionOptions {
         SessionOptions(
-            metadata: try metadataValues(), rateLimit: rate?.limit, filesInFlight: parallel,
-            verification: verify ?? SessionOptions().verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1)
+            metadata: try Self.values(metadata, of: "--metadata"), rateLimit: rate?.limit, filesInFlight: parallel,
+            verification: verify ?? SessionOptions().verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1,
+            settings: try Self.values(setting, of: "--setting"), expectedChecksum: checksum?.lowercased())
     }
 
     private static let verifications = Verification.allCases.map(\.rawValue).joined(separator: ", ")
@@ -46,15 +60,15 @@ struct TransferOptions: ParsableArguments {
         return verification
     }
 
-    private func metadataValues() throws -> [String: String] {
+    private static func values(_ texts: [String], of option: String) throws -> [String: String] {
         var values: [String: String] = [:]
-        for text in metadata {
+        for text in texts {
             guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "="), equals != text.startIndex else {
-                throw ValidationError("--metadata takes NAME=VALUE.")
+                throw ValidationError("\(option) takes NAME=VALUE.")
             }
             let name = String(text[..<equals])
             guard values.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-                throw ValidationError("--metadata names \"\(name)\" twice.")
+                throw ValidationError("\(option) names \"\(name)\" twice.")
             }
         }
         return values

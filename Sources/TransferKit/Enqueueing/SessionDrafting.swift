@@ -33,6 +33,9 @@ extension SessionDraft {
             throw QueueError(
                 .invalidRequest, "A session that downloads names the folder that it downloads to, and one that uploads does not.")
         }
+        guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1) else {
+            throw QueueError(.invalidRequest, "A session that names a checksum downloads one file, which has it.")
+        }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
         self.init(
             id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),

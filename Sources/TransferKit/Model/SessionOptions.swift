@@ -65,14 +65,24 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// the server, such as SFTP, where an upload wants to. Default: the transfer of such a file is refused.
     public var overwrite: OverwritePolicy
 
+    /// What the session wants otherwise than its account's endpoints, by the names of their settings: only what a transport lets a session say,
+    /// such as how plain HTTP sends files. Stored in clear.
+    public var settings: [String: String]
+
+    /// The checksum that the only file of a download must have, by transports that can compare it: `sha256:` and hexadecimal digits, or
+    /// `sha512:`, `sha1:`, `md5:`. Nil for none.
+    public var expectedChecksum: String?
+
     /// Makes options; each has a default.
     public init(
         metadata: [String: String] = [:], onItemFailure: ItemFailurePolicy = .continue, retry: RetryPolicy = RetryPolicy(),
         stallTimeout: Duration = .seconds(60), responseTimeout: Duration = .seconds(300), onSourceChange: SourceChangePolicy = .fail,
         rateLimit: Int64? = nil, filesInFlight: Int? = nil, verification: Verification = .size, creation: CreationMode = .automatic,
         allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, parallel: Int = 1,
-        overwrite: OverwritePolicy = .never
+        overwrite: OverwritePolicy = .never, settings: [String: String] = [:], expectedChecksum: String? = nil
     ) {
+        self.settings = settings
+        self.expectedChecksum = expectedChecksum
         self.headers = headers
         self.chunkSize = chunkSize
         self.parallel = parallel
@@ -109,7 +119,9 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             headers: try container.decodeIfPresent([String: String].self, forKey: .headers) ?? defaults.headers,
             chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
             parallel: try container.decodeIfPresent(Int.self, forKey: .parallel) ?? defaults.parallel,
-            overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite)
+            overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite,
+            settings: try container.decodeIfPresent([String: String].self, forKey: .settings) ?? defaults.settings,
+            expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
     }
 }
 
@@ -130,6 +142,15 @@ extension SessionOptions {
         }
         guard stallTimeout > .zero, responseTimeout > .zero else {
             throw QueueError(.invalidRequest, "The stall and response timeouts of a session are longer than 0 s.")
+        }
+        if let expectedChecksum {
+            let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)
+            let digits = ["sha256": 64, "sha512": 128, "sha1": 40, "md5": 32]
+            guard parts.count == 2, digits[String(parts[0])] == parts[1].utf8.count, parts[1].allSatisfy({ $0.isASCII && $0.isHexDigit })
+            else {
+                throw QueueError(
+                    .invalidRequest, "The checksum of a file is sha256, sha512, sha1 or md5, a colon, and all of its hexadecimal digits.")
+            }
         }
         try retry.validate()
         for (name, value) in headers { try Self.validate(header: name, value) }

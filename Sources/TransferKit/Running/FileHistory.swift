@@ -22,6 +22,8 @@ package struct FileHistory: Equatable, Sendable {
     var hasMoved = false
     var hasRestarted = false
     var sourceChanges = 0
+    /// How often all of it had moved and had another checksum, in all of the file's lives.
+    var mismatches = 0
     /// Endpoints that failed since the last delay, and how.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
@@ -58,6 +60,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Notes that an attempt failed.
     package mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
         failures += 1
+        if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
         guard FailureVerdict.isUnreachable(error, violations: violations) else {
             outages[endpoint] = nil

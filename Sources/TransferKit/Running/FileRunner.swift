@@ -150,7 +150,8 @@ struct FileRunner: Sendable {
         let others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
         return FailureVerdict.History(
             failures: history.failures, violations: history.violations, hasRestarted: history.hasRestarted,
-            sourceChanges: history.sourceChanges, hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
+            mismatches: history.mismatches, sourceChanges: history.sourceChanges,
+            hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
             isProven: context.proven.contains(endpoint))

@@ -25,6 +25,8 @@ package enum FailureVerdict: Equatable {
         package var violations = 0
         /// Whether the file was already started over without having moved on since.
         package var hasRestarted = false
+        /// How often what had moved turned out to have another checksum, the last time included.
+        package var mismatches = 0
         /// How often the file was started over because its content changed.
         package var sourceChanges = 0
         /// Whether a checkpoint vouches for bytes at the present endpoint.
@@ -39,12 +41,14 @@ package enum FailureVerdict: Equatable {
         package var isProven = false
 
         package init(
-            failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, sourceChanges: Int = 0, hasCheckpoint: Bool = false,
+            failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
+            hasCheckpoint: Bool = false,
             mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false
         ) {
             self.failures = failures
             self.violations = violations
             self.hasRestarted = hasRestarted
+            self.mismatches = mismatches
             self.sourceChanges = sourceChanges
             self.hasCheckpoint = hasCheckpoint
             self.mayFallBack = mayFallBack
@@ -109,7 +113,8 @@ package enum FailureVerdict: Equatable {
         case .trust:
             self = .blockAccount
         case .resumeLost:
-            self = history.hasRestarted ? .giveUpFile : .restart
+            // All that moved in between is no progress if it was wrong once more.
+            self = history.hasRestarted || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
             // A file that is being written all the time can't be sent.
             self = rules.onSourceChange == .restart && history.sourceChanges < rules.retry.maximumAttempts ? .restart : .giveUpFile

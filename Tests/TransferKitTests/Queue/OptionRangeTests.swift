@@ -10,6 +10,8 @@ import TransportTesting
         SessionOptions(rateLimit: 0), SessionOptions(rateLimit: -1), SessionOptions(filesInFlight: 0), SessionOptions(filesInFlight: 65),
         SessionOptions(stallTimeout: .zero), SessionOptions(responseTimeout: .seconds(-1)), SessionOptions(parallel: 0),
         SessionOptions(chunkSize: 0), SessionOptions(retry: RetryPolicy(maximumAttempts: 0)),
+        SessionOptions(expectedChecksum: "sha256:00"), SessionOptions(expectedChecksum: "crc:00"),
+        SessionOptions(expectedChecksum: "md5:" + String(repeating: "0", count: 32)),
         SessionOptions(retry: RetryPolicy(base: .seconds(-1))), SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(-1))),
     ])
     func ofASession(options: SessionOptions) async throws {

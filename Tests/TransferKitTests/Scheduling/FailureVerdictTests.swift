@@ -63,6 +63,8 @@ import TransferKit
     @Test func resumeLostStartsOverOnce() {
         #expect(verdict(.resumeLost) == .restart)
         #expect(verdict(.resumeLost, History(failures: 2, hasRestarted: true)) == .giveUpFile)
+        #expect(verdict(.resumeLost, History(failures: 1, mismatches: 1)) == .restart)
+        #expect(verdict(.resumeLost, History(failures: 1, mismatches: 2)) == .giveUpFile)
     }
 
     @Test func aChangedSourceFailsOrStartsOver() {

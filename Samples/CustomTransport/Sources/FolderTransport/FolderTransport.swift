@@ -28,7 +28,7 @@ public struct FolderTransport: Transport {
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.verification != .checksum else {
+        guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
             throw TransferError(.unsupported, .unsupported, "The folder transport compares sizes, and no checksums.")
         }
         let folder = try await open(attempt.endpoint)
