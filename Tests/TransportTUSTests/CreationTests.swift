@@ -97,7 +97,8 @@ import TransportTUS
         // The second time content does not go along: were that lost, too, the upload could be gone on with.
         #expect(upload.methods == ["POST", "POST", "PATCH"])
         let identifier = "transferid \(Data("t-1".utf8).base64EncodedString())"
-        #expect(upload.requests.allSatisfy { $0.headers["upload-metadata"]?.contains(identifier) == true })
+        let creations = upload.requests.filter { $0.method == "POST" }
+        #expect(creations.allSatisfy { $0.headers["upload-metadata"]?.contains(identifier) == true })
         await upload.end()
     }
 

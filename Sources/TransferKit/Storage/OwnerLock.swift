@@ -33,7 +33,8 @@ package final class OwnerLock: Sendable {
             throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: \(path) can't be opened (\(error)).")
         }
         // flock(2) has no time-out; its blocking form can't be given up without a signal.
-        var deadline = clock.now() + timeout
+        let start = clock.now()
+        var deadline = start + timeout
         var last: [UInt8]?
         while flock(descriptor.rawValue, LOCK_EX | LOCK_NB) != 0 {
             let code = errno
@@ -44,7 +45,9 @@ package final class OwnerLock: Sendable {
             let note = readNote(descriptor)
             if let last, last != note { deadline = clock.now() + timeout }
             last = note
-            guard clock.now() < deadline, (try? await clock.sleep(.milliseconds(20))) != nil else {
+            // Who has just taken the lock has yet to leave its number, without which nobody could be told.
+            let end = note.isEmpty ? max(deadline, start + .seconds(1)) : deadline
+            guard clock.now() < end, (try? await clock.sleep(.milliseconds(20))) != nil else {
                 let owner = Int(String(decoding: note, as: UTF8.self).split(separator: "\n").first ?? "")
                 try? descriptor.close()
                 throw QueueError(
