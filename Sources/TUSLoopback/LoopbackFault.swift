@@ -19,6 +19,9 @@ public enum LoopbackFault: Hashable, Sendable {
 final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
+    /// The offset that no upload goes past for now; nil for none.
+    let holdOffset = Locked<Int64?>(nil)
+
     func append(_ fault: LoopbackFault, times: Int) {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }

@@ -81,6 +81,15 @@ public final class TUSLoopbackServer: Sendable {
         faults.append(fault, times: times)
     }
 
+    /// Takes no more bytes of an upload once it is at this offset, without a word to its client, until this is called again.
+    ///
+    /// Another request for a held upload ends the one that is held, and what that one still brought is not kept.
+    ///
+    /// - Parameter offset: At least 0; nil to go on.
+    public func holdUploads(at offset: Int64?) {
+        faults.holdOffset.withLock { $0 = offset }
+    }
+
     /// The files with the bytes of the uploads whose metadata has this `filename`. Empty while the server does not run.
     public func storedFiles(named filename: String) -> [FilePath] {
         running.withLock { $0 }?.store.all.filter { $0.record.metadata["filename"] == filename }.map(\.file) ?? []

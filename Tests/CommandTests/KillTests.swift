@@ -18,6 +18,8 @@ import Testing
             try program.folder.file("reel", size: Self.size, seed: 1)
             try program.folder.file("note", size: 10)
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
+            // However slow this machine is, no run comes to its end before it is killed.
+            studio.server.holdUploads(at: Int64(Self.size * 9 / 10))
             for round in 1...Self.kills {
                 let run = try program.start(["run", "--progress", "json"])
                 // One in four dies as it begins, the others in the middle; the last at two thirds, so that all come before the end.
@@ -32,6 +34,7 @@ import Testing
                 #expect(await run.result().wasKilled, "round \(round) ended by itself")
             }
             #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
+            studio.server.holdUploads(at: nil)
             try await program.succeed("run", "--progress", "none")
 
             #expect(try studio.hasArrivedComplete("reel"))
