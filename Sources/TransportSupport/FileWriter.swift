@@ -127,13 +127,18 @@ public final class FileWriter: Sendable {
     /// Up to where the file is synced: what a checkpoint may vouch for.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
+    /// Whether 64 MiB were written since the file was last synced, or 5 s have passed. May be called on any thread, and does not wait.
+    ///
+    /// - Parameter position: Up to where every byte was written.
+    public func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
+
     /// Syncs the file if 64 MiB were written since the last time, or 5 s have passed. Called after each write, before a checkpoint.
     ///
     /// - Parameter position: Up to where every byte was written.
     /// - Returns: Whether it was synced: then a checkpoint may vouch for `position`.
     /// - Throws: As ``sync(upTo:)``.
     public func syncIfDue(upTo position: Int64) async throws -> Bool {
-        guard schedule.withLock({ $0.isDue(position) }) else { return false }
+        guard isSyncDue(upTo: position) else { return false }
         try await sync(upTo: position)
         return true
     }

@@ -60,7 +60,8 @@ import TransportSupport
             unsafe curl_multi_perform(multi, &running)
             finishDone()
             let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
-            unsafe curl_multi_poll(multi, nil, 0, wait, nil)
+            for transfer in transfers.values { flush(transfer) }
+            unsafe curl_multi_poll(multi, nil, 0, mailbox.beginWaiting() ? wait : 0, nil)
         }
         end()
     }
@@ -176,6 +177,20 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
+    /// Has written what libcurl gave so far, unless something is being written.
+    ///
+    /// - Returns: Whether the transfer goes on.
+    @discardableResult private func flush(_ transfer: Transfer) -> Bool {
+        do {
+            try transfer.download?.flush()
+            return true
+        } catch {
+            _ = remove(transfer.order.id) ?? draining.removeValue(forKey: transfer.order.id)
+            complete(transfer, .failure(transfer.withSent(error)))
+            return false
+        }
+    }
+
     private func finishDone() {
         var left: CInt = 0
         while let message = unsafe curl_multi_info_read(multi, &left) {
@@ -193,6 +208,7 @@ import TransportSupport
 
     /// Completes a transfer that libcurl is done with as soon as its sink has all.
     private func finish(_ transfer: Transfer, _ code: CURLcode) {
+        guard flush(transfer) else { return }
         guard transfer.download?.isWritten ?? true else {
             transfer.code = code
             draining[transfer.order.id] = transfer

@@ -1,3 +1,4 @@
+import CCurl
 import TransferCore
 
 /// A piece of an answer's body on its way to the sink, or back.
@@ -20,8 +21,9 @@ struct DownloadState {
         case failed(any Error)
     }
 
-    /// More than libcurl offers at once (CURL_MAX_WRITE_SIZE).
     private static let chunkSize = 256 * 1024
+    /// What libcurl offers at once at most (CURLOPT_WRITEFUNCTION(3)).
+    private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
     /// Writes a chunk on a writer thread and sends it back to the loop.
@@ -68,6 +70,7 @@ struct DownloadState {
         unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.storage.bytes[chunk.count..<end]).copyMemory(from: bytes)
         if gathering == nil { spare = nil }
         gathering = WriteChunk(storage: chunk.storage, count: end)
+        guard unsafe end + Self.maximumOffer > chunk.storage.bytes.count else { return .taken }
         do {
             try handOver()
         } catch {
@@ -75,6 +78,10 @@ struct DownloadState {
         }
         return .taken
     }
+
+    /// Has written what was gathered: called when libcurl has nothing more to offer at the moment, so that as much as possible is written at
+    /// once.
+    mutating func flush() throws { try handOver() }
 
     /// Takes a chunk back from the writer thread.
     mutating func receive(_ chunk: WriteChunk) throws {

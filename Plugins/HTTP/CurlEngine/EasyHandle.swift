@@ -4,6 +4,8 @@ import CCurl
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
+    /// How much is read from a socket at once; below the size from which on the C library asks the system for each allocation (mallopt(3)).
+    private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {
         guard let pointer = unsafe curl_easy_init() else {
@@ -12,7 +14,7 @@ import CCurl
         unsafe self.pointer = unsafe pointer
         unsafe errorText = .allocate(capacity: Int(CURL_ERROR_SIZE))
         unsafe errorText.initialize(repeating: 0, count: Int(CURL_ERROR_SIZE))
-        unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+        setDefaults()
     }
 
     deinit {
@@ -27,7 +29,13 @@ import CCurl
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
         unsafe curl_easy_reset(pointer)
         unsafe errorText[0] = 0
+        setDefaults()
+    }
+
+    private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+        // The same for all transfers: libcurl keeps the buffer of the first one.
+        set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
     /// libcurl's words for how the transfer ended.

@@ -16,6 +16,8 @@ enum LoopCommand: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
         var lastID: TransferOrder.ID = 0
+        /// Whether the loop waits, or is about to, with no command left, and nobody has woken it.
+        var isLoopWaiting = false
         var isClosed = false
         var hasEnded = false
         var closeWaiters: [CheckedContinuation<Void, Never>] = []
@@ -37,7 +39,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Hands a command over and wakes the loop.
+    /// Hands a command over and wakes the loop, if it waits.
     ///
     /// - Returns: Whether the loop will see it; false once it has ended.
     @discardableResult
@@ -45,7 +47,8 @@ enum LoopCommand: Sendable {
         state.withLock { state in
             guard !state.isClosed else { return false }
             state.commands.append(command)
-            unsafe curl_multi_wakeup(multi)
+            if state.isLoopWaiting { unsafe curl_multi_wakeup(multi) }
+            state.isLoopWaiting = false
             return true
         }
     }
@@ -54,7 +57,18 @@ enum LoopCommand: Sendable {
     func takeCommands() -> [LoopCommand] {
         state.withLock { state in
             defer { state.commands = [] }
+            state.isLoopWaiting = false
             return state.commands
+        }
+    }
+
+    /// Has commands wake the loop from now on, until the next one does. Called by the loop's thread alone, before it waits.
+    ///
+    /// - Returns: Whether it may wait: not if there are commands already.
+    func beginWaiting() -> Bool {
+        state.withLock { state in
+            state.isLoopWaiting = state.commands.isEmpty
+            return state.isLoopWaiting
         }
     }
 

@@ -34,9 +34,9 @@ final class DownloadPart: Sendable {
     let destination: DownloadDestination
     /// What the server said of the file when an earlier attempt asked.
     let known: RemoteFile?
-    /// Yields when bytes were written.
+    /// Yields when so much was written that a checkpoint is due.
     let changes: AsyncStream<Void>
-    /// Yields when bytes were written, so that the part is open; ends with ``endOpening()``.
+    /// Yields when the first bytes were written, so that the part is open; ends with ``endOpening()``.
     let opening: AsyncStream<Void>
 
     private let threads: WorkerThreads
@@ -114,13 +114,14 @@ final class DownloadPart: Sendable {
         let writer = try open()
         try unsafe bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: offset) }
         let count = Int64(bytes.byteCount)
-        state.withLock { state in
+        let (written, isFirst) = state.withLock { state in
+            defer { state.written += count }
             state.received.insert(offset..<offset + count)
-            state.written += count
             reporter.report(sent: state.received.count, confirmed: state.confirmed)
+            return (state.written + count, state.written == 0)
         }
-        change.yield()
-        opened.yield()
+        if isFirst { opened.yield() }
+        if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
     }
 
     /// Opens the part, if it is not open, once nothing speaks against it. Blocks.
