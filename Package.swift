@@ -92,7 +92,8 @@ let package = Package(
             name: "SSHEngine", dependencies: ["CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
         .target(
-            name: "TransportSFTP", dependencies: ["SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "TransportSFTP",
+            dependencies: ["CurlEngine", "HTTPClient", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         .target(
@@ -120,7 +121,7 @@ let package = Package(
         // Tests.
         .target(name: "ProcessFixture", dependencies: ["TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings),
         .target(
-            name: "ScriptedHTTP", dependencies: ["TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
+            name: "ScriptedHTTP", dependencies: ["CurlEngine", "TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(
             name: "SSHFixture", dependencies: ["ProcessFixture", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",

@@ -37,14 +37,25 @@ public struct EndpointReport: Hashable, Sendable {
     /// The largest file that it takes, in bytes; nil if it does not say.
     public var maximumSize: Int64?
 
+    /// Its other limits, by the protocol's names for them, such as `packet` in bytes; empty if it has none, or does not say.
+    public var limits: [String: Int64]
+
+    /// The fingerprint of the key that it proved to have, as people compare it; nil where the protocol has no such keys.
+    public var hostKeyFingerprint: String?
+
     /// How long one request and its answer took.
     public var latency: Duration
 
     /// Makes a report.
-    public init(version: String? = nil, features: [String] = [], maximumSize: Int64? = nil, latency: Duration) {
+    public init(
+        version: String? = nil, features: [String] = [], maximumSize: Int64? = nil, limits: [String: Int64] = [:],
+        hostKeyFingerprint: String? = nil, latency: Duration
+    ) {
         self.version = version
         self.features = features
         self.maximumSize = maximumSize
+        self.limits = limits
+        self.hostKeyFingerprint = hostKeyFingerprint
         self.latency = latency
     }
 }

@@ -1,6 +1,8 @@
 import Foundation
 import Testing
 import TransferCore
+import TransferKit
+import TransportSFTP
 
 /// How OpenSSH's server lets checksums be computed, or does not.
 @Suite(.timeLimit(.minutes(2)))
@@ -19,6 +21,16 @@ struct SFTPChecksumTests {
 
     @Test func aServerWithoutAChannelToSpareHasItsFilesReadBack() async throws {
         try await expect(warnings: 1, options: ["MaxSessions 1"])
+    }
+
+    @Test func aCheckTellsTheHostKey() async throws {
+        let folder = try await SFTPServerFolder()
+        let report = try await folder.transport.check(try folder.endpoint(), credentials: ReferencedCredentials())
+        let key = try #require(report.hostKeyFingerprint)
+        #expect(key.hasPrefix("SHA256:"))
+        // The only key that is trusted is that one.
+        _ = try await folder.transport.check(try folder.endpoint(["hostKey": key]), credentials: ReferencedCredentials())
+        await folder.close()
     }
 
     /// Uploads and downloads `abc`.

@@ -12,7 +12,8 @@ import TransferCore
 /// waits for all who have a copy of one of its descriptors.
 package enum ChildProcess {
     /// No program is started between the making of a pipe and the mark that keeps others from inheriting it.
-    private static let gate = Locked(())
+    /// Its value is nothing but of some size: thread sanitizer takes an access to one of none for one to the object.
+    private static let gate = Locked(0)
 
     /// A pipe that no program inherits, but through ``spawn(_:_:environment:workingFolder:descriptors:)``.
     package static func pipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {

@@ -240,6 +240,7 @@ import TransportSFTP
             let report = try await transport.check(fixture.endpoint, credentials: fixture.credentials)
             #expect(report.version == "SFTP 3")
             #expect(report.features.contains("posix-rename@openssh.com"))
+            #expect(Set(report.limits.keys).isSuperset(of: ["packet", "read", "write"]) && report.limits.values.allSatisfy { $0 > 0 })
         }
     }
 }

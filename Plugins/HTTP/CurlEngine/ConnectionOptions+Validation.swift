@@ -8,7 +8,7 @@ import TransferCore
 
 extension ConnectionOptions {
     /// Refuses what libcurl would understand as something else than was meant.
-    func validate() throws(CurlEngineError) {
+    package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
                 throw CurlEngineError(

@@ -54,6 +54,11 @@ package struct ConnectionSettings {
         guard proxyAddress != nil || (proxyUser == nil && proxyExceptions == nil) else {
             throw SettingsValue.invalid("The settings proxyUser and proxyExceptions need the setting proxy.")
         }
+        do {
+            try options(passphrase: nil, proxyPassword: nil, warn: { _ in }).validate()
+        } catch {
+            throw SettingsValue.invalid(error.message)
+        }
     }
 
     /// The options of a request, with the secrets for it.

@@ -1,5 +1,6 @@
 import CSSH2
 import Logging
+import SystemPackage
 import TransferCore
 
 #if canImport(Glibc)
@@ -31,10 +32,14 @@ final class ConnectionLoop {
         self.logger = logger
     }
 
-    func run(_ opened: OpeningPromise<SSHConnection.Agreement>, _ secrets: SecretReader, _ ending: ConnectionEnding) {
+    /// - Parameter given: What leads to the server already; nil to connect to it.
+    func run(
+        over given: FileDescriptor?, _ opened: OpeningPromise<SSHConnection.Agreement>, _ secrets: SecretReader,
+        _ ending: ConnectionEnding
+    ) {
         var failure: TransferError?
         do {
-            let socket = try SocketConnector(settings, mailbox: mailbox).connect()
+            let socket = try given?.rawValue ?? SocketConnector(settings, mailbox: mailbox).connect()
             let session = try SSHSession(socket: socket, server: settings.server, mailbox: mailbox)
             defer { session.end() }
             let agreement = try SessionOpening(session, settings, secrets: secrets, logger: logger).run()

@@ -1,4 +1,5 @@
 package import Logging
+package import SystemPackage
 package import TransferCore
 import TransportSupport
 
@@ -31,24 +32,32 @@ package final class SSHConnection: Sendable {
     /// Cancelling the task returns at once; what may still block goes on for a while on the connection's thread.
     ///
     /// - Parameters:
+    ///   - socket: What leads to the server already, and is taken over, also if this throws; nil to connect to it.
     ///   - credentials: Asked for passwords and passphrases when they are needed.
     ///   - logger: Told how the server was known and the user authenticated.
     /// - Throws: `CancellationError`, or a `TransferError` of the class
     ///   `unreachable` if nothing that speaks SSH answers, `trust` if the host key is not the known one, `credentials` if the server accepts
     ///   nothing of what there is, `unsupported` if there is no method that both sides have, and `transient` if the connection breaks.
     package static func open(
-        _ settings: SSHSettings, credentials: any CredentialProvider, logger: Logger
+        _ settings: SSHSettings, over socket: FileDescriptor? = nil, credentials: any CredentialProvider, logger: Logger
     ) async throws -> SSHConnection {
-        try Task.checkCancellation()
-        let mailbox = try ConnectionMailbox()
+        let mailbox: ConnectionMailbox
+        do {
+            try Task.checkCancellation()
+            mailbox = try ConnectionMailbox()
+        } catch {
+            try? socket?.close()
+            throw error
+        }
         let opened = OpeningPromise<Agreement>()
         let ending = ConnectionEnding()
         do {
             try startThread {
                 let loop = ConnectionLoop(settings, mailbox: mailbox, logger: logger)
-                loop.run(opened, SecretReader(provider: credentials, mailbox: mailbox), ending)
+                loop.run(over: socket, opened, SecretReader(provider: credentials, mailbox: mailbox), ending)
             }
         } catch {
+            try? socket?.close()
             throw TransferError(.noSpace, .internalFailure, "No thread can be made for an SSH connection.", cause: "\(error)")
         }
         // Each step has a deadline of its own; this one is for what blocks within a call, such as the decryption of a key.

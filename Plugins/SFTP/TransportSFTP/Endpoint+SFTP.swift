@@ -15,6 +15,11 @@ extension Endpoint {
     ///       fingerprint of the only key that the server may have, as `SHA256:…`.
     ///     - `knownHosts`: a file of known servers (sshd(8)) instead of the user's and the system's.
     ///     - `maxConnections`: how many connections there may be, 1 to 16; 2 without it.
+    ///     - `proxyCommand`: a command of the shell whose input and output lead to the server, such as `ssh -W %h:%p jump.example.com`; `%h`, `%p`
+    ///       and `%r` stand for the host, the port and the user (ssh_config(5), "ProxyCommand").
+    ///     - `proxy`: a URL of the scheme `http`, `socks4`, `socks4a`, `socks5` or `socks5h`, or `environment` for what `ALL_PROXY` says.
+    ///       `proxyUser`, with a credential of the kind `proxyPassword`; `proxyExceptions`: hosts that are reached without it.
+    ///     - `addressFamily`: `any`, `ipv4` or `ipv6`. `interface`: the network interface, or the local address, that connections leave from.
     ///     - `keepTimes`: `true` to give an uploaded file the time of its last change here; a downloaded one always gets that of the server.
     ///     - `keepModes`: `true` to give a file the permissions that it has at the other end, but none that a program would run by as another
     ///       user. Whoever the server or the system does not let change them gets a warning in the receipt.

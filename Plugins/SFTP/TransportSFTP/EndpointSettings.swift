@@ -1,3 +1,4 @@
+import HTTPClient
 import TransferCore
 
 /// What an endpoint's address and settings say.
@@ -25,23 +26,41 @@ struct EndpointSettings: Sendable {
     private(set) var keepsModes = false
     /// From how many bytes on a file is sent in ranges, over several connections, where a session asks for more than one.
     private(set) var parallelThreshold: Int64 = 64 << 20
+    private(set) var route = ServerRoute.direct
     let password: CredentialReference?
     let passphrase: CredentialReference?
 
-    private static let known = [
+    private static let own: Set<String> = [
         "agent", "allowSHA1", "hostKey", "identity", "keepModes", "keepTimes", "knownHosts", "maxConnections", "parallelThreshold",
+        "proxyCommand",
     ]
+    private static let credentials: Set<CredentialReference.Kind> = [.password, .keyPassphrase, .proxyPassword]
 
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`, or of the class `unsupported` for a credential of another kind.
     init(_ endpoint: Endpoint) throws(TransferError) {
         address = try SFTPAddress(endpoint)
         password = endpoint.credentials.first { $0.kind == .password }
         passphrase = endpoint.credentials.first { $0.kind == .keyPassphrase }
-        for credential in endpoint.credentials where credential.kind != .password && credential.kind != .keyPassphrase {
+        for credential in endpoint.credentials where !Self.credentials.contains(credential.kind) {
             throw TransferError(
                 .unsupported, .unsupported, "The SFTP transport has no use for a credential of the kind \(credential.kind.rawValue).")
         }
-        for (name, value) in endpoint.settings { try take(name, value) }
+        for (name, value) in endpoint.settings where !ServerRoute.connectionSettings.contains(name) { try take(name, value) }
+        try takeConnection(endpoint)
+    }
+
+    private mutating func takeConnection(_ endpoint: Endpoint) throws(TransferError) {
+        let given = endpoint.settings.filter { ServerRoute.connectionSettings.contains($0.key) }
+        guard !given.isEmpty else { return }
+        guard case .direct = route else {
+            throw TransferError(
+                .permanent, .invalidEndpoint,
+                "The setting proxyCommand can't be used together with \(given.keys.sorted().joined(separator: ", ")).")
+        }
+        var connection = ConnectionSettings()
+        for (name, value) in given.sorted(by: { $0.key < $1.key }) { _ = try connection.take(name, value) }
+        try connection.complete()
+        route = .connection(connection, proxyPassword: endpoint.credentials.first { $0.kind == .proxyPassword })
     }
 
     private mutating func take(_ name: String, _ value: String) throws(TransferError) {
@@ -58,6 +77,9 @@ struct EndpointSettings: Sendable {
         case "maxConnections":
             guard let number = Int(value), (1...16).contains(number) else { throw Self.invalid(name, value, "a number from 1 to 16") }
             maximumConnections = number
+        case "proxyCommand":
+            try ServerRoute.check(value, address)
+            route = .command(value)
         case "hostKey":
             switch value {
             case "strict": hostKey = .strict
@@ -68,7 +90,8 @@ struct EndpointSettings: Sendable {
         default:
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The setting \(name.debugDescription) is not known to the SFTP transport; it knows \(Self.known.joined(separator: ", ")).")
+                "The setting \(name.debugDescription) is not known to the SFTP transport; it knows \(Self.own.union(ServerRoute.connectionSettings).sorted().joined(separator: ", "))."
+            )
         }
     }
 

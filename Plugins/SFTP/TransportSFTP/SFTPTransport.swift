@@ -107,8 +107,16 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
             let features = try await client.features()
             let begin = ContinuousClock.now
             _ = try await client.answer(to: .realpath(Array(".".utf8)))
-            return EndpointReport(
+            var report = EndpointReport(
                 version: "SFTP \(features.version)", features: features.extensions, latency: ContinuousClock.now - begin)
+            report.hostKeyFingerprint = connection.hostKeyFingerprint
+            if let limits = features.limits {
+                let named = [
+                    "packet": limits.packetLength, "read": limits.readLength, "write": limits.writeLength, "handles": limits.openHandles,
+                ]
+                report.limits = named.filter { $0.value > 0 }.mapValues { Int64(clamping: $0) }
+            }
+            return report
         }
     }
 

@@ -24,6 +24,7 @@ final class ScriptedPeer: SFTPLink {
 
     let client: SFTPClient
     let commands: (any CommandRunner)? = nil
+    let hostKeyFingerprint: String? = nil
     private let queue = DispatchQueue(label: "peer")
     private let script: Script
     private let greeting: [UInt8]

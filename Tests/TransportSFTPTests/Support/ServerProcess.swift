@@ -16,6 +16,7 @@ final class ServerProcess: SFTPLink {
 
     let client: SFTPClient
     let commands: (any CommandRunner)?
+    let hostKeyFingerprint: String? = nil
     private let process: PipedProcess
     private let doorbell: DispatchSemaphore
     private let cuts: CutPlan

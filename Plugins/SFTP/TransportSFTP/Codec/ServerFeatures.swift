@@ -21,6 +21,8 @@ package struct ServerFeatures: Hashable, Sendable {
     package var writeSize = chunkSize
     /// How many bytes one request may read.
     package var readSize = chunkSize
+    /// What the server says of its limits; nil if it says nothing.
+    package private(set) var limits: ServerLimits?
 
     package init() {}
 
@@ -30,6 +32,7 @@ package struct ServerFeatures: Hashable, Sendable {
 
     /// Takes in the answer to ``Request/limits``.
     mutating func note(_ limits: ServerLimits) {
+        self.limits = limits
         if limits.readLength > 0 { readSize = Int(min(UInt64(readSize), limits.readLength)) }
         if limits.writeLength > 0 { writeSize = Int(min(UInt64(writeSize), limits.writeLength)) }
     }

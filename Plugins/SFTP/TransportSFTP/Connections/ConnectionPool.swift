@@ -125,7 +125,8 @@ actor ConnectionPool {
         switch result {
         case .success(let link) where !isShutDown:
             lastNumber += 1
-            let connection = PooledConnection(client: link.client, checksums: RemoteChecksums(link.commands))
+            let connection = PooledConnection(
+                client: link.client, checksums: RemoteChecksums(link.commands), hostKeyFingerprint: link.hostKeyFingerprint)
             group.members.append(Member(number: lastNumber, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
@@ -188,6 +189,7 @@ actor ConnectionPool {
             }
             await group.opening?.value
         }
+        await connector.shutdown()
     }
 
     private static let shutDown = TransferError(.transient, .connectionLost, "The SFTP transport was shut down.")

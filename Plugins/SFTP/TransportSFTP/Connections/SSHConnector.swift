@@ -1,3 +1,4 @@
+import CurlEngine
 import Logging
 import SSHEngine
 import SystemPackage
@@ -5,16 +6,30 @@ import TransferCore
 
 /// Makes SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
+    /// Makes the connections that go through a proxy. Its thread comes with the first one.
+    private let engine = CurlEngine()
+
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
         let settings = try EndpointSettings(endpoint)
-        let connection = try await SSHConnection.open(SSHSettings(settings), credentials: credentials, logger: logger)
+        let route = try await settings.route.open(to: settings.address, by: engine, credentials: credentials)
+        let connection: SSHConnection
         do {
-            return try await SSHLink.open(over: connection, to: settings.address)
+            connection = try await SSHConnection.open(
+                SSHSettings(settings), over: route?.socket, credentials: credentials, logger: logger)
+        } catch {
+            route?.program?.end()
+            throw error
+        }
+        do {
+            return try await SSHLink.open(over: connection, by: route?.program, to: settings.address)
         } catch {
             await connection.close()
+            route?.program?.end()
             throw error
         }
     }
+
+    func shutdown() async { await engine.shutdown() }
 }
 
 /// The conversation is one end of the channel.
@@ -39,25 +54,31 @@ final class SSHLink: SFTPLink {
 
     let client: SFTPClient
     var commands: (any CommandRunner)? { connection }
+    var hostKeyFingerprint: String? { connection.agreement.hostKeyFingerprint }
     private let connection: SSHConnection
+    private let program: ProxyProgram?
 
-    static func open(over connection: SSHConnection, to address: SFTPAddress) async throws -> SSHLink {
+    static func open(
+        over connection: SSHConnection, by program: ProxyProgram?, to address: SFTPAddress
+    ) async throws -> SSHLink {
         let line = Line()
         let client = SFTPClient(serverName: address.serverName, wake: { line.wake() }, giveUp: { _ in line.close() })
         let channel = try await connection.openSubsystem("sftp", handler: client)
         line.channel.withLock { $0 = channel }
         // For what was asked for before the conversation knew whom to wake.
         channel.wake()
-        return SSHLink(client, connection)
+        return SSHLink(client, connection, program)
     }
 
-    private init(_ client: SFTPClient, _ connection: SSHConnection) {
+    private init(_ client: SFTPClient, _ connection: SSHConnection, _ program: ProxyProgram?) {
         self.client = client
         self.connection = connection
+        self.program = program
     }
 
     func close() async {
         await connection.close()
+        program?.end()
     }
 }
 

@@ -1,0 +1,94 @@
+import CurlEngine
+import HTTPClient
+import SystemPackage
+import TransferCore
+
+/// How a server is reached.
+enum ServerRoute: Sendable {
+    /// By a connection of our own.
+    case direct
+    /// By what a program does with its input and output, as OpenSSH's `ProxyCommand` (ssh_config(5)).
+    case command(String)
+    /// By a proxy, or from a local address of choice.
+    case connection(ConnectionSettings, proxyPassword: CredentialReference?)
+
+    /// The settings of ``ConnectionSettings`` that make sense here.
+    static let connectionSettings: Set<String> = ["addressFamily", "interface", "proxy", "proxyExceptions", "proxyUser"]
+
+    /// Opens the way to a server.
+    ///
+    /// - Returns: A socket, which the caller closes, and the program behind it; nil where none is needed.
+    /// - Throws: A `TransferError`; `CancellationError`.
+    func open(
+        to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider
+    ) async throws -> (socket: FileDescriptor, program: ProxyProgram?)? {
+        switch self {
+        case .direct:
+            return nil
+        case .command(let template):
+            let (program, socket) = try ProxyProgram.start(Self.command(template, address))
+            return (socket, program)
+        case .connection(let settings, let reference):
+            var password: Secret?
+            if let reference { password = try await credentials.secret(for: reference) }
+            let options = settings.options(passphrase: nil, proxyPassword: password, warn: { _ in })
+            do {
+                return (try await engine.connect(host: address.host, port: address.port, options: options), nil)
+            } catch let error as CurlEngineError {
+                throw Self.failure(error, address)
+            }
+        }
+    }
+
+    private static func failure(_ error: CurlEngineError, _ address: SFTPAddress) -> TransferError {
+        let server = address.serverName
+        switch error.kind {
+        case .invalidRequest: return TransferError(.permanent, .invalidEndpoint, error.message, cause: error.cause)
+        case .outOfResources: return TransferError(.noSpace, .internalFailure, error.message, cause: error.cause)
+        case .hostNotFound:
+            return TransferError(.unreachable, .hostNotFound, "A name on the way to \(server) can't be resolved.", cause: error.cause)
+        case .proxyRefused:
+            return TransferError(.unreachable, .connectionRefused, "The proxy does not let us through to \(server).", cause: error.cause)
+        case .timedOut: return TransferError(.unreachable, .timedOut, "\(server) did not take the connection in time.", cause: error.cause)
+        default: return TransferError(.unreachable, .connectionRefused, "\(server) can't be reached.", cause: error.cause)
+        }
+    }
+
+    /// Puts the host, the port and the user in place of `%h`, `%p` and `%r`, as ssh_config(5) has it under "TOKENS".
+    ///
+    /// - Throws: A `TransferError` for a host or user that the shell would take for more than a word, or the command for an option.
+    private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
+        for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
+            throw TransferError(
+                .permanent, .invalidEndpoint,
+                "The setting proxyCommand can't be used with the name \(word.debugDescription), which a command may take for something else."
+            )
+        }
+        var command = ""
+        var rest = template[...]
+        while let percent = rest.firstIndex(of: "%") {
+            command += rest[..<percent]
+            rest = rest[rest.index(after: percent)...]
+            switch rest.popFirst() {
+            case "h": command += address.host
+            case "p": command += "\(address.port)"
+            case "r": command += address.user
+            case "%": command += "%"
+            default:
+                throw TransferError(
+                    .permanent, .invalidEndpoint, "The setting proxyCommand knows %h, %p, %r and %%, and nothing else with a percent sign.")
+            }
+        }
+        return command + rest
+    }
+
+    /// Checks what can be known without running it.
+    static func check(_ template: String, _ address: SFTPAddress) throws(TransferError) { _ = try command(template, address) }
+
+    private static func isHarmless(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+        default: "._-:@+".utf8.contains(byte)
+        }
+    }
+}
