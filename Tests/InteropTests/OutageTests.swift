@@ -13,24 +13,54 @@ import TransportTUS
         workshop = try Workshop()
     }
 
-    private func startServer(_ name: String = "server", port: Int = 0) async throws -> RealServer {
-        try await RealServer.start(.resumableUpload, in: workshop.folder.appending(path: name), port: port)
+    private func startServer(
+        _ name: String = "server", _ kind: RealServer.Kind = .resumableUpload, port: Int = 0
+    ) async throws -> RealServer {
+        // aiohttp takes requests of up to 1 MiB where nothing is said.
+        let options = kind == .aiohttpTUS ? "{\"client_max_size\": 100000000}" : "{}"
+        return try await RealServer.start(kind, in: workshop.folder.appending(path: name), port: port, options: options)
+    }
+
+    /// `tuspyserver` then has bytes that it does not count, and appends to them whatever comes.
+    @Test(arguments: RealServer.Kind.allCases)
+    func aServerThatDiesInAFirstPatchMixesNothing(kind: RealServer.Kind) async throws {
+        var server = try await startServer("server", kind)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let events = queue.events
+        // Too slow to be complete before the server is killed, however late that is.
+        try await queue.setRateLimit(256 << 10)
+        let session = try await queue.enqueue(
+            try .upload(
+                [workshop.file("large", size: 64 << 20)], to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
+        try await queue.start()
+        await session.waitUntilSent(300_000)
+        server.kill()
+        _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        server = try await startServer("server", kind, port: server.port)
+        try await queue.setRateLimit(nil)
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        #expect(try server.requests.suffix(4).map(\.method) == ["HEAD", "DELETE", "POST", "PATCH"])
+        await queue.shutdown()
     }
 
     @Test func aPatchThatItsServerDiesInIsGoneOnWith() async throws {
         var server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])
         let events = queue.events
+        try await queue.setRateLimit(3 << 20)
         let session = try await queue.enqueue(
             try .upload(
-                [workshop.file("large", size: 8 << 20)], to: "real",
-                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000), rateLimit: 3 << 20)))
+                [workshop.file("large", size: 128 << 20)], to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
         try await queue.start()
         await session.waitUntilSent(3_500_000)
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
         let before = try server.requests.count
         server = try await startServer(port: server.port)
+        try await queue.setRateLimit(nil)
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
         let requests = try server.requests
@@ -38,8 +68,9 @@ import TransportTUS
         #expect(requests.count { $0.method == "POST" } == 1, "it goes on, and does not begin anew")
         let first = try #require(requests.dropFirst(before).first)
         #expect(first.method == "HEAD")
-        // Three chunks were confirmed before; a fourth may be stored without an answer.
-        #expect(first.answeredOffset == "3000000" || first.answeredOffset == "4000000")
+        // Three chunks were confirmed before, if not more.
+        let offset = try #require(first.answeredOffset.flatMap { Int($0) })
+        #expect(offset >= 3_000_000 && offset % 1_000_000 == 0)
         await queue.shutdown()
     }
 

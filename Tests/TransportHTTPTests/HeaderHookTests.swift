@@ -7,27 +7,6 @@ import TransportHTTP
 
 /// The app's hook for headers.
 @Suite struct HeaderHookTests {
-    /// A hook that hands out tokens by their number, the next one after each rejection.
-    final class Tokens: Sendable {
-        private let state = Locked<(number: Int, asked: [RequestInfo])>((0, []))
-
-        var asked: [RequestInfo] { state.withLock { $0.asked } }
-        var renewals: Int { asked.count { $0.reason == .rejected } }
-
-        var hook: HeaderHook {
-            { request, headers in
-                let number = self.state.withLock { state in
-                    state.asked.append(request)
-                    if request.reason == .rejected { state.number += 1 }
-                    return state.number
-                }
-                var headers = headers
-                headers["Authorization"] = "Bearer token-\(number)"
-                return headers
-            }
-        }
-    }
-
     /// A server that takes the token of this number and later ones.
     private static func script(from number: Int, status: Int = 401, _ success: ServerStep = .answer(201)) -> ScriptedServer.Script {
         { request, _ in

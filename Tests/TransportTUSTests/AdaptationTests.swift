@@ -189,7 +189,7 @@ import TransportTUS
             switch request.method {
             case "POST": [.created]
             case "HEAD": [.offset(0)]
-            case _ where request.contentLength == size: [.read(3_000_000), .reset]
+            case _ where request.contentLength == size: [.read(nil), .reset]
             default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
             }
         }

@@ -238,6 +238,7 @@ import TransportTUS
         let posts = upload.requests.prefix(4)
         #expect(posts.allSatisfy { $0.method == "POST" })
         #expect(posts.last?.headers["upload-concat"]?.hasPrefix("final;") == true)
+        #expect(upload.methods.count { $0 == "HEAD" } == 1, "what was just made is not asked for its offset, but for the one that was cut")
         let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
         #expect(upload.methods.count { $0 == "POST" } == 4)
         #expect(receipt.remoteURL?.hasPrefix(upload.server.url("/files/")) == true)

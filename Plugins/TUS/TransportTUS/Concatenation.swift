@@ -29,13 +29,18 @@ struct Concatenation {
     func run() async throws -> [String] {
         let ranges = try await ranges()
         if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
+        let begun = await record.checkpoint
         if features.offers(.concatenationUnfinished), await record[.whole].url == nil {
             try await forEachPart(ranges) { try await create($0, $1) }
             try await createFinal()
         }
         let checkpoint = await record.checkpoint
         // Once the whole was asked for, parts that were confirmed may be gone.
-        if checkpoint.whole.url == nil || checkpoint.confirmed < size { try await forEachPart(ranges) { try await send($0, $1) } }
+        if checkpoint.whole.url == nil || checkpoint.confirmed < size {
+            try await forEachPart(ranges) { slot, range in
+                if begun[slot].url == nil { try await begin(slot, range) } else { try await goOn(slot, range) }
+            }
+        }
         if await record[.whole].url == nil { try await createFinal() }
         guard let url = await record[.whole].url, try await isComplete(url) else {
             throw TransferError(
@@ -85,18 +90,26 @@ struct Concatenation {
         try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
     }
 
-    private func send(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
-        if let url = await record[slot].url {
-            do {
+    private func goOn(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+        guard let url = await record[slot].url else { return try await begin(slot, range) }
+        // Where the whole was asked for by their names, no part can be made anew.
+        let isReplaceable = await record[.whole].url == nil
+        do {
+            if isReplaceable, try await server.removeIfDoubtful(url, length: Int64(range.count)) {
+                try await record.save { $0[slot] = RemoteUpload() }
+            } else {
                 var sender = sender(slot, range, url)
                 return try await sender.resume()
-            } catch let error as TransferError where error.failureClass == .resumeLost {
-                // The other parts are not to suffer for this one, unless the whole was asked for by their names.
-                guard await record[.whole].url == nil else { throw error }
-                try await record.save { $0[slot] = RemoteUpload() }
-                try? await server.delete(url)
             }
+        } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
+            // The other parts are not to suffer for this one.
+            try await record.save { $0[slot] = RemoteUpload() }
+            try? await server.delete(url)
         }
+        try await begin(slot, range)
+    }
+
+    private func begin(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
         try await create(slot, range)
         guard let url = await record[slot].url else { return }
         var sender = sender(slot, range, url)

@@ -32,6 +32,8 @@ final class EndpointMemory: Sendable {
         var taken: Int64
         /// How many bytes it was to bring.
         var length: Int64
+        /// Whether the server took no connection since.
+        var wasFollowedByOutage = false
     }
 
     private struct State {
@@ -81,6 +83,16 @@ final class EndpointMemory: Sendable {
             if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
             state.cuts[upload] = cut
         }
+    }
+
+    /// Keeps that the server of an upload took no connection when it was asked for its offset.
+    func noteOutage(of upload: String) {
+        state.withLock { $0.cuts[upload]?.wasFollowedByOutage = true }
+    }
+
+    /// Whether the server went away while it took an upload's first bytes.
+    func isDoubtful(_ upload: String) -> Bool {
+        state.withLock { state in state.cuts[upload].map { $0.wasFollowedByOutage && $0.offset == 0 && $0.taken > 0 } ?? false }
     }
 
     /// Takes what is known of an upload's last cut.

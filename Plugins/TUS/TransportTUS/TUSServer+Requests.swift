@@ -128,7 +128,14 @@ extension TUSServer {
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
     /// - Parameter length: How many bytes the upload has to have; nil while nobody knows.
     func offset(of url: String, length: Int64?) async throws -> (offset: Int64, answer: TUSAnswer) {
-        let answer = try await ask(.head) { try await send(.head, to: url) }
+        let answer = try await ask(.head) {
+            do {
+                return try await send(.head, to: url)
+            } catch let error as CurlEngineError where error.kind == .refused {
+                memory.noteOutage(of: url)
+                throw error
+            }
+        }
         guard answer.isSuccess, let offset = answer.offset else { throw try await refused(answer) }
         if let theirs = answer.length, let length, theirs != length {
             throw TransferError(
@@ -139,6 +146,20 @@ extension TUSServer {
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
         }
         return (offset, answer)
+    }
+
+    /// Removes an upload that has nothing by the word of a server which went away while it took content. Some have bytes that they do not count
+    /// then, and append to them what comes next (tuspyserver, for one).
+    ///
+    /// - Returns: Whether that was so.
+    func removeIfDoubtful(_ url: String, length: Int64) async throws -> Bool {
+        guard memory.isDoubtful(url), try await offset(of: url, length: length).offset == 0 else { return false }
+        do {
+            try await delete(url)
+        } catch is TransferError {
+            // It expires, as any upload that nobody goes on with.
+        }
+        return true
     }
 
     /// Asks how much a server has of a file that it puts together of parts.

@@ -52,6 +52,10 @@ struct TUSUpload {
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
+        if known.parts == nil, let url = known.whole.url, options.uploadURL == nil, try await server.removeIfDoubtful(url, length: size) {
+            known = TUSCheckpoint()
+            try await record.save { $0 = TUSCheckpoint() }
+        }
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
