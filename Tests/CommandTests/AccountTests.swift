@@ -54,6 +54,35 @@ import Testing
         #expect(kinds == [["bearer", "password"], ["password"]])
     }
 
+    @Test func settingsOfTransports() async throws {
+        let program = try TransferQ()
+        for name in ["certificate.pem", "key.pem"] { try program.folder.file(name, bytes: []) }
+        try await program.succeed(
+            "account", "add", "studio", "https://one.example/files/", "sftp://me@two.example/in/", "--client-certificate",
+            "certificate.pem", "--client-key", "key.pem", "--passphrase-env", "PASSPHRASE", "--proxy-password-file", "proxy-password",
+            "--setting", "tus:proxy=socks5h://proxy.example:1080", "--setting", "tus:proxyUser=me", "--setting", "tus:httpVersion=2",
+            "--setting", "sftp:keepTimes=true", "--setting", "parallelThreshold=1000000")
+        func endpoints() async throws -> [[String: Any]] {
+            let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
+            return try #require(account["endpoints"] as? [[String: Any]])
+        }
+        let folder = program.folder.path.string
+        let added = try await endpoints()
+        #expect(
+            added[0]["settings"] as? [String: String] == [
+                "clientCertificate": "\(folder)/certificate.pem", "clientKey": "\(folder)/key.pem", "httpVersion": "2",
+                "parallelThreshold": "1000000", "proxy": "socks5h://proxy.example:1080", "proxyUser": "me",
+            ])
+        #expect(added[1]["settings"] as? [String: String] == ["keepTimes": "true", "parallelThreshold": "1000000"])
+        let kinds = added.map { ($0["credentials"] as? [[String: Any]])?.map { $0["kind"] as? String } }
+        #expect(kinds == [["clientKeyPassphrase", "proxyPassword"], ["keyPassphrase"]])
+
+        try await program.succeed("account", "edit", "studio", "--setting", "httpVersion=", "--setting", "sftp:keepTimes=false")
+        let edited = try await endpoints()
+        #expect((edited[0]["settings"] as? [String: String])?["httpVersion"] == nil)
+        #expect((edited[1]["settings"] as? [String: String])?["keepTimes"] == "false")
+    }
+
     @Test func forPeople() async throws {
         let program = try TransferQ()
         let empty = try await program.succeed("account", "list")
@@ -171,6 +200,16 @@ import Testing
         (["sftp://one.example/", "--identity", "k"], "k"),
         (["sftp://one.example/", "--token-env", "TOKEN"], "--token-env"),
         (["sftp://one.example/", "--host-key", "whatever"], "hostKey"),
+        (["sftp://one.example/", "--setting", "tus:chunkSize=1"], "tus"),
+        (["sftp://one.example/", "--setting", "chunkSize=1"], "chunkSize"),
+        (["https://one.example/", "--setting", "chunkSize"], "NAME=VALUE"),
+        (["https://one.example/", "--setting", "chunkSize=none"], "chunkSize"),
+        (["https://one.example/", "--setting", "caFile=a"], "--ca-file"),
+        (["https://one.example/", "--setting", "header.X-Token=hunter2"], "--header"),
+        (["https://one.example/", "--setting", "proxyPassword=hunter2"], "proxyPassword"),
+        (["https://one.example/", "--setting", "proxy=http://me:hunter2@proxy.example"], "proxy"),
+        (["https://one.example/", "--setting", "pinnedPublicKeys=AAAA"], "pinned public key"),
+        (["sftp://one.example/", "--client-key", "k"], "--client-key"),
         ([], "endpoint"),
     ])
     func whatMakesNoSense(arguments: [String], named: String) async throws {

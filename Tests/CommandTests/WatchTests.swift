@@ -36,6 +36,29 @@ import TransferKit
         }
     }
 
+    /// Whoever owns the queue, one after the other, and also while nobody does.
+    @Test func followingAllOwners() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let watch = try program.start(["watch", "--follow", "--json"])
+            var lines = watch.lines.makeAsyncIterator()
+            var revisions: [Int] = []
+            for name: String in ["a", "b"] {
+                try program.folder.file(name, size: 100)
+                let id = try await program.succeed("add", "studio", name).lines[0]
+                try await program.succeed("run")
+                while let line = await lines.next() {
+                    let event = try CommandResult.object(line)
+                    if event["event"] as? String != "progress" { revisions.append(try #require(event["revision"] as? Int)) }
+                    if event["event"] as? String == "completed", event["id"] as? String == id { break }
+                }
+            }
+            #expect(revisions == Array(1...revisions.count), "each is told once")
+            watch.send(SIGTERM)
+            _ = await watch.result()
+        }
+    }
+
     @Test func aQueueOfAnotherProcess() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])

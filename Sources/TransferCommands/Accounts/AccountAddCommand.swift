@@ -16,7 +16,12 @@ struct AccountAddCommand: AsyncParsableCommand {
             ID of the transfer. With http in place of https there is no TLS.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
+            Settings of a tus server are, among others, chunkSize, httpVersion, pinnedPublicKeys, proxy and parallelThreshold; of SFTP, \
+            keepTimes, keepModes, maxConnections, proxy and proxyCommand; of plain HTTP, fileField, contentType and transferTimeout. A name \
+            that the transport does not know is refused with those that it knows.
+
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'
+            Example: transferq account add archive sftp://me@files.example.com/in/ --setting keepTimes=true
             """)
 
     @OptionGroup var common: CommonOptions

@@ -39,6 +39,26 @@ struct EndpointOptions: ParsableArguments {
     @Option(help: ArgumentHelp("Certificates of the authorities to trust instead of the system's (PEM).", valueName: "file"))
     var caFile: PathArgument?
 
+    @Option(help: ArgumentHelp("A certificate that shows a server who we are (PEM).", valueName: "file"))
+    var clientCertificate: PathArgument?
+
+    @Option(help: ArgumentHelp("The key of the client certificate, where that is in another file (PEM).", valueName: "file"))
+    var clientKey: PathArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "The environment variable that holds the password for the proxy that --setting proxyUser=… goes with.", valueName: "variable"))
+    var proxyPasswordEnv: String?
+
+    @Option(help: ArgumentHelp("The file that holds the password for that proxy.", valueName: "file"))
+    var proxyPasswordFile: PathArgument?
+
+    @Option(
+        help: ArgumentHelp(
+            "Anything else that its transport knows, by the name of a setting; with a transport's name and a colon before it for the endpoints of that transport alone, as sftp:keepTimes=true. Nothing behind the = takes a setting away. Can be repeated.",
+            valueName: "name=value"))
+    var setting: [String] = []
+
     @Option(help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"))
     var header: [String] = []
 
@@ -52,6 +72,9 @@ struct EndpointOptions: ParsableArguments {
         if tokenEnv != nil, tokenFile != nil { throw ValidationError("Give either --token-env or --token-file.") }
         if passwordEnv != nil, passwordFile != nil { throw ValidationError("Give either --password-env or --password-file.") }
         if passphraseEnv != nil, passphraseFile != nil { throw ValidationError("Give either --passphrase-env or --passphrase-file.") }
+        if proxyPasswordEnv != nil, proxyPasswordFile != nil {
+            throw ValidationError("Give either --proxy-password-env or --proxy-password-file.")
+        }
         var names: Set<String> = []
         for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
@@ -60,39 +83,63 @@ struct EndpointOptions: ParsableArguments {
         }
         _ = try credentials()
         _ = try settings()
+        _ = try namedSettings()
     }
 
     /// Puts what was given into those endpoints that have a use for it, in place of what they had of the same kind.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
-        for option in given where !endpoints.contains(where: { transports.options(of: $0.transport).contains(option.kind) }) {
+        for option in given
+        where !endpoints.contains(where: { !transports.options(of: $0.transport).isDisjoint(with: option.kinds) }) {
             throw ValidationError("None of the account's endpoints has a use for \(option.name).")
         }
-        for index in endpoints.indices { try apply(to: &endpoints[index], transports.options(of: endpoints[index].transport)) }
+        let named = try namedSettings()
+        for setting in named {
+            guard let transport = setting.transport, !endpoints.contains(where: { $0.transport == transport }) else { continue }
+            throw ValidationError("None of the account's endpoints is of the transport \"\(transport)\" that --setting names.")
+        }
+        for index in endpoints.indices {
+            for setting in named { setting.apply(to: &endpoints[index]) }
+            try apply(to: &endpoints[index], transports.options(of: endpoints[index].transport))
+        }
     }
 
-    private var given: [(kind: RegisteredTransport.EndpointOption, name: String)] {
-        let all: [(RegisteredTransport.EndpointOption, String, Bool)] = [
-            (.token, "--token-env", tokenEnv != nil), (.token, "--token-file", tokenFile != nil),
-            (.password, "--password-env", passwordEnv != nil), (.password, "--password-file", passwordFile != nil),
-            (.passphrase, "--passphrase-env", passphraseEnv != nil), (.passphrase, "--passphrase-file", passphraseFile != nil),
-            (.keys, "--identity", !identity.isEmpty), (.keys, "--known-hosts", knownHosts != nil), (.keys, "--host-key", hostKey != nil),
-            (.authorities, "--ca-file", caFile != nil), (.headers, "--header", !header.isEmpty),
-            (.headers, "--header-env", !headerEnv.isEmpty), (.headers, "--header-file", !headerFile.isEmpty),
+    private var given: [(kinds: Set<RegisteredTransport.EndpointOption>, name: String)] {
+        let all: [(Set<RegisteredTransport.EndpointOption>, String, Bool)] = [
+            ([.token], "--token-env", tokenEnv != nil), ([.token], "--token-file", tokenFile != nil),
+            ([.password], "--password-env", passwordEnv != nil), ([.password], "--password-file", passwordFile != nil),
+            (Self.passphrase, "--passphrase-env", passphraseEnv != nil), (Self.passphrase, "--passphrase-file", passphraseFile != nil),
+            ([.keys], "--identity", !identity.isEmpty), ([.keys], "--known-hosts", knownHosts != nil),
+            ([.keys], "--host-key", hostKey != nil), ([.authorities], "--ca-file", caFile != nil),
+            ([.clientCertificate], "--client-certificate", clientCertificate != nil),
+            ([.clientCertificate], "--client-key", clientKey != nil),
+            ([.proxy], "--proxy-password-env", proxyPasswordEnv != nil), ([.proxy], "--proxy-password-file", proxyPasswordFile != nil),
+            ([.headers], "--header", !header.isEmpty), ([.headers], "--header-env", !headerEnv.isEmpty),
+            ([.headers], "--header-file", !headerFile.isEmpty),
         ]
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
+    /// A passphrase may be that of a key for SSH, or of a client certificate's key.
+    private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
+
     private func apply(to endpoint: inout Endpoint, _ options: Set<RegisteredTransport.EndpointOption>) throws {
-        let credentials = try credentials().filter { options.contains(Self.option(of: $0.kind)) }
         let settings = try settings().filter { options.contains(Self.option(ofSetting: $0.key)) }
         let headers = options.contains(.headers) ? Set(try headerFields.map { $0.name.lowercased() }) : []
-        let kinds = Set(credentials.map(\.kind)).subtracting([.header])
-        endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
-        endpoint.credentials += credentials
         for key in endpoint.settings.keys where key.hasPrefix(Self.headerKey) {
             if headers.contains(key.dropFirst(Self.headerKey.count).lowercased()) { endpoint.settings[key] = nil }
         }
         endpoint.settings.merge(settings) { $1 }
+        let credentials = try credentials().filter { reference in
+            guard options.contains(Self.option(of: reference.kind)) else { return false }
+            return switch reference.kind {
+            case .clientKeyPassphrase: endpoint.settings["clientCertificate"] != nil
+            case .proxyPassword: endpoint.settings["proxy"] != nil
+            default: true
+            }
+        }
+        let kinds = Set(credentials.map(\.kind)).subtracting([.header])
+        endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
+        endpoint.credentials += credentials
     }
 
     private static let headerKey = "header."
@@ -102,6 +149,8 @@ struct EndpointOptions: ParsableArguments {
         case .bearerToken: .token
         case .password: .password
         case .keyPassphrase: .passphrase
+        case .clientKeyPassphrase: .clientCertificate
+        case .proxyPassword: .proxy
         default: .headers
         }
     }
@@ -109,6 +158,7 @@ struct EndpointOptions: ParsableArguments {
     private static func option(ofSetting key: String) -> RegisteredTransport.EndpointOption {
         switch key {
         case "caFile": .authorities
+        case "clientCertificate", "clientKey": .clientCertificate
         case "identity", "knownHosts", "hostKey": .keys
         default: .headers
         }
@@ -121,8 +171,22 @@ struct EndpointOptions: ParsableArguments {
         if let tokenFile { references.append(.bearer(try file(tokenFile.path, "--token-file"))) }
         if let passwordEnv { references.append(.password(try variable(passwordEnv, "--password-env"))) }
         if let passwordFile { references.append(.password(try file(passwordFile.path, "--password-file"))) }
-        if let passphraseEnv { references.append(.keyPassphrase(try variable(passphraseEnv, "--passphrase-env"))) }
-        if let passphraseFile { references.append(.keyPassphrase(try file(passphraseFile.path, "--passphrase-file"))) }
+        let passphrase =
+            if let passphraseEnv {
+                try variable(passphraseEnv, "--passphrase-env")
+            } else {
+                try passphraseFile.map { try file($0.path, "--passphrase-file") }
+            }
+        if let passphrase {
+            references += [.keyPassphrase(passphrase), CredentialReference(kind: .clientKeyPassphrase, source: passphrase)]
+        }
+        let proxyPassword =
+            if let proxyPasswordEnv {
+                try variable(proxyPasswordEnv, "--proxy-password-env")
+            } else {
+                try proxyPasswordFile.map { try file($0.path, "--proxy-password-file") }
+            }
+        if let proxyPassword { references.append(CredentialReference(kind: .proxyPassword, source: proxyPassword)) }
         for field in try fields(headerEnv, "--header-env") {
             references.append(.header(field.name, try variable(field.value, "--header-env")))
         }
@@ -137,6 +201,10 @@ struct EndpointOptions: ParsableArguments {
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }
+        if let clientCertificate {
+            settings["clientCertificate"] = try readableFile(clientCertificate.path, "--client-certificate")
+        }
+        if let clientKey { settings["clientKey"] = try readableFile(clientKey.path, "--client-key") }
         if !identity.isEmpty {
             settings["identity"] = try identity.map { try readableFile($0.path, "--identity") }.joined(separator: "\n")
         }
@@ -153,6 +221,8 @@ struct EndpointOptions: ParsableArguments {
         }
         return settings
     }
+
+    private func namedSettings() throws -> [NamedSetting] { try setting.map { try NamedSetting($0) } }
 
     private var headerFields: [HeaderField] {
         get throws {

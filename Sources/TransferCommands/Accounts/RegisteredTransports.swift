@@ -21,6 +21,10 @@ public struct RegisteredTransport: Sendable {
         case passphrase
         /// Certificates of authorities.
         case authorities
+        /// A certificate that shows a server who we are, and its key.
+        case clientCertificate
+        /// The password for a proxy.
+        case proxy
         /// Headers of requests.
         case headers
         /// Files with keys, servers that are known, and what else SSH needs to know.
@@ -69,17 +73,21 @@ public struct RegisteredTransports: Sendable {
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
-            options: [.token, .password, .authorities, .headers], make: { TUSTransport() }, libraries: { TUSTransport.libraries },
+            options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
             validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }),
         RegisteredTransport(
-            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys], make: { SFTPTransport() },
+            id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) }),
         RegisteredTransport(
-            id: .http, schemes: plainHTTPSchemes, options: [.token, .password, .authorities, .headers], make: { HTTPTransport() },
+            id: .http, schemes: plainHTTPSchemes, options: httpOptions, make: { HTTPTransport() },
             libraries: { HTTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) }),
     ])
+
+    private static let httpOptions: Set<RegisteredTransport.EndpointOption> = [
+        .token, .password, .authorities, .clientCertificate, .proxy, .headers,
+    ]
 
     /// They say how files are uploaded, so that they stay in the address.
     private static let plainHTTPSchemes = Dictionary(

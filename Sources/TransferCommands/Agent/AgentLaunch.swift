@@ -81,11 +81,29 @@ enum AgentLaunch {
         let program = executable
         var argv = unsafe ([program.bytes] + arguments).map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) } + [nil]
         defer { unsafe argv.forEach { unsafe free($0) } }
+        let variable = unsafe strdup("\(crashReports.name)=\(crashReports.value)")
+        defer { unsafe free(variable) }
+        // Of two with one name, getenv(3) finds the first.
+        var variables = unsafe inheritedVariables + [variable, nil]
         var process: pid_t = 0
-        let code = unsafe program.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, environ) }
+        let code = unsafe program.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, &variables) }
         if source != ready.rawValue { close(source) }
         try check(code)
         return process
+    }
+
+    /// What a crash writes goes into the log: nothing of the registers, nor of the memory that they point to, which may hold a secret. A variable
+    /// of that name which is set already comes first.
+    static let crashReports = (name: "SWIFT_BACKTRACE", value: "registers=none")
+
+    private static var inheritedVariables: [UnsafeMutablePointer<CChar>?] {
+        var variables: [UnsafeMutablePointer<CChar>?] = unsafe []
+        var next = unsafe environ
+        while let variable = unsafe next.pointee {
+            unsafe variables.append(variable)
+            unsafe next += 1
+        }
+        return unsafe variables
     }
 
     /// This program's own file.

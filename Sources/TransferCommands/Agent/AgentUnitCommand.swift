@@ -26,6 +26,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
             RestartSec=5
             TimeoutStopSec=60
             UMask=0077
+            Environment=\(AgentLaunch.crashReports.name)=\(AgentLaunch.crashReports.value)
 
             [Install]
             WantedBy=default.target

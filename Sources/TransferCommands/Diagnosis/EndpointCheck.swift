@@ -43,11 +43,15 @@ enum EndpointCheck {
             let report = try await checking.check(endpoint, credentials: ReferencedCredentials())
             fields += [
                 ("version", JSONValue(report.version)), ("features", .array(report.features.map(JSONValue.string))),
-                ("maximumSize", JSONValue(report.maximumSize)), ("latency", .number(report.latency / .seconds(1))),
+                ("maximumSize", JSONValue(report.maximumSize)),
+                ("limits", .object(report.limits.sorted { $0.key < $1.key }.map { ($0.key, .integer($0.value)) })),
+                ("hostKey", JSONValue(report.hostKeyFingerprint)), ("latency", .number(report.latency / .seconds(1))),
             ]
             var words = [report.version.map { "version \($0)" } ?? "no version"]
             if !report.features.isEmpty { words.append(report.features.joined(separator: " ")) }
             if let size = report.maximumSize { words.append("files up to \(Figures.size(size))") }
+            words += report.limits.sorted { $0.key < $1.key }.map { "\($0.key) limit \($0.value)" }
+            if let key = report.hostKeyFingerprint { words.append("host key \(key)") }
             words.append("answered in \(Int((report.latency / .milliseconds(1)).rounded(.up))) ms")
             return Finding(check: check, state: .ok, detail: "\(endpoint.shownAddress): \(words.joined(separator: ", "))", fields: fields)
         } catch {

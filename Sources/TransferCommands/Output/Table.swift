@@ -5,36 +5,63 @@ struct Table {
         case right
     }
 
-    private let columns: [(title: String, alignment: Alignment)]
-    private var rows: [[String]] = []
+    private struct Cell {
+        let text: String
+        let width: Int
+    }
+
+    private let alignments: [Alignment]
+    /// Those of the titles first.
+    private var rows: [[Cell]] = []
+    private var widths: [Int]
 
     init(_ columns: [(title: String, alignment: Alignment)]) {
-        self.columns = columns
+        alignments = columns.map(\.alignment)
+        widths = columns.map { _ in 0 }
+        append(columns.map(\.title))
     }
 
     mutating func append(_ row: [String]) {
-        rows.append(row.map(\.withoutControlCharacters))
+        rows.append(
+            row.map { text in
+                let text = text.withoutControlCharacters
+                return Cell(text: text, width: text.columns)
+            })
+        for (column, cell) in rows[rows.count - 1].enumerated() where cell.width > widths[column] { widths[column] = cell.width }
     }
 
     /// All rows below their titles, each with a line break.
     var text: String {
-        let all = [columns.map(\.title)] + rows
-        let widths = columns.indices.map { column in all.map { $0[column].columns }.max() ?? 0 }
-        return all.map { row in
-            let cells = columns.indices.map { column in
-                let padding = String(repeating: " ", count: widths[column] - row[column].columns)
-                return columns[column].alignment == .left ? row[column] + padding : padding + row[column]
+        var text = ""
+        text.reserveCapacity(rows.count * (widths.reduce(0, +) + 2 * widths.count))
+        for row in rows {
+            // Spaces are written once something follows them.
+            var pending = 0
+            for (column, cell) in row.enumerated() {
+                let padding = widths[column] - cell.width
+                if alignments[column] == .right { pending += padding }
+                if !cell.text.isEmpty {
+                    text.append(spaces: pending)
+                    text += cell.text
+                    pending = 0
+                }
+                pending += (alignments[column] == .left ? padding : 0) + 2
             }
-            return cells.joined(separator: "  ").trimmingTrailingSpaces + "\n"
-        }.joined()
+            text += "\n"
+        }
+        return text
     }
 }
 
 extension String {
-    fileprivate var trimmingTrailingSpaces: String {
-        var text = self[...]
-        while text.last == " " { text.removeLast() }
-        return String(text)
+    private static let spaces = String(repeating: " ", count: 100)
+
+    fileprivate mutating func append(spaces count: Int) {
+        var rest = count
+        while rest > 0 {
+            self += Self.spaces.prefix(rest)
+            rest -= Self.spaces.utf8.count
+        }
     }
 
     /// The text with what could steer a terminal replaced: names come from file systems and servers.

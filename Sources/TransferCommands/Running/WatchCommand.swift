@@ -7,9 +7,11 @@ struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch", abstract: "Prints what happens: first what did already, from the change log, then what comes.",
         discussion: """
-            Ends when the process that owns the queue lets it go, or with the last event if none owns it: nothing more happens then.
+            Ends when the process that owns the queue lets it go, or with the last event if none owns it; with --follow, it waits for what \
+            others do then.
 
             Example: transferq watch --json --since 120
+            Example: transferq watch --follow
             """)
 
     @OptionGroup var common: CommonOptions
@@ -17,39 +19,61 @@ struct WatchCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only what came after the event with this number.", valueName: "revision"))
     var since: UInt64 = 0
 
+    @Flag(help: "Go on until it is interrupted, whoever owns the queue.")
+    var follow = false
+
+    /// What is carried on from one owner to the next.
+    private struct Story {
+        var indices: SessionIndices
+        var names: [SessionID: String] = [:]
+        /// The number of the last event that was printed.
+        var last: UInt64
+    }
+
     func run() async throws {
-        switch try await common.reachedQueue() {
-        case .owned(let queue): try await CommonOptions.closing(queue) { try await printLog(of: $0) }
-        case .remote(let queue):
-            do {
-                try await printEvents(queue.events(since: since), of: queue, last: nil)
-            } catch let error as QueueError where error.isEndOfOwner {
-                // It was killed; what follows is told by a new watch.
-                return
+        // Only from the very beginning on is it known where sessions were.
+        var story = Story(indices: SessionIndices(since == 0 ? [] : nil), last: since)
+        while true {
+            let begun = story.last
+            switch try await common.reachedQueue() {
+            case .owned(let queue):
+                story = try await CommonOptions.closing(queue) { [story] queue in
+                    var story = story
+                    try await printLog(of: queue, &story)
+                    return story
+                }
+            case .remote(let queue):
+                do {
+                    try await printEvents(queue.events(since: story.last), of: queue, until: nil, &story)
+                } catch let error as QueueError where error.isEndOfOwner {
+                    // It was killed.
+                }
             }
+            guard follow else { return }
+            // Others may have written while this one read.
+            if story.last == begun { try await StoreChange(in: try common.folder()).wait() }
         }
     }
 
-    private func printLog(of queue: TransferQueue) async throws {
+    private func printLog(of queue: TransferQueue, _ story: inout Story) async throws {
         let last = queue.revision
-        guard since < last else { return }
-        try await printEvents(queue.events(since: since), of: queue, last: last)
+        guard story.last < last else { return }
+        try await printEvents(queue.events(since: story.last), of: queue, until: last, &story)
     }
 
     /// - Parameter last: The number of the event to end with; nil to go on until the events end.
-    private func printEvents<Events: AsyncSequence>(_ events: Events, of queue: any ControllableQueue, last: UInt64?) async throws
-    where Events.Element == QueueEvent {
-        // Only from the very beginning on is it known where sessions were.
-        var indices = SessionIndices(since == 0 ? [] : nil)
+    private func printEvents<Events: AsyncSequence>(
+        _ events: Events, of queue: any ControllableQueue, until last: UInt64?, _ story: inout Story
+    ) async throws where Events.Element == QueueEvent {
         let (output, isJSON) = (CommandContext.current.output, common.json)
-        var names: [SessionID: String] = [:]
         for try await event in events {
+            story.last = max(story.last, event.revision)
             if isJSON {
-                let index = indices.index(at: event)
+                let index = story.indices.index(at: event)
                 await output.write(JSONValue(event, index: index))
             } else if !event.isProgress {
-                if let id = event.session, names[id] == nil { names[id] = (try? await queue.session(id).name) ?? "" }
-                await output.write(Self.line(event, name: event.session.flatMap { names[$0] }) + "\n")
+                if let id = event.session, story.names[id] == nil { story.names[id] = (try? await queue.session(id).name) ?? "" }
+                await output.write(Self.line(event, name: event.session.flatMap { story.names[$0] }) + "\n")
             }
             if let last, event.revision >= last { return }
         }

@@ -33,5 +33,25 @@ public struct SessionID: Hashable, Sendable, Codable, LosslessStringConvertible 
     }
 
     /// The UUID in lower case.
-    public var description: String { uuid.uuidString.lowercased() }
+    public var description: String {
+        // Foundation's text is in upper case, and takes ten times as long: a list has a hundred thousand of them.
+        unsafe withUnsafeBytes(of: uuid.uuid) { bytes in
+            unsafe String(unsafeUninitializedCapacity: 36) { text in
+                var end = 0
+                for index in bytes.indices {
+                    let byte = unsafe bytes[index]
+                    if index == 4 || index == 6 || index == 8 || index == 10 {
+                        unsafe text[end] = UInt8(ascii: "-")
+                        end += 1
+                    }
+                    unsafe text[end] = Self.digit(byte >> 4)
+                    unsafe text[end + 1] = Self.digit(byte & 15)
+                    end += 2
+                }
+                return end
+            }
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 { value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") - 10 + value }
 }
