@@ -36,19 +36,28 @@ extension ControllableQueue {
     ///
     /// What is added, removed or moved meanwhile may be left out, or come twice.
     public func forEachSession(_ body: (SessionStatus) async throws -> Bool) async throws {
-        let page = 2_048
-        var start = 0
-        var present = try await sessions(0..<page)
-        while true {
-            // The next page is read while this one is worked on.
-            start += page
-            let following = present.count == page ? start..<start + page : 0..<0
-            async let next = sessions(following)
-            for session in present {
-                guard try await body(session) else { return }
+        let (page, ahead) = (2_048, 2)
+        try await withThrowingTaskGroup(of: (start: Int, sessions: [SessionStatus]).self) { group in
+            var nextStart = 0
+            func readNext() {
+                let start = nextStart
+                nextStart += page
+                group.addTask { (start, try await sessions(start..<start + page)) }
             }
-            present = try await next
-            guard !present.isEmpty else { return }
+            readNext()
+            var read: [Int: [SessionStatus]] = [:]
+            var start = 0
+            while true {
+                while read[start] == nil, let result = try await group.next() { read[result.start] = result.sessions }
+                guard let present = read.removeValue(forKey: start), !present.isEmpty else { break }
+                start += page
+                // The next ones are read while this one is worked on.
+                while present.count == page, nextStart < start + ahead * page { readNext() }
+                for session in present {
+                    guard try await body(session) else { return group.cancelAll() }
+                }
+            }
+            group.cancelAll()
         }
     }
 }

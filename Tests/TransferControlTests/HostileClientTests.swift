@@ -52,6 +52,15 @@ import TransferKit
         }
     }
 
+    /// However patient the server is with them.
+    @Test func silentClientsMakeRoom() async throws {
+        try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
+            let silent = try (0..<70).map { _ in try RawClient(fixture.store) }
+            #expect(try await fixture.remote.status().sessions == 0)
+            for client in silent.prefix(7) { #expect(await client.readToEnd().isEmpty, "the first that came are let go") }
+        }
+    }
+
     /// Neither the queue nor its end waits for a subscriber that takes nothing.
     @Test func aSubscriberThatTakesNothing() async throws {
         try await ControlFixture.with { fixture in

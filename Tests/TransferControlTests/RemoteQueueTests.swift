@@ -93,6 +93,59 @@ import TransportTesting
         }
     }
 
+    /// Several pages of sessions, read ahead of each other.
+    @Test func allSessionsInOrder() async throws {
+        try await ControlFixture.with { fixture in
+            let request = try fixture.upload("a")
+            let requests = (0..<4_200).map { _ in
+                var copy = request
+                copy.id = SessionID()
+                return copy
+            }
+            let ids = try await fixture.queue.add(requests, held: true)
+            let queues: [any ControllableQueue] = [fixture.queue, fixture.remote]
+            for queue in queues {
+                var read: [SessionID] = []
+                try await queue.forEachSession { session in
+                    read.append(session.id)
+                    return true
+                }
+                #expect(read == ids)
+                read = []
+                try await queue.forEachSession { session in
+                    read.append(session.id)
+                    return read.count < 2_100
+                }
+                #expect(read == Array(ids.prefix(2_100)))
+            }
+        }
+    }
+
+    /// Small sessions are sent together, as many as fit into a message.
+    @Test func sessionsOfAnySizeAtOnce() async throws {
+        try await ControlFixture.with { fixture in
+            let large = try SessionRequest.upload([try fixture.file("large")], to: "a", tags: ["large"])
+            var described = large
+            described.options.metadata = ["note": String(repeating: "\u{1}", count: 200_000)]
+            var many = try SessionRequest.upload((0..<150).map { _ in fixture.folder.appending("large") }, to: "a")
+            many.name = "many"
+            var requests: [SessionRequest] = []
+            for number in 0..<120 {
+                var request = number % 12 == 0 ? described : number % 30 == 1 ? many : large
+                request.id = SessionID()
+                requests.append(request)
+            }
+            #expect(try await fixture.remote.add(requests, at: nil, held: true) == requests.map(\.id))
+            var read: [(SessionID, Int)] = []
+            try await fixture.queue.forEachSession { session in
+                read.append((session.id, Int(session.statistics.files)))
+                return true
+            }
+            #expect(read.map(\.0) == requests.map(\.id))
+            #expect(read.map(\.1) == requests.map(\.items.count))
+        }
+    }
+
     @Test func whatOnlyTheOwnerCanDo() async throws {
         try await ControlFixture.with { fixture in
             let (item, writer) = TransferItem.stream(as: try RemotePath("stream"))

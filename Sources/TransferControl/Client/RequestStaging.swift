@@ -6,6 +6,7 @@ import TransferKit
 struct RequestStaging {
     private static let partSize = 1 << 19
     private static let idsOfPart = 10_000
+    private static let itemsOfWhole = 100
 
     private(set) var parts: [StagedPart] = []
     private let workingFolder: FilePath
@@ -15,10 +16,37 @@ struct RequestStaging {
     }
 
     mutating func stage(_ requests: [SessionRequest]) throws(QueueError) {
-        for request in requests {
-            parts.append(.session(SessionHead(request, in: workingFolder)))
-            try stage(request.items)
+        var together: [WholeSession] = []
+        var cost = 0
+        func flush() {
+            if !together.isEmpty { parts.append(.sessions(together)) }
+            (together, cost) = ([], 0)
         }
+        for request in requests {
+            let head = SessionHead(request, in: workingFolder)
+            if let session = try whole(head, request.items), session.cost < Self.partSize {
+                if cost + session.cost > Self.partSize { flush() }
+                together.append(session)
+                cost += session.cost
+            } else {
+                flush()
+                parts.append(.session(head))
+                try stage(request.items)
+            }
+        }
+        flush()
+    }
+
+    /// Nil if its items are many or large.
+    private func whole(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
+        guard items.count <= Self.itemsOfWhole else { return nil }
+        var records: [ItemRecord] = []
+        for item in items {
+            let record = try ItemRecord(item, in: workingFolder)
+            guard record.data?.count ?? 0 <= ItemRecord.pieceSize else { return nil }
+            records.append(record)
+        }
+        return WholeSession(head: head, items: records)
     }
 
     mutating func stage(_ items: [TransferItem]) throws(QueueError) {

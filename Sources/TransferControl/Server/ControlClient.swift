@@ -14,8 +14,11 @@ struct ControlClient: Sendable {
     let endOwner: (@Sendable () -> Void)?
 
     /// Returns when the client has its answer, or is gone.
-    func serve() async throws(QueueError) {
+    ///
+    /// - Parameter heard: Called when it has said anything.
+    func serve(_ heard: () -> Void) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
+        heard()
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
         try await connection.write(GreetingAnswer(version: isKnown ? Greeting.version : nil, owner: owner))
         guard isKnown else { return }

@@ -24,9 +24,28 @@ public final class ControlServer: Sendable {
     private static let grace = Duration.seconds(2)
 
     private struct State: Sendable {
-        var clients: [Int: (connection: ControlConnection, task: Task<Void, Never>)] = [:]
+        struct Client {
+            let connection: ControlConnection
+            let task: Task<Void, Never>
+            /// Whether it has said anything yet.
+            var wasHeard = false
+        }
+
+        var clients: [Int: Client] = [:]
         var next = 0
         var isClosed = false
+
+        /// Lets the one go that has been silent for longest, if there are as many as there may be. Those that were heard are at work: a large
+        /// batch takes many messages.
+        ///
+        /// - Returns: Whether there is room.
+        mutating func makeRoom(beside limit: Int) -> Bool {
+            guard clients.count >= limit else { return true }
+            guard let (number, client) = clients.filter({ !$0.value.wasHeard }).min(by: { $0.key < $1.key }) else { return false }
+            clients[number] = nil
+            client.connection.interrupt()
+            return true
+        }
     }
 
     /// What this process tells of itself.
@@ -98,18 +117,18 @@ public final class ControlServer: Sendable {
         let connection = ControlConnection(socket, timeout: timeout)
         let client = ControlClient(connection: connection, queue: queue, owner: owner, endOwner: endOwner)
         state.withLock { state in
-            guard !state.isClosed, state.clients.count < Self.clientLimit else { return }
+            guard !state.isClosed, state.makeRoom(beside: Self.clientLimit) else { return }
             let number = state.next
             state.next += 1
             let task = Task { [weak self, logger] in
                 do throws(QueueError) {
-                    try await client.serve()
+                    try await client.serve { [weak self] in self?.state.withLock { $0.clients[number]?.wasHeard = true } }
                 } catch {
                     logger.debug("A client of the queue's socket was let go. \(error.message)")
                 }
                 self?.state.withLock { $0.clients[number] = nil }
             }
-            state.clients[number] = (connection, task)
+            state.clients[number] = State.Client(connection: connection, task: task)
         }
     }
 }

@@ -18,6 +18,7 @@ struct StagedBatch {
             return
         }
         switch part {
+        case .sessions(let whole): sessions += whole.map { ($0.head, $0.items) }
         case .session(let head): sessions.append((head, []))
         case .items(let records):
             if sessions.isEmpty { items += records } else { sessions[sessions.count - 1].items += records }

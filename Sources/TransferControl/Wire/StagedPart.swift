@@ -5,6 +5,8 @@ import TransferKit
 
 /// A part of a request that can be of any size.
 enum StagedPart: Codable, Sendable {
+    /// Sessions with all of their items.
+    case sessions([WholeSession])
     /// A session; its items follow.
     case session(SessionHead)
     /// Items of the last session, or of none.
@@ -13,6 +15,15 @@ enum StagedPart: Codable, Sendable {
     case bytes(Data)
     /// Sessions of a group.
     case ids([SessionID])
+}
+
+/// A session that is to be added, and is small enough to be sent together with others.
+struct WholeSession: Codable, Sendable {
+    var head: SessionHead
+    var items: [ItemRecord]
+
+    /// How many bytes it takes in a message, roughly.
+    var cost: Int { items.reduce(head.cost) { $0 + $1.cost } }
 }
 
 /// A session that is to be added, without its items.
@@ -28,6 +39,14 @@ struct SessionHead: Codable, Sendable {
     var notBefore: Date?
     var dependency: SessionDependency?
     var deduplicationKey: String?
+
+    /// How many bytes it takes in a message, at most.
+    var cost: Int {
+        var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
+        for values in [options.metadata, options.headers, options.settings] { texts += Array(values.keys) + Array(values.values) }
+        // A byte of a text may be written as six, and a byte of a list takes four.
+        return 4_096 + texts.reduce(0) { $0 + 6 * $1.utf8.count + 8 } + ((context?.count ?? 0) + (folder?.count ?? 0)) * 4
+    }
 
     init(_ request: SessionRequest, in workingFolder: FilePath) {
         id = request.id
