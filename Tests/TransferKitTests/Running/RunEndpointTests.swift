@@ -51,12 +51,12 @@ import TransportTesting
     }
 
     @Test func withBytesThereTheFileStaysForAMinuteAndThreeAttempts() async throws {
-        let fixture = try await RunFixture(["1": 5_000], hosts: ["home", "away"], options: one)
+        let fixture = try await RunFixture(["1": 5_000], hosts: ["near", "away"], options: one)
         fixture.memory.faults.append(.cut(afterBytes: 3_500))
         let gate = fixture.memory.gate("1", atByte: 3_000)
         let first = try await fixture.start()
         try await gate.reached()
-        fixture.memory.refuse(host: "home")
+        fixture.memory.refuse(host: "near")
         gate.open()
         // Delays of 1, then 2, 4, 8, 16 and 32 s: the sixth refusal comes 62 s after the first.
         await fixture.clock.sleeps(for: .seconds(1))
@@ -70,10 +70,10 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(32))
         let last = try await fixture.start()
         try await elsewhere.reached()
-        #expect(hosts(fixture) == Array(repeating: "home", count: 7) + ["away"])
+        #expect(hosts(fixture) == Array(repeating: "near", count: 7) + ["away"])
         #expect(fixture.memory.attempts.last?.checkpoint == nil && fixture.memory.attempts.last?.startOffset == 0)
         func kept() async throws -> Int64? {
-            try await fixture.store.checkpoint(session: 1, position: 0, endpoint: "memory://home/", generation: 1)?.checkpoint.confirmed
+            try await fixture.store.checkpoint(session: 1, position: 0, endpoint: "memory://near/", generation: 1)?.checkpoint.confirmed
         }
         #expect(try await kept() == 3_000, "until it is done elsewhere")
         #expect(fixture.live.withLock { $0 }?.statistics(at: .zero).bytesDone == 3_000, "figures never go back")
