@@ -13,7 +13,10 @@ import TransferKit
     @Test(arguments: Scenario.allCases) func whatWasDoneIsFoundAfterAKill(_ scenario: Scenario) async throws {
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
-        for moment in Self.moments(reference.moments) {
+        let moments = Self.moments(reference.moments)
+        // All moments take long: whoever waits for them sees where they are.
+        print("\(scenario): \(moments.count) of \(reference.moments) moments")
+        for moment in moments {
             let folder = try TemporaryFolder()
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [root = folder.path.string as String, scenario = scenario.rawValue as String, moment = moment as Int] in
