@@ -19,10 +19,12 @@ struct PlainHTTP {
         let (url, store) = ("127.0.0.1:\(nginx.port)/", "\(work)/store-http")
         let stored = "\(folder)/server/files/large-file"
         let received = "\(folder)/received"
+        try FileManager.default.createDirectory(atPath: received, withIntermediateDirectories: true)
 
         var costs: [String: [Cost]] = [:]
         func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> Cost) throws {
             try? FileManager.default.removeItem(atPath: result)
+            try takeMemory(megabytes: megabytes, in: folder)
             let cost = try body()
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
                 throw BenchmarkError.failed("\(name) left no whole file")

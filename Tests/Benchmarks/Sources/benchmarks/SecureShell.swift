@@ -50,6 +50,7 @@ struct SecureShell {
                     let target = isUpload ? "\(folder)/remote" : "\(folder)/received"
                     try? FileManager.default.removeItem(atPath: target)
                     try FileManager.default.createDirectory(atPath: "\(target)/files", withIntermediateDirectories: true)
+                    if let megabytes { try takeMemory(megabytes: megabytes, in: folder) }
                     let cost = try contender.run("\(folder)/\(isUpload ? "local" : "remote")/files", isUpload)
                     let found = try FileManager.default.contentsOfDirectory(atPath: "\(target)/files").count
                     guard found == (megabytes == nil ? files : 1) else {
@@ -71,15 +72,32 @@ struct SecureShell {
         let user = NSUserName()
         let ssh = ["-o", "UserKnownHostsFile=\(knownHosts)", "-o", "BatchMode=yes", "-i", key, "-c", "aes128-ctr"]
         let remote = "\(folder)/remote", received = "\(folder)/received"
-        return [
-            Contender(name: "transferq run") { path, isUpload in
-                let account = ["sftp://\(user)@127.0.0.1:\(port)\(remote)/", "--identity", key, "--known-hosts", knownHosts]
+        func transferq(_ name: String, _ settings: [String] = [], _ options: [String] = []) -> Contender {
+            Contender(name: name) { path, isUpload in
+                let account = ["sftp://\(user)@127.0.0.1:\(port)\(remote)/", "--identity", key, "--known-hosts", knownHosts] + settings
                 return isUpload
-                    ? try programs.run(store: "\(work)/store-sftp", account: account, adding: [path])
+                    ? try programs.run(store: "\(work)/store-sftp", account: account, adding: [path], options: options)
                     : try programs.run(
                         store: "\(work)/store-sftp", account: account,
                         adding: try FileManager.default.contentsOfDirectory(atPath: path).map { "files/\($0)" },
-                        options: ["--download", "--to", "\(received)"])
+                        options: ["--download", "--to", "\(received)/files"] + options)
+            }
+        }
+        // More connections than the machine has cores help only where they wait.
+        let count = roundTrip > 0 ? 4 : 2
+        let parallel = transferq("… on \(count) connections", ["--setting", "maxConnections=\(count)"], ["--parallel", "\(count)"])
+        return [transferq("transferq run")] + (isLarge ? [parallel] : []) + [
+            Contender(name: "curl") { path, isUpload in
+                let config = "\(folder)/curl-config"
+                let far = "sftp://\(user)@127.0.0.1:\(port)"
+                try FileManager.default.contentsOfDirectory(atPath: path).map { name in
+                    isUpload
+                        ? "upload-file = \(path)/\(name)\nurl = \(far)\(remote)/files/\n"
+                        : "output = \(received)/files/\(name)\nurl = \(far)\(path)/\(name)\n"
+                }.joined().write(toFile: config, atomically: true, encoding: .utf8)
+                // It knows hosts only by the user's own file.
+                let flags = ["--disable", "--silent", "--show-error", "--insecure", "--key", key, "--pubkey", "\(key).pub"]
+                return try measure(["curl"] + flags + ["--config", config])
             },
             Contender(name: "rclone") { path, isUpload in
                 let far =
