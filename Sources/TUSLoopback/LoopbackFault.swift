@@ -19,8 +19,18 @@ public enum LoopbackFault: Hashable, Sendable {
 final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
-    /// The offset that no upload goes past for now; nil for none.
+    /// The offset that no content goes past for now, in either direction; nil for none.
     let holdOffset = Locked<Int64?>(nil)
+
+    /// How many bytes may pass from an offset on before they are held, at least 1; waits while there are none. Nil if the connection is to end.
+    func room(from offset: Int64, on connection: Connection) async -> Int64? {
+        while let held = holdOffset.withLock({ $0 }) {
+            if offset < held { return held - offset }
+            if connection.isInterrupted || !connection.isOpen { return nil }
+            try? await Task.sleep(for: .milliseconds(10))
+        }
+        return .max
+    }
 
     func append(_ fault: LoopbackFault, times: Int) {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }

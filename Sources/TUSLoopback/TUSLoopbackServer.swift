@@ -81,12 +81,12 @@ public final class TUSLoopbackServer: Sendable {
         faults.append(fault, times: times)
     }
 
-    /// Takes no more bytes of an upload once it is at this offset, without a word to its client, until this is called again.
+    /// Takes and gives no more bytes of an upload from this offset on, without a word to its client, until this is called again.
     ///
-    /// Another request for a held upload ends the one that is held, and what that one still brought is not kept.
+    /// Another request for a held upload ends the one that brings its bytes, and what that one still brought is not kept.
     ///
     /// - Parameter offset: At least 0; nil to go on.
-    public func holdUploads(at offset: Int64?) {
+    public func holdContent(at offset: Int64?) {
         faults.holdOffset.withLock { $0 = offset }
     }
 

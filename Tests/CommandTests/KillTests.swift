@@ -19,7 +19,7 @@ import Testing
             try program.folder.file("note", size: 10)
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
             // However slow this machine is, no run comes to its end before it is killed.
-            studio.server.holdUploads(at: Int64(Self.size * 9 / 10))
+            studio.server.holdContent(at: Int64(Self.size * 9 / 10))
             for round in 1...Self.kills {
                 let run = try program.start(["run", "--progress", "json"])
                 // One in four dies as it begins, the others in the middle; the last at two thirds, so that all come before the end.
@@ -29,18 +29,59 @@ import Testing
                     if isEarly || studio.server.statistics.bytesStored >= threshold { break }
                 }
                 // Not at the moment of a line, but somewhere between two of them.
-                for _ in 0..<Int.random(in: 0...5_000) { await Task.yield() }
+                try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
                 run.send(SIGKILL)
                 #expect(await run.result().wasKilled, "round \(round) ended by itself")
             }
             #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
-            studio.server.holdUploads(at: nil)
+            studio.server.holdContent(at: nil)
             try await program.succeed("run", "--progress", "none")
 
             #expect(try studio.hasArrivedComplete("reel"))
             #expect(try studio.hasArrived("note"))
             for id in ids { #expect(try await studio.session(id)["state"] as? String == "completed") }
             try checkRequests(studio.server.statistics)
+        }
+    }
+
+    @Test func aDownloadInPartsArrivesAllTheSame() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let size = 160 << 20
+            try program.folder.file("reel", size: size, seed: 2)
+            try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=1048576")
+            let upload = try await program.succeed("add", "studio", "reel").lines[0]
+            try await program.succeed("run", "--progress", "none")
+            let items = try await studio.session(upload)["items"] as? [[String: Any]]
+            let name = try #require((items?.first?["remoteURL"] as? String)?.split(separator: "/").last.map(String.init))
+            let id = try await program.succeed("add", "studio", "--download", name, "--parallel", "4").lines[0]
+
+            let kills = max(Self.kills / 2, 1)
+            let end = Int64(size * 9 / 10)
+            studio.server.holdContent(at: end)
+            for round in 1...kills {
+                // All that is below the place where it is held comes in the end, in whatever order.
+                let threshold = Int64.random(in: 0...end)
+                let run = try program.start(["run", "--progress", "json"])
+                for await line in run.lines {
+                    let event = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
+                    if let sent = event?["bytesSent"] as? Int64, sent >= threshold { break }
+                }
+                try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
+                run.send(SIGKILL)
+                #expect(await run.result().wasKilled, "round \(round) ended by itself")
+            }
+            #expect(try await studio.session(id)["state"] as? String == "waiting", "all kills came before the end")
+            studio.server.holdContent(at: nil)
+            try await program.succeed("run", "--progress", "none")
+
+            let path = program.folder.path
+            #expect(FileManager.default.contentsEqual(atPath: path.appending(name).string, andPath: path.appending("reel").string))
+            // Each kill costs what was received since the last checkpoint, which is saved every 64 MiB, and what was on its way.
+            let limit = Int64(size) + Int64(kills) * (64 << 20 + 4 * Self.window)
+            #expect(studio.server.statistics.bytesSent <= limit)
+            let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
+            #expect(!names.contains { $0.hasSuffix(".part") }, "\(names)")
         }
     }
 

@@ -36,13 +36,13 @@ import Testing
 
     @Test func `a held upload takes no more, until it is told to go on`() async throws {
         try await withServer { server, url in
-            server.holdUploads(at: 500)
+            server.holdContent(at: 500)
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let held = try RawConnection(to: url)
             try held.startPatch(path, at: 0, announcing: 1000, bytes(1000))
             // Whoever asks ends the request that is held.
             #expect(try RawConnection(to: url).offset(path) == 500)
-            server.holdUploads(at: nil)
+            server.holdContent(at: nil)
             #expect(try RawConnection(to: url).patch(path, at: 500, bytes(500)).status == 204)
             #expect(server.statistics.bytesStored == 1000)
         }

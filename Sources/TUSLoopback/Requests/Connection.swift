@@ -21,6 +21,8 @@ final class Connection: Sendable {
     /// Whether another request or the end of the server wants this connection's request to end.
     var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
 
+    var isOpen: Bool { channel.isActive }
+
     /// `http://127.0.0.1:port`, where the client reached the server.
     var origin: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 

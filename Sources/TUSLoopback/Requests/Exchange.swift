@@ -99,11 +99,12 @@ final class Exchange {
     }
 
     private func body(of content: Content) -> ResponseBody {
-        ResponseBody(contentLength: content.range.count) { [channel = connection.channel] writer in
+        ResponseBody(contentLength: content.range.count) { [connection] writer in
             let end = content.cut.map { content.range.lowerBound + $0 } ?? content.range.upperBound
             var position = content.range.lowerBound
             while position < end {
-                let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024))
+                guard let room = await content.faults.room(from: position, on: connection) else { throw ConnectionEnded() }
+                let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024, room))
                 let piece = try await NIOThreadPool.singleton.runIfActive { [position] in
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
                 }
@@ -115,7 +116,7 @@ final class Exchange {
             }
             guard content.cut == nil else {
                 // Closing all at once would drop what the system has not taken yet.
-                try? await channel.close(mode: .output)
+                try? await connection.channel.close(mode: .output)
                 throw ConnectionEnded()
             }
             try await writer.finish(nil)

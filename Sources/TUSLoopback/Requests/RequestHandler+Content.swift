@@ -168,7 +168,7 @@ extension RequestHandler {
         var received: Int64 = 0
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
-            guard let room = await room(in: upload, on: exchange.connection) else { return .ended(ConnectionEnded()) }
+            guard let room = await faults.room(from: upload.offset, on: exchange.connection) else { return .ended(ConnectionEnded()) }
             let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, pieceSize, room)
             let piece: ByteBuffer
             do {
@@ -202,16 +202,6 @@ extension RequestHandler {
         // What an interrupted connection had brought already is no longer held back: another request waits for it.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
-    }
-
-    /// How many bytes an upload may take before it is held, at least 1; waits while there are none. Nil if it was interrupted meanwhile.
-    private func room(in upload: Upload, on connection: Connection) async -> Int64? {
-        while let held = faults.holdOffset.withLock({ $0 }) {
-            if upload.offset < held { return held - upload.offset }
-            if connection.isInterrupted { return nil }
-            try? await Task.sleep(for: .milliseconds(10))
-        }
-        return .max
     }
 
     /// How much is stored at most before the rate is looked at: a tenth of a second's worth.

@@ -35,7 +35,7 @@ extension RequestHandler {
         recorder.answered(status, to: entry)
         var response = Response(status, headers)
         let cut = faults.takeDownloadCut(of: Int64(range.count))
-        response.content = Content(file: file, range: range, cut: cut, rate: options.bytesPerSecond) { [recorder] in
+        response.content = Content(file: file, range: range, cut: cut, rate: options.bytesPerSecond, faults: faults) { [recorder] in
             recorder.sent($0, of: entry)
         }
         return response
@@ -61,6 +61,8 @@ struct Content: Sendable {
     /// After how many bytes the connection is cut.
     let cut: Int64?
     let rate: Int64?
+    /// What holds it.
+    let faults: FaultScript
     let sent: @Sendable (Int) -> Void
 }
 
