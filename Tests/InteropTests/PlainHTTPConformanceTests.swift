@@ -25,12 +25,13 @@ import TransportTesting
         try await PlainFixture.with(.put) { try await promise.verify($0) }
     }
 
-    @Test(arguments: DownloadPromise.allCases)
-    func keeps(_ promise: DownloadPromise) async throws {
+    @Test(arguments: DownloadPromise.allCases, [1, 4])
+    func keeps(_ promise: DownloadPromise, parallel: Int) async throws {
         let workshop = try Workshop()
         let server = try await FilesFixture.startServer(in: workshop)
         let fixture = try FilesFixture(
-            workshop, port: server.port, transport: HTTPTransport(), endpoint: { .http("http+get\($0)", credentials: $1) })
+            workshop, port: server.port, transport: HTTPTransport(), options: AttemptOptions(parallel: parallel),
+            endpoint: { .http("http+get\($0)", credentials: $1, settings: ["parallelThreshold": "100000"]) })
         do {
             try await promise.verify(fixture)
         } catch {

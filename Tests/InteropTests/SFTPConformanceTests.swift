@@ -1,11 +1,12 @@
 import Testing
+import TransferCore
 import TransportTesting
 
 /// The SFTP transport keeps the promises that every transport makes, with OpenSSH's own server.
 @Suite struct SFTPConformanceTests {
-    @Test(arguments: TransportPromise.allCases)
-    func keeps(_ promise: TransportPromise) async throws {
-        try await withFixture(cutting: .fromClient) { try await promise.verify($0) }
+    @Test(arguments: TransportPromise.allCases, [1, 3])
+    func keeps(_ promise: TransportPromise, parallel: Int) async throws {
+        try await withFixture(cutting: .fromClient, parallel: parallel) { try await promise.verify($0) }
     }
 
     @Test(arguments: StreamPromise.allCases)
@@ -13,15 +14,15 @@ import TransportTesting
         try await withFixture(cutting: .fromClient) { try await promise.verify($0) }
     }
 
-    @Test(arguments: DownloadPromise.allCases)
-    func keeps(_ promise: DownloadPromise) async throws {
-        try await withFixture(cutting: .fromServer) { try await promise.verify($0) }
+    @Test(arguments: DownloadPromise.allCases, [1, 3])
+    func keeps(_ promise: DownloadPromise, parallel: Int) async throws {
+        try await withFixture(cutting: .fromServer, parallel: parallel) { try await promise.verify($0) }
     }
 
     private func withFixture(
-        cutting direction: CuttingRelay.Direction, _ body: (SSHFilesFixture) async throws -> Void
+        cutting direction: CuttingRelay.Direction, parallel: Int = 1, _ body: (SSHFilesFixture) async throws -> Void
     ) async throws {
-        let fixture = try await SSHFilesFixture(cutting: direction)
+        let fixture = try await SSHFilesFixture(cutting: direction, options: AttemptOptions(parallel: parallel))
         do {
             try await body(fixture)
         } catch {

@@ -12,6 +12,13 @@ struct Download: Sendable {
     /// What there is of it: the part, or, as a transport may rename that, the file.
     var part: Data? { Self.content(destination.partPath) ?? received }
 
+    /// Whether this machine has so many bytes of it, of a download in several parts wherever they are.
+    func has(_ count: Int64, inParts: Bool) -> Bool {
+        let part = part ?? Data()
+        guard inParts else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
+        return count <= zip(part, content).count { $0 == $1 }
+    }
+
     func replacing(_ overwrite: OverwritePolicy) -> Download {
         let destination = DownloadDestination(
             root: destination.root, name: destination.name, partName: destination.partName, overwrite: overwrite)
@@ -52,7 +59,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let attempt = FileAttempt(
             transferID: "conformance-\(download.path)", number: checkpoint == nil ? 1 : 2, endpoint: endpoint ?? fixture.endpoint,
             payload: .download(download.destination), remotePath: download.path, checkpoint: checkpoint,
-            credentials: fixture.credentials, logger: Self.logger)
+            options: fixture.options, credentials: fixture.credentials, logger: Self.logger)
         let transport = fixture.transport
         return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
     }

@@ -66,7 +66,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         let attempt = FileAttempt(
             transferID: "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })", number: checkpoint == nil ? 1 : 2,
             endpoint: endpoint ?? fixture.endpoint, source: source, remotePath: path, checkpoint: checkpoint,
-            credentials: fixture.credentials, logger: Self.logger)
+            options: fixture.options, credentials: fixture.credentials, logger: Self.logger)
         let transport = fixture.transport
         return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
     }

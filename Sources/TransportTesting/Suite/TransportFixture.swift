@@ -24,6 +24,10 @@ public protocol TransportFixture: Sendable {
     /// An empty folder for sources, which the fixture's owner removes.
     var folder: FilePath { get }
 
+    /// What every attempt asks for; the defaults if it is not said. With ``AttemptOptions/parallel`` above 1, and an endpoint that splits files of
+    /// 3 MiB, the suite checks that files keep their promises in several parts, too.
+    var options: AttemptOptions { get }
+
     /// What becomes of uploads that were interrupted; ``UploadResumption/fromCheckpoint`` if it is not said.
     var resumption: UploadResumption { get }
 
@@ -41,6 +45,9 @@ public protocol TransportFixture: Sendable {
 }
 
 extension TransportFixture {
+    /// The defaults.
+    public var options: AttemptOptions { AttemptOptions() }
+
     /// Goes on from checkpoints.
     public var resumption: UploadResumption { .fromCheckpoint }
 

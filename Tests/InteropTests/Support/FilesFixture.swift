@@ -16,6 +16,7 @@ final class FilesFixture: DownloadingFixture {
     let credentials: any CredentialProvider = Credentials()
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
+    let options: AttemptOptions
 
     private let workshop: Workshop
     private let server: URL
@@ -30,10 +31,11 @@ final class FilesFixture: DownloadingFixture {
 
     /// - Parameter port: Of the server that was started in the workshop; it has to live as long as the fixture.
     init(
-        _ workshop: Workshop, port: Int, transport: any Transport = TUSTransport(),
+        _ workshop: Workshop, port: Int, transport: any Transport = TUSTransport(), options: AttemptOptions = AttemptOptions(),
         endpoint: (_ rest: String, CredentialReference) -> Endpoint = { .tus("http\($0)", credentials: $1) }
     ) throws {
         self.transport = transport
+        self.options = options
         relay = try CuttingRelay(to: port)
         self.endpoint = endpoint("://127.0.0.1:\(relay.port)/", .bearer(.environment("TOKEN")))
         // Port 1 (tcpmux) is one that nobody listens on.

@@ -18,6 +18,7 @@ final class SSHFilesFixture: DownloadingFixture {
     let credentials: any CredentialProvider = Credentials()
     let secrets = ["hunter2-correct-horse"]
     let folder: FilePath
+    let options: AttemptOptions
     let relay: CuttingRelay
 
     /// One for all: only their relays break. It ends with the tests.
@@ -30,8 +31,9 @@ final class SSHFilesFixture: DownloadingFixture {
     private let wasCut = Locked(false)
 
     /// - Parameter direction: Which bytes are counted that connections break after.
-    init(cutting direction: CuttingRelay.Direction) async throws {
+    init(cutting direction: CuttingRelay.Direction, options: AttemptOptions = AttemptOptions()) async throws {
         self.direction = direction
+        self.options = options
         workshop = try Workshop()
         let server = try await Self.server.value
         relay = try CuttingRelay(to: Int(server.port))
@@ -42,6 +44,7 @@ final class SSHFilesFixture: DownloadingFixture {
         }
         let settings = [
             "identity": server.userKey, "agent": "none", "knownHosts": try server.knownHosts([.ed25519], port: relay.port),
+            "parallelThreshold": "100000", "maxConnections": "4",
         ]
         endpoint = .sftp(
             "sftp://\(server.user)@127.0.0.1:\(relay.port)\(files.path)/", credentials: .password(.environment("PASSWORD")),
