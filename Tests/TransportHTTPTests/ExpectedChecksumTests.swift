@@ -44,6 +44,17 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// Where a session wants nothing compared, that is nothing.
+    @Test(arguments: Verification.allCases) func whatTheServerTellsIsCompared(verification: Verification) async throws {
+        let headers = ["Content-MD5": "eB5eJF1ptWaXm4bijSPyxw=="]
+        var transfer = try TestTransfer(
+            "get", answers: [[.answer(200, headers, body: "0123456780")], [.answer(200, headers, body: Self.content)]])
+        transfer.options.verification = verification
+        if verification != .none { #expect(await transfer.failure()?.code == .checksumMismatch) }
+        #expect(try await transfer.run().checksum == (verification == .none ? nil : Self.sums[0]))
+        await transfer.end()
+    }
+
     /// Nothing is received that is another file by the server's own word, and nothing would be gained by beginning anew.
     @Test(arguments: ["Repr-Digest", "Digest", "Content-Digest"]) func anotherFileIsNotReceived(header: String) async throws {
         let other = "sha-256=:\(Data(repeating: 7, count: 32).base64EncodedString()):;x=1"

@@ -49,6 +49,16 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// No byte of what goes out a second time is progress: on a slow network it would seem to stand still.
+    @Test func whatIsSentOnceMoreIsASignOfLife() async throws {
+        let transfer = try Self.transfer("put", size: 5_000_000, Tokens().hook) { _, number in
+            [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .answer(number == 0 ? 401 : 201)]
+        }
+        _ = try await transfer.run()
+        #expect(transfer.recorder.signsOfLife > 0)
+        await transfer.end()
+    }
+
     @Test func aDownloadIsAskedForOnceMore() async throws {
         let tokens = Tokens()
         let transfer = try Self.transfer("get", size: nil, tokens.hook, Self.script(from: 1, .answer(200, body: "content")))

@@ -50,6 +50,17 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// A connection that closes while nobody uses it says nothing about questions.
+    @Test func aConnectionThatBreaksIsNoRefusal() async throws {
+        let transfer = try TestTransfer(
+            "put", size: 300_000, answers: [[Self.head(100, ""), .answer(201)], [.close], [Self.head(100, ""), .answer(201)]])
+        _ = try await transfer.run()
+        #expect(await transfer.failure()?.failureClass == .transient)
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.map { $0.headers["expect"] } == ["100-continue", "100-continue", "100-continue"])
+        await transfer.end()
+    }
+
     @Test(arguments: ["put", "form"]) func aRefusalThatComesWhileTheBodyGoesOutIsHeard(mode: String) async throws {
         let answer = #"{"error":"reels of 10 MB at most"}"#
         let head = "Content-Type: application/json\r\nContent-Length: \(answer.utf8.count)\r\nConnection: close\r\n"

@@ -75,6 +75,42 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// Two requests that both begin a part would each write to a file of their own.
+    @Test func withoutAByteOfTheFirstNobodyElseBegins() async throws {
+        let server = RangeServer(size: 10_000)
+        let transfer = try Self.transfer { request, number in
+            number == 0 ? [server.beginning(request, bytes: 0), .close] : [server.answer(request)]
+        }
+        #expect(await transfer.failure()?.failureClass == .transient)
+        #expect(transfer.server.requests.count == 1)
+        #expect(try await transfer.run().bytes == 10_000)
+        #expect(transfer.content == server.text)
+        await transfer.end()
+    }
+
+    /// What one file is like says nothing of another.
+    @Test func aServerMayHaveRangesOfSomeFilesOnly() async throws {
+        let server = RangeServer(size: 10_000)
+        var transfer = try Self.transfer(1) { request, number in
+            switch number {
+            case 0, 2: [.raw("HTTP/1.1 200 Scripted\r\nETag: \"v1\"\r\nContent-Length: 10000\r\n\r\n\(server.text.prefix(5000))"), .close]
+            case 1: [.answer(200, ["ETag": "\"v1\""], body: server.text)]
+            default:
+                [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 5000-9999/10000"], body: String(server.text.dropFirst(5000)))]
+            }
+        }
+        _ = await transfer.failure()
+        let first = try #require(transfer.recorder.checkpoints.last)
+        #expect(await transfer.failure(from: first)?.failureClass == .resumeLost)
+        transfer.remotePath = "b.bin"
+        _ = await transfer.failure()
+        let second = try #require(transfer.recorder.checkpoints.last)
+        #expect(transfer.recorder.checkpoints.count == 2 && second.confirmed == 5000)
+        #expect(try await transfer.run(from: second).bytes == 10_000)
+        #expect(transfer.content == server.text)
+        await transfer.end()
+    }
+
     /// A server that lets two connections in.
     @Test func whatOneConnectionCanNotBringOthersDo() async throws {
         let server = RangeServer(size: 20_000)

@@ -10,9 +10,11 @@ import TransportHTTP
 final class Recorder: Sendable {
     /// Positions as they are reported.
     let positions = AsyncStream.makeStream(of: Int64.self)
-    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
+    private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)], signsOfLife: Int)>(([], [], 0))
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
+    /// How often there was activity that is no progress.
+    var signsOfLife: Int { state.withLock { $0.signsOfLife } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
     func reporter() -> AttemptReporter {
@@ -21,7 +23,8 @@ final class Recorder: Sendable {
                 self.state.withLock { $0.progress.append((sent, confirmed)) }
                 self.positions.continuation.yield(sent)
             },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } })
+            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            activity: { self.state.withLock { $0.signsOfLife += 1 } })
     }
 }
 

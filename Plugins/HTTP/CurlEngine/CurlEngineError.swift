@@ -33,6 +33,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
         /// A reused connection broke after the request went out and before any of the answer came in: the server may or may not have acted
         /// on it.
         public static let outcomeUnknown = Kind(rawValue: "outcomeUnknown")
+        /// The server does not put up with the question whether a body is welcome (417, RFC 9110, section 15.5.18); it acted on nothing.
+        public static let expectationRefused = Kind(rawValue: "expectationRefused")
         /// What came back is not HTTP, or has too large a header section.
         public static let badAnswer = Kind(rawValue: "badAnswer")
         /// The request of an ``HTTPBodyStream`` has ended, so that nothing more can be written.

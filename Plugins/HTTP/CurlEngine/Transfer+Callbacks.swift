@@ -82,11 +82,15 @@ extension Transfer {
         return true
     }
 
-    /// libcurl sends a request again, without telling, when a reused connection closes before the first byte of the answer. The server may have
-    /// acted on the first one.
+    /// libcurl sends a request again, without telling, when a reused connection closes before the first byte of the answer, though the server may
+    /// have acted on the first one; and when the server answers 417.
     private func mayBeginRequest() -> Bool {
         requestsBegun += 1
         if requestsBegun == 1 || isRepeatable { return true }
+        if response.isFinal, response.head.status == 417 {
+            failure = CurlEngineError(.expectationRefused, "The server refuses to be asked before it is sent a body.")
+            return false
+        }
         failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
         return false
     }

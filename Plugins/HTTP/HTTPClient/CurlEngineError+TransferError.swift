@@ -39,6 +39,8 @@ extension CurlEngineError {
         case .outOfResources: error(.noSpace, .internalFailure, message)
         case .outcomeUnknown:
             error(.transient, .connectionLost, "The connection to \(origin) broke; whether it acted on the last request is not known.")
+        case .expectationRefused:
+            error(.transient, .rejected, "\(origin) refuses to be asked before it is sent a body; it is not asked any more.")
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }

@@ -5,12 +5,11 @@ import TransferCore
 struct DigestCheck: Sendable {
     /// The one that the session gives; it goes before the server's.
     private let expected: ContentDigest?
-    /// Whether there has to be one.
-    private let isRequired: Bool
+    private let verification: Verification
 
     /// - Throws: A ``TransferError`` if the session's is not one.
     init(_ options: AttemptOptions) throws(TransferError) {
-        isRequired = options.verification == .checksum
+        verification = options.verification
         guard let text = options.expectedChecksum else {
             expected = nil
             return
@@ -25,7 +24,7 @@ struct DigestCheck: Sendable {
     }
 
     /// Whether the server has to tell one.
-    var needsServer: Bool { isRequired && expected == nil }
+    var needsServer: Bool { verification == .checksum && expected == nil }
 
     /// Asks the server for one, if that is needed.
     var request: HTTPHeaders { needsServer ? ContentDigest.request : HTTPHeaders() }
@@ -45,9 +44,9 @@ struct DigestCheck: Sendable {
     /// The one that what arrived has to have; nil if none is compared.
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> ContentDigest? {
         if let expected { return expected }
-        guard isRequired else { return nil }
-        guard let digest = remote?.digest else { throw mismatch(of: name) }
-        return digest
+        if needsServer, remote?.digest == nil { throw mismatch(of: name) }
+        // What a server tells unasked is compared, too, if anything is.
+        return verification == .none ? nil : remote?.digest
     }
 
     /// The error for what arrived with another one.

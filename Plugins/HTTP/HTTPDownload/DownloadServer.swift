@@ -9,10 +9,10 @@ package protocol DownloadServer: Sendable {
     /// Where the file is, without what may be a secret.
     var shownURL: String { get }
 
-    /// Whether the server was seen to send a file from its start when it was asked for the rest.
+    /// Whether the server was seen to send this file from its start when it was asked for the rest.
     var ignoresRanges: Bool { get }
 
-    /// Keeps that the server sends files from their start whatever is asked.
+    /// Keeps that the server sends this file from its start whatever is asked.
     func noteIgnoredRange()
 
     /// From how many bytes on a file is received in several parts at once, where a session asks for that.

@@ -33,10 +33,10 @@ extension HTTPDownload {
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Once the first answer told what there is.
+    /// Once the first answer told what there is, and brought some of it: two requests must not both open the part.
     private func workBesideTheFirst(on part: DownloadPart) async throws -> TransferError? {
         for await _ in part.opening { break }
-        guard let length = part.remote?.length else { return nil }
+        guard part.writer != nil, let length = part.remote?.length else { return nil }
         let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
         return try await withThrowingTaskGroup(of: TransferError?.self) { group in
             for _ in 0..<connections { group.addTask { try await work(on: part) } }

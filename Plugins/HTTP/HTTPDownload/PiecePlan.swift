@@ -27,8 +27,10 @@ struct PiecePlan: Sendable {
     let parallel: Int
     /// From how many bytes on a file is split.
     let threshold: Int64
-    /// The next one is the last of them.
+    /// The next one is the last of them. What is longer than ``most`` is split when it is its turn.
     private var pending: [Piece] = []
+    /// How many bytes a piece has at most.
+    private var most = Int64.max
 
     init(parallel: Int, threshold: Int64) {
         self.parallel = max(1, parallel)
@@ -44,26 +46,26 @@ struct PiecePlan: Sendable {
 
     /// Plans for what is missing of a file.
     mutating func add(_ gaps: [Range<Int64>], of size: Int64) {
-        let most = size < threshold ? size : min(Self.largest, max(smallest, size / (Int64(parallel) * Self.piecesPerConnection)))
-        var pieces: [Piece] = []
-        for gap in gaps {
-            var start = gap.lowerBound
-            while start < gap.upperBound {
-                let end = min(gap.upperBound, start + most)
-                pieces.append(Piece(start: start, end: end))
-                start = end
-            }
-        }
-        pending = pieces.reversed() + pending
+        most = size < threshold ? max(size, 1) : min(Self.largest, max(smallest, size / (Int64(parallel) * Self.piecesPerConnection)))
+        pending = gaps.reversed().map { Piece(start: $0.lowerBound, end: $0.upperBound) } + pending
     }
 
     /// Has a piece asked for before all others.
     mutating func add(_ piece: Piece) { pending.append(piece) }
 
-    mutating func take() -> Piece? { pending.popLast() }
+    mutating func take() -> Piece? {
+        guard let next = pending.popLast() else { return nil }
+        guard let end = next.end, end - next.start > most else { return next }
+        pending.append(Piece(start: next.start + most, end: end))
+        return Piece(start: next.start, end: next.start + most)
+    }
 
     /// How many requests there are to be at once, for a file of this size and with so many of them under way.
     func connections(of size: Int64, underWay: Int) -> Int {
-        min(size < threshold ? 1 : parallel, pending.count + underWay)
+        var pieces = underWay
+        for piece in pending where pieces < parallel {
+            pieces += piece.end.map { Int(clamping: ($0 - piece.start - 1) / most + 1) } ?? 1
+        }
+        return min(size < threshold ? 1 : parallel, pieces)
     }
 }

@@ -60,6 +60,9 @@ final class PieceSink: HTTPResponseSink {
             throw violation("in the coding \"\(coding.prefix(40))\", which was not asked for")
         }
         var remote = RemoteFile(head)
+        if let length = remote.length, length > RemoteFile.maximumLength {
+            throw violation("with a length of \(length) bytes, which cannot be")
+        }
         let isFirst = part.version == nil
         if let known = part.version {
             try compare(&remote, with: known, head)

@@ -4,6 +4,9 @@ import TransferCore
 
 /// What a server said of a file when it began to send it; what a checkpoint holds of a download.
 struct RemoteFile: Codable, Sendable, Hashable {
+    /// What no file system of today holds, 64 PiB: a length above it is a server's mistake, and sums of lengths below it do not overflow.
+    static let maximumLength: Int64 = 1 << 56
+
     /// What tells this version of the file from any other, byte for byte, as the server wrote it: a strong entity tag, or the time of the last
     /// change where that is one (RFC 9110, section 8.8). Nil if it gave neither.
     var validator: String?
@@ -18,7 +21,11 @@ struct RemoteFile: Codable, Sendable, Hashable {
 
     init(_ head: HTTPResponseHead) {
         let changed = head.headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
-        modificationTime = changed.map { Int64($0) * 1_000_000_000 }
+        // Nanoseconds end in the year 2262, HTTP's dates in 9999.
+        modificationTime = changed.flatMap { seconds in
+            let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
+            return isBeyond ? nil : time
+        }
         length =
             head.status == 206
             ? ContentRange(head.headers)?.total : head.headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }

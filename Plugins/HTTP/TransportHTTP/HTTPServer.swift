@@ -53,9 +53,7 @@ struct HTTPServer {
         logger = attempt?.logger ?? Logger(label: "TransferKit.http")
     }
 
-    var ignoresRanges: Bool { resources.habits.ignoresRanges(origin.description) }
-
-    func noteIgnoredRange() { resources.habits.noteIgnoredRange(origin.description) }
+    var habits: ServerHabits { resources.habits }
 
     /// Sends one request and gives back whatever the server answers, after the redirects that keep the method and stay where the endpoint's
     /// settings allow (RFC 9110, section 15.4).
@@ -71,7 +69,6 @@ struct HTTPServer {
         guard let asked = URL(string: url).flatMap(Origin.init) else {
             throw TransferError(.permanent, .invalidEndpoint, "The URL for this file must be one of https or http; check it.")
         }
-        let habits = resources.habits
         var request = HTTPRequest(
             method: method, url: url, headers: headers, body: body,
             expectsContinue: expectsContinue && !habits.refusesExpectation(asked.description), connection: try await connection())
@@ -87,8 +84,7 @@ struct HTTPServer {
             do {
                 answer = try await send(flight, asked: target, isTrusted: isTrusted)
             } catch let error as CurlEngineError {
-                // libcurl sends a request again by itself after 417 (RFC 9110, section 15.5.18), which is refused to it as any repetition is.
-                if flight.request.expectsContinue, error.kind == .outcomeUnknown { habits.noteRefusedExpectation(target.description) }
+                if error.kind == .expectationRefused { habits.noteRefusedExpectation(target.description) }
                 throw error.transferError(at: target, isEndpoint: true)
             }
             if flight.request.expectsContinue, answer.status == 417 { habits.noteRefusedExpectation(target.description) }

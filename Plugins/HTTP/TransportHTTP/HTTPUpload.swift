@@ -100,20 +100,22 @@ struct HTTPUpload {
             }
             (body, prefix) = (.file(file, offset: 0, length: size), 0)
         }
-        let sent = Locked<Int64>(0)
+        let position = Locked((furthest: Int64(0), taken: Int64(0)))
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
             // What refuses content unasked may close before its answer is read: then it is asked the next time.
             expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
-                // What goes before the file counts for nothing, but is a sign of life.
-                if taken < prefix { reporter.reportActivity() }
-                // A redirect begins at the first byte again, which progress does not.
-                let position = sent.withLock { sent in
-                    sent = max(sent, min(taken - prefix, size))
-                    return sent
+                let (furthest, isOldGround) = position.withLock { position in
+                    let hasMoved = position.taken != taken
+                    let isOldGround = hasMoved && taken - prefix <= position.furthest
+                    // A redirect begins at the first byte again, which progress does not.
+                    position = (max(position.furthest, min(taken - prefix, size)), taken)
+                    return (position.furthest, isOldGround)
                 }
-                reporter.report(sent: position, confirmed: 0)
+                // What goes before the file, or goes once more, counts for nothing, but is a sign of life.
+                if isOldGround { reporter.reportActivity() }
+                reporter.report(sent: furthest, confirmed: 0)
             })
         return (answer, body.length ?? size)
     }

@@ -19,11 +19,11 @@ struct RemoteResource: DownloadServer {
     // The query may hold a signature.
     var shownURL: String { String(url.prefix { $0 != "?" }) }
 
-    var ignoresRanges: Bool { server.ignoresRanges }
+    var ignoresRanges: Bool { server.habits.ignoresRanges(shownURL) }
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
-    func noteIgnoredRange() { server.noteIgnoredRange() }
+    func noteIgnoredRange() { server.habits.noteIgnoredRange(shownURL) }
 
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance

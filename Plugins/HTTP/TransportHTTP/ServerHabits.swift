@@ -1,9 +1,14 @@
 import TransferCore
 
-/// What was found out about servers by trying, by origin: kept while the transport lives, and never stored.
+/// What was found out about servers by trying: kept while the transport lives, and never stored.
 final class ServerHabits: Sendable {
+    /// How many files are remembered; with more, all are forgotten, and one more download of each begins anew.
+    private static let maximumFiles = 1_000
+
     private struct State {
+        /// Origins.
         var refusesExpectation: Set<String> = []
+        /// URLs of files, without their queries: a server may make some of its files anew for each request, and have ranges of others.
         var ignoresRanges: Set<String> = []
     }
 
@@ -14,8 +19,13 @@ final class ServerHabits: Sendable {
 
     func noteRefusedExpectation(_ origin: String) { state.withLock { _ = $0.refusesExpectation.insert(origin) } }
 
-    /// Whether the server sends files from their start when it is asked for the rest of one.
-    func ignoresRanges(_ origin: String) -> Bool { state.withLock { $0.ignoresRanges.contains(origin) } }
+    /// Whether the server sends a file from its start when it is asked for the rest of it.
+    func ignoresRanges(_ url: String) -> Bool { state.withLock { $0.ignoresRanges.contains(url) } }
 
-    func noteIgnoredRange(_ origin: String) { state.withLock { _ = $0.ignoresRanges.insert(origin) } }
+    func noteIgnoredRange(_ url: String) {
+        state.withLock { state in
+            if state.ignoresRanges.count >= Self.maximumFiles { state.ignoresRanges.removeAll() }
+            state.ignoresRanges.insert(url)
+        }
+    }
 }

@@ -7,6 +7,8 @@ final class EndpointMemory: Sendable {
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// How many cut uploads are remembered; with more, all are forgotten, which costs a chunk size that adapts later.
     private static let maximumCuts = 1_000
+    /// How many files without ranges are remembered; with more, all are forgotten, and one more download of each begins anew.
+    private static let maximumFilesWithoutRanges = 1_000
 
     /// What was found out about one endpoint by trying.
     struct Habits: Sendable {
@@ -16,8 +18,6 @@ final class EndpointMemory: Sendable {
         var refusesContentInCreation = false
         /// It broke the connection when it was asked before the content was sent.
         var refusesExpectation = false
-        /// It sends files from their start when it is asked for the rest of one.
-        var ignoresRanges = false
         /// How often it was asked what it can do, and said nothing at all, since it last said anything.
         var unansweredQuestions = 0
         /// The most bytes that one request may bring, as far as is known.
@@ -40,6 +40,8 @@ final class EndpointMemory: Sendable {
         var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
         var habits: [String: Habits] = [:]
         var cuts: [String: Cut] = [:]
+        /// URLs of files that come from their start whatever is asked, without their queries.
+        var withoutRanges: Set<String> = []
     }
 
     let now: @Sendable () -> ContinuousClock.Instant
@@ -75,6 +77,16 @@ final class EndpointMemory: Sendable {
 
     func learn(of address: String, _ change: (inout Habits) -> Void) {
         state.withLock { change(&$0.habits[address, default: Habits()]) }
+    }
+
+    /// Whether the server sends a file from its start when it is asked for the rest of it.
+    func ignoresRanges(of url: String) -> Bool { state.withLock { $0.withoutRanges.contains(url) } }
+
+    func noteIgnoredRange(of url: String) {
+        state.withLock { state in
+            if state.withoutRanges.count >= Self.maximumFilesWithoutRanges { state.withoutRanges.removeAll() }
+            state.withoutRanges.insert(url)
+        }
     }
 
     /// Keeps how an upload was cut, for when it goes on.

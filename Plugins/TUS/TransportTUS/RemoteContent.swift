@@ -24,13 +24,11 @@ struct RemoteContent: DownloadServer {
     // The query may hold a signature.
     var shownURL: String { String(url.prefix { $0 != "?" }) }
 
-    var ignoresRanges: Bool { server.memory.habits(of: server.address).ignoresRanges }
+    var ignoresRanges: Bool { server.memory.ignoresRanges(of: shownURL) }
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
-    func noteIgnoredRange() {
-        server.memory.learn(of: server.address) { $0.ignoresRanges = true }
-    }
+    func noteIgnoredRange() { server.memory.noteIgnoredRange(of: shownURL) }
 
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance

@@ -97,8 +97,7 @@ struct TUSServer {
             let answer: TUSAnswer
             do {
                 answer = try await send(flight)
-            } catch let error as CurlEngineError where asks && error.kind == .outcomeUnknown {
-                // libcurl sends a request again by itself after 417 (RFC 9110, section 15.5.18), which is refused to it as any repetition is.
+            } catch let error as CurlEngineError where error.kind == .expectationRefused {
                 memory.learn(of: self.address) { $0.refusesExpectation = true }
                 throw error
             }

@@ -1,0 +1,98 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Servers that say of a file what can't be.
+@Suite struct HostileAnswerTests {
+    /// The last one that HTTP can tell.
+    @Test func aTimeThatNoFileSystemKnowsIsLeftOut() async throws {
+        let transfer = try TestTransfer(
+            "get", answers: [[.answer(200, ["Last-Modified": "Fri, 31 Dec 9999 23:59:59 GMT"], body: "content")]])
+        #expect(try await transfer.run().bytes == 7)
+        #expect(transfer.content == "content")
+        await transfer.end()
+    }
+
+    @Test(arguments: [Int64.max, Int64.max - 1, 1 << 62, 1 << 57])
+    func lengthsThatCannotBeAreRefused(length: Int64) async throws {
+        for parallel in [1, 4] {
+            let headers = "ETag: \"v1\"\r\n"
+            var transfer = try TestTransfer("get") { request, _ in
+                let isPart = request.headers["range"] != nil
+                let told = isPart ? "Content-Range: bytes 0-9/\(length)\r\nContent-Length: 10" : "Content-Length: \(length)"
+                return [.raw("HTTP/1.1 \(isPart ? 206 : 200) Scripted\r\n\(headers)\(told)\r\n\r\n0123456789"), .close]
+            }
+            transfer.options.parallel = parallel
+            let failure = await transfer.failure()
+            #expect(failure?.failureClass == .protocolViolation)
+            #expect(failure?.message.contains("\(length)") == true)
+            #expect(transfer.content == nil)
+            await transfer.end()
+        }
+    }
+
+    /// What a file system might hold, and this machine does not.
+    @Test func moreThanTheDiskHasIsRefusedBeforeTheFirstByte() async throws {
+        for parallel in [1, 64] {
+            var transfer = try TestTransfer("get") { request, _ in
+                guard request.headers["range"] != nil else {
+                    return [.raw("HTTP/1.1 200 Scripted\r\nContent-Length: \(1 << 55)\r\n\r\n0123456789"), .close]
+                }
+                return [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes 0-9/\(1 << 55)"], body: "0123456789")]
+            }
+            transfer.options.parallel = parallel
+            #expect(await transfer.failure()?.failureClass == .noSpace)
+            await transfer.end()
+        }
+    }
+
+    /// Random answers made of what answers to downloads are made of: whatever comes, an attempt ends, and what it calls complete is.
+    @Test func noAnswerDoesHarm() async throws {
+        let seed = UInt64.random(in: 0...UInt64.max)
+        var generator = SplitMix(seed: seed)
+        for round in 0..<300 {
+            let answers = (0..<4).map { _ in Self.answer(&generator) }
+            var transfer = try TestTransfer("get") { _, number in [.raw(answers[min(number, 3)]), .close] }
+            transfer.options.parallel = Int.random(in: 1...3, using: &generator)
+            transfer.options.verification = Verification.allCases.randomElement(using: &generator) ?? .size
+            transfer.endpoint.settings = ["parallelThreshold": "5"]
+            do {
+                let receipt = try await transfer.run()
+                #expect(Int(receipt.bytes) == transfer.content?.utf8.count, "seed \(seed), round \(round): \(answers)")
+            } catch {
+                #expect(error is TransferError, "seed \(seed), round \(round): \(answers)")
+            }
+            await transfer.end()
+        }
+    }
+
+    private static func answer(_ generator: inout SplitMix) -> String {
+        let numbers = [
+            "0", "1", "9", "10", "11", "-1", "", "x", "*", "1e3", "9223372036854775807", "9223372036854775808", "4294967296", " 10",
+        ]
+        func number() -> String { numbers.randomElement(using: &generator) ?? "" }
+        let digests = [
+            "md5:", "sha-256=:", ":", "=", "AAAA", "sha-256=:AAAA:", "\u{FF}", "sha-256=::;a=b,md5=:x:", "eB5eJF1ptWaXm4bijSPyxw==",
+        ]
+        let dates = [
+            "Sun, 06 Nov 1994 08:49:37 GMT", "Fri, 31 Dec 9999 23:59:59 GMT", "Thu, 00 Jan 0000 00:00:00 GMT", "1994", "", ": : :",
+        ]
+        let fields = [
+            "Content-Length: \(number())", "Content-Length: 10", "Content-Range: bytes \(number())-\(number())/\(number())",
+            "Content-Range: bytes 0-9/10", "Content-Range: bytes */\(number())", "Content-Range: \(number())", "ETag: \"v1\"", "ETag: \"",
+            "ETag: W/\"v1\"", "ETag: ", "Last-Modified: \(dates.randomElement(using: &generator) ?? "")",
+            "Date: \(dates.randomElement(using: &generator) ?? "")", "Content-MD5: \(digests.randomElement(using: &generator) ?? "")",
+            "Repr-Digest: \(digests.randomElement(using: &generator) ?? "")", "Digest: \(digests.randomElement(using: &generator) ?? "")",
+            "Content-Encoding: gzip", "Accept-Ranges: none", "Retry-After: \(number())", "Transfer-Encoding: chunked", "No colon",
+            ": no name",
+            "Content-Disposition: attachment; filename=\"../x\"", "Location: http://127.0.0.1:1/\(number())",
+        ]
+        let status = [200, 200, 206, 206, 206, 204, 304, 416, 307, 503, 999].randomElement(using: &generator) ?? 200
+        let head = (0..<Int.random(in: 0...6, using: &generator)).compactMap { _ in fields.randomElement(using: &generator) }
+        let body = String(repeating: "0123456789", count: Int.random(in: 0...2, using: &generator))
+        return "HTTP/1.1 \(status) Scripted\r\n\(head.map { $0 + "\r\n" }.joined())\r\n\(body)"
+    }
+}
