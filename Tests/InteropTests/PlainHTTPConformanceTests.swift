@@ -18,6 +18,7 @@ import TransportTesting
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
         for promise in TransportPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
+        for promise in StreamPromise.allCases { try await PlainFixture.with(server.site, in: workshop) { try await promise.verify($0) } }
     }
 
     @Test(arguments: StreamPromise.allCases)

@@ -103,8 +103,9 @@ import TransportHTTP
         await transport.shutdown()
     }
 
-    @Test(arguments: [false, true]) func aRedirectIsFollowedWhereItMayLead(isListed: Bool) async throws {
-        let server = try await startServer(.put)
+    @Test(arguments: PlainServer.Kind.allCases, [false, true])
+    func aRedirectIsFollowedWhereItMayLead(kind: PlainServer.Kind, isListed: Bool) async throws {
+        let server = try await startServer(kind)
         defer { withExtendedLifetime(server) {} }
         let other = try await startProxy("other", before: server.port)
         var options = NginxProxy.Options()
@@ -115,7 +116,8 @@ import TransportHTTP
             to: trusted, atomically: true, encoding: .utf8)
         var settings = ["caFile": trusted.path]
         settings["origins"] = isListed ? other.origin : nil
-        let endpoint = Endpoint.http("https+put://127.0.0.1:\(proxy.port)/", settings: settings)
+        let address = server.site.address(port: proxy.port).replacing("http+", with: "https+")
+        let endpoint = Endpoint.http(address, settings: settings)
         let path = try workshop.file("file", size: 3 << 20)
         if isListed {
             #expect(try await upload(path, to: endpoint).bytes == 3 << 20)

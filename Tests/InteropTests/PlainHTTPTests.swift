@@ -175,6 +175,20 @@ import TransportHTTP
         await queue.shutdown()
     }
 
+    /// Longer than it may be silent, but never silent so long; and behind the last byte longer than that, as it may.
+    @Test func aSlowServerIsWaitedFor() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let queue = try await openQueue(.http("http+form://127.0.0.1:\(server.port)/slow"))
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3), stallTimeout: .seconds(2), responseTimeout: .seconds(60))
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 40 << 20)], to: "real", options: options))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try await queue.items(of: session.id).first?.answer?.text.contains("\((40 << 20) / 1_000_000)") == true)
+        await queue.shutdown()
+    }
+
     @Test(arguments: PlainServer.Kind.allCases) func aFileThatIsTooLargeFailsAlone(kind: PlainServer.Kind) async throws {
         let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"), largestBody: 1 << 20)
         defer { withExtendedLifetime(server) {} }

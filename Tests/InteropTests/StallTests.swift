@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportHTTP
 
 /// The queue's stall watch and the tus transport together: a server that falls silent is left, asked, and gone on with.
 @Suite struct StallTests {
@@ -40,6 +41,37 @@ import TransferKit
         for (earlier, later) in zip(methods, methods.dropFirst()) where later == "PATCH" {
             #expect(earlier != "PATCH", "no PATCH without a word of the server before it: \(methods)")
         }
+        await queue.shutdown()
+    }
+
+    /// No data at all for a while, before, in or behind what is sent or received: the transfer is left, and done by the next attempt.
+    @Test(arguments: ["put", "form", "get"]) func aSilentWebServerIsLeft(mode: String) async throws {
+        let workshop = try Workshop()
+        let server = try ScriptedServer { request, number in
+            switch (mode, number) {
+            case (_, 0): [.silence]
+            case ("get", 1): [.raw("HTTP/1.1 200 Scripted\r\nContent-Length: 10\r\n\r\n01234"), .silence]
+            case (_, 1): [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(100_000), .silence]
+            case (_, 2) where mode != "get": [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .read(nil), .silence]
+            case ("get", _): [.answer(200, body: "0123456789")]
+            default: [.raw("HTTP/1.1 100 Continue\r\n\r\n"), .answer(201)]
+            }
+        }
+        defer { server.stop() }
+        let endpoint = Endpoint.http("http+\(mode)://127.0.0.1:\(server.port)/files/")
+        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let events = queue.events
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 1_000), stallTimeout: .milliseconds(500), responseTimeout: .milliseconds(500))
+        let folder = FilePath(workshop.folder.path)
+        let session = try await queue.enqueue(
+            mode == "get"
+                ? .download(items: [.remote(try RemotePath("received"))], from: "real", to: folder, options: options)
+                : try .upload([workshop.file("large", size: 20 << 20)], to: "real", options: options))
+        try await queue.start()
+        #expect(await events.firstFailure()?.code == .stalled)
+        #expect(try await session.value.state == .completed)
+        #expect(server.requests.count >= (mode == "get" ? 3 : 4))
         await queue.shutdown()
     }
 }

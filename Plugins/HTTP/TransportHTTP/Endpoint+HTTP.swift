@@ -16,6 +16,8 @@ extension Endpoint {
     ///     goes with a credential of the kind `password` (HTTP Basic).
     ///
     ///     An item's own `uploadURL`, an `https` or `http` URL that was signed for one file, takes the address's place.
+    ///     Both are stored as they are, signatures too, in a folder that only its user can read; what must not be stored is for credentials, or
+    ///     for the transport's hook for headers.
     ///   - credentials: Sent with each request to the address's own scheme, host and port and to those that `origins` lists, and to no other.
     ///   - settings: Any of
     ///     - `field.NAME`: the value of one more text field of the form, with `{name}`, `{path}` and `{transfer}` replaced as they are. A session's
@@ -29,8 +31,8 @@ extension Endpoint {
     ///       goes before both.
     ///     - `metadataPrefix`: what is put before a session's metadata to make them headers of a `PUT`, for example `x-amz-meta-`; without it,
     ///       a session with metadata is refused.
-    ///     - `acceptedStatuses`: statuses beside 200 to 299 that mean that the file has arrived, such as `302` of a form handler that then
-    ///       shows a page; 303 of one (RFC 9110, section 15.4.4) always does.
+    ///     - `acceptedStatuses`: statuses from 300 to 399 that mean that the file has arrived, such as `302` of a form handler that then
+    ///       shows a page; 303 of one (RFC 9110, section 15.4.4) always does. 307 and 308 that lead where redirects may are followed first.
     ///     - `parallelThreshold`: from how many bytes on a file is received in several parts at once, where a session asks for that and the server
     ///       knows ranges and names versions; 64 MiB if not set.
     ///     - `transferTimeout`: how many seconds one attempt at a file may take in all; no limit if not set. How long a transfer may

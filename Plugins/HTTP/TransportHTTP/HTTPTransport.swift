@@ -15,6 +15,9 @@ import TransportSupport
 ///
 /// A large download comes in several parts at once where a session asks for that and the server knows ranges.
 /// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
+///
+/// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
+/// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
 public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
     /// `http`
     public let id: TransportID = .http

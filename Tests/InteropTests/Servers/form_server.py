@@ -5,6 +5,7 @@ Usage: form_server.py FOLDER LARGEST_BODY
 POST /upload?path=NAME stores the form's last file as FOLDER/files/HEX, where HEX are the bytes of NAME with a slash
 after each 100 of them, and answers in JSON what it received.
 POST /page does that too, and redirects to /page/done.
+POST /slow takes a MiB each tenth of a second, and answers three seconds after the last.
 POST /refused answers before it reads anything of the form.
 """
 
@@ -13,6 +14,7 @@ import json
 import pathlib
 import sys
 import textwrap
+import time
 import urllib.parse
 import uuid
 
@@ -57,6 +59,16 @@ def upload():
 def page():
     stored()
     return redirect("/page/done", 303)
+
+
+@app.post("/slow")
+def slow():
+    length = 0
+    while piece := request.stream.read(1 << 20):
+        length += len(piece)
+        time.sleep(0.1)
+    time.sleep(3)
+    return {"length": length}, 201
 
 
 @app.post("/refused")

@@ -41,6 +41,11 @@ struct PlainHTTP {
                 try programs.run(
                     store: store, to: "http+get://\(url)", adding: ["large-file"], options: ["--download", "--to", received])
             }
+            try note("get parts", round, leaving: "\(received)/large-file") {
+                try programs.run(
+                    store: store, to: "http+get://\(url)", adding: ["large-file"],
+                    options: ["--download", "--to", received, "--parallel", "2"])
+            }
             try note("curl -o", round, leaving: "\(received)/large-file") {
                 try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", "http://\(url)large-file"])
             }
@@ -52,7 +57,8 @@ struct PlainHTTP {
         }
         return [
             measurements("PUT", "put", "transferq run"), measurements("PUT", "curl -T", "curl -T"),
-            measurements("GET", "get", "transferq run"), measurements("GET", "curl -o", "curl -o"),
+            measurements("GET", "get", "transferq run"), measurements("GET", "get parts", "… by 2 ranges"),
+            measurements("GET", "curl -o", "curl -o"),
         ]
     }
 }
