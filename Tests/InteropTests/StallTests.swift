@@ -44,6 +44,29 @@ import TransportHTTP
         await queue.shutdown()
     }
 
+    /// A form comes with its length, and so when the app has produced all of it: until then nothing moves, and nobody is to blame.
+    @Test func aProducerThatTakesItsTimeIsNoStall() async throws {
+        let workshop = try Workshop()
+        let server = try ScriptedServer { _, _ in [.answer(201)] }
+        defer { server.stop() }
+        let endpoint = Endpoint.http("http+form://127.0.0.1:\(server.port)/files/")
+        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
+        continuation.yield(Data("some of it, ".utf8))
+        let options = SessionOptions(
+            retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .milliseconds(500), responseTimeout: .seconds(60))
+        let session = try await queue.enqueue(
+            .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
+        try await queue.start()
+        // Four times as long as a server may take.
+        try await Task.sleep(for: .seconds(2))
+        continuation.yield(Data("and the rest".utf8))
+        continuation.finish()
+        #expect(try await session.value.state == .completed)
+        #expect(String(decoding: server.requests[0].body, as: UTF8.self).contains("some of it, and the rest"))
+        await queue.shutdown()
+    }
+
     /// No data at all for a while, before, in or behind what is sent or received: the transfer is left, and done by the next attempt.
     @Test(arguments: ["put", "form", "get"]) func aSilentWebServerIsLeft(mode: String) async throws {
         let workshop = try Workshop()

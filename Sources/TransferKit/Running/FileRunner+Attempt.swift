@@ -148,10 +148,13 @@ extension FileRunner {
                 return allowance
             },
             total: { [self] total in
-                if isDownload, total >= 0 { setSize(of: active, total) }
+                if isDownload, (0...Self.largestSize).contains(total) { setSize(of: active, total) }
             },
             activity: { active.isActive() })
     }
+
+    /// 64 PiB: what no file has, whatever a server says. Sums of sizes below it do not overflow.
+    private static var largestSize: Int64 { 1 << 56 }
 
     /// The size turned out.
     private func setSize(of active: ActiveFile, _ size: Int64) {

@@ -83,9 +83,11 @@ package final class StreamSpool: Sendable {
     /// What can't be read any more, from the start.
     var released: Int64 { state.withLock { $0.released } }
 
-    /// Whether there is nothing to send because the app has produced no more, and not because it may not.
+    /// Whether there is nothing to send, or less than the transport needs at once, because the app has produced no more, and not because it may
+    /// not.
     func isAwaited(at position: Int64) -> Bool {
-        state.withLock { !$0.isHeldBack && !$0.isEnded && position >= $0.written } && growth.extent.isGrowing
+        let isShort = state.withLock { !$0.isHeldBack && !$0.isEnded && (position >= $0.written || $0.written < $0.needed) }
+        return isShort && growth.extent.isGrowing
     }
 
     // MARK: Producers
