@@ -173,8 +173,8 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "ScriptedHTTP", "TUSLoopback",
-                "transferq", "tus-loopback", system,
+                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture", "ScriptedHTTP",
+                "TUSLoopback", "transferq", "tus-loopback", logging, system,
             ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),

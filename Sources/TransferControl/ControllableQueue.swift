@@ -14,6 +14,13 @@ public protocol ControllableQueue: Sendable {
     func account(_ name: String) async throws -> AccountStatus?
     /// Adds an account, or replaces the one of the same name.
     func save(_ account: Account) async throws
+    /// Adds or replaces an account if it is still what the caller knows: nobody's change is lost when several edit one account at once.
+    ///
+    /// It is compared and saved in one step among all that save by way of this protocol.
+    ///
+    /// - Parameter previous: What the account was; nil if there was none of that name.
+    /// - Returns: Whether it was saved. Otherwise it is another one by now: read it again.
+    func save(_ account: Account, replacing previous: Account?) async throws -> Bool
     /// Removes an account, and with `cascades` the sessions that refer to it.
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Lets the sessions of a blocked account start again.

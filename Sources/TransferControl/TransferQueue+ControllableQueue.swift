@@ -11,6 +11,15 @@ extension TransferQueue: ControllableQueue {
         return Array(await sessionIDs().lazy.filter { $0.description.hasPrefix(wanted) }.prefix(max(0, limit)))
     }
 
+    /// As ``ControllableQueue/save(_:replacing:)``.
+    public nonisolated func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
+        try await AccountSaves.shared.inTurn {
+            guard await self.account(account.name)?.account == previous else { return false }
+            try await self.save(account)
+            return true
+        }
+    }
+
     /// As ``enqueue(_:at:held:)-([SessionRequest],_,_)``, without handles.
     @discardableResult
     public nonisolated func add(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws -> [SessionID] {

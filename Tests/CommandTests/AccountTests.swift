@@ -149,6 +149,32 @@ import Testing
         #expect(try await program.run("account", "edit", "nobody", "--rate", "1").status == 4)
     }
 
+    /// Each changes what the others leave, whoever owns the queue.
+    @Test(arguments: [false, true]) func changesAtOnce(hasOwner: Bool) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/files/")
+        let run = hasOwner ? try RunningQueue(program, "--forever") : nil
+        try await run?.event("queueStarted")
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for number in 0..<12 {
+                group.addTask { try await program.succeed("account", "edit", "studio", "--header", "X-\(number): 1") }
+            }
+            try await group.waitForAll()
+        }
+        let endpoint = try #require((try await account(program)["endpoints"] as? [[String: Any]])?.first)
+        #expect((endpoint["settings"] as? [String: String])?.count == 12)
+        // Of several that add one, one does.
+        let statuses = try await withThrowingTaskGroup(of: Int32.self) { group in
+            for number in 0..<6 {
+                group.addTask { try await program.run("account", "add", "new", "https://\(number).example/").status }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses.sorted() == [0, 4, 4, 4, 4, 4])
+        run?.command.send(SIGTERM)
+        _ = await run?.command.result()
+    }
+
     private func account(_ program: TransferQ) async throws -> [String: Any] {
         try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
     }

@@ -100,6 +100,60 @@ import TransferKit
         }
     }
 
+    /// Reordered and preempted while something runs.
+    @Test func aBatchThatIsChangedWhileItRuns() async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            for name: String in ["b", "c", "d"] { try program.folder.file(name, size: 1_000) }
+            let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
+            let others = try await program.succeed("add", "studio", "b", "c", "d", "--each").lines
+            try await program.succeed("agent", "start", "--jobs", "1")
+            try await studio.progress(of: first)
+            try await program.succeed("move", others[2], "1")
+            #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == ["a", "d", "b", "c"])
+            // The first one makes room and comes back.
+            try await program.succeed("now", others[1])
+            try await studio.arrival(of: others[1])
+            try await studio.progress(of: first)
+            #expect(try await studio.session(others[2])["state"] as? String == "waiting")
+            try await program.succeed("set", first, "--rate", "0")
+            try await studio.arrival(of: others[0])
+            #expect(studio.arrivals == ["a", "c", "d", "b"])
+            #expect(try studio.hasArrived("a"))
+        }
+    }
+
+    /// Another process of the same user can't read its memory and environment, and it works all the same, with a long path to its socket too.
+    @Test(.enabled(if: geteuid() == 0, "Only root can be another user as well")) func whatItKnowsIsItsOwn() async throws {
+        let program = try TransferQ()
+        let folder = program.folder.path.appending(String(repeating: "x", count: 120))
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        for path in [folder, program.folder.path] { #expect(unsafe chown(path.string, 65_534, 65_534) == 0) }
+        let store = folder.appending("store").string
+        func asAnother(_ words: String...) throws -> RunningCommand {
+            let words = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", TransferQ.executable.string] + words
+            return try program.start("/usr/bin/env", (words + ["--store", store]).map { Array($0.utf8) })
+        }
+        let started = try await asAnother("agent", "start", "--json").result()
+        let process = try #require(try started.objects().first?["process"] as? Int, "\(started.testDescription)")
+        var status = stat()
+        #expect(unsafe stat("/proc/\(process)/environ", &status) == 0 && status.st_uid == 0)
+        #expect(unsafe stat("/proc/\(process)", &status) == 0 && status.st_uid == 65_534)
+        #expect(try await asAnother("list", "--json").result().status == 0)
+        #expect(try await asAnother("agent", "stop").result().status == 0)
+    }
+
+    /// A program that a transport starts must not keep the one open that waits for the agent.
+    @Test func theStarterIsNobodyElses() throws {
+        let (reading, writing) = try FileDescriptor.pipe()
+        defer { try? reading.close() }
+        defer { try? writing.close() }
+        let starter = AgentStarter(writing)
+        #expect(fcntl(writing.rawValue, F_GETFD) & FD_CLOEXEC != 0)
+        withExtendedLifetime(starter) {}
+    }
+
     /// In the foreground, as a service manager has it.
     @Test func inTheForeground() async throws {
         let program = try TransferQ()
@@ -142,6 +196,14 @@ extension LoopbackStudio {
                 throw error
             }
             _ = try await studio.program.run("agent", "stop")
+        }
+    }
+
+    /// Waits until bytes of a session of the agent's move from now on.
+    fileprivate func progress(of id: String) async throws {
+        let before = try await session(id)["bytesSent"] as? Int64 ?? 0
+        for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events {
+            if case .progress(let session, let figures) = event.kind, session.description == id, figures.bytesSent > before { return }
         }
     }
 

@@ -3,6 +3,12 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 @Suite(.serialized) struct BarTests {
     @Test(arguments: [40, 80, 200] as [UInt16], [true, false])
     func onATerminal(columns: UInt16, hasColor: Bool) async throws {
@@ -76,6 +82,82 @@ import Testing
             var screen = Screen(columns: 80)
             screen.write(drawing)
             #expect(screen.rows.count == 11 && screen.rows.dropLast(2).allSatisfy { $0.hasPrefix("completed  ") })
+        }
+    }
+
+    /// Its size is not known before it is read, while the run goes on.
+    @Test func aFolderInTheTotal() async throws {
+        try await LoopbackStudio.with { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            try FileManager.default.createDirectory(
+                atPath: program.folder.path.appending("shots").string, withIntermediateDirectories: true)
+            for name in 0..<4 { try program.folder.file("shots/\(name)", size: 1 << 20) }
+            try await program.succeed("add", "studio", "shots", "--rate", "4M")
+            let terminal = try PseudoTerminal(columns: 80)
+            #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 0)
+            let totals = try await terminal.finish().drawnLines.filter { $0.hasPrefix("total") }
+            #expect(totals.last?.contains("4.00 MiB") == true, "\(totals)")
+            let percents = totals.compactMap { $0.firstMatch(of: /(\d+)%/).flatMap { Int($0.1) } }
+            #expect(percents.contains { (1..<100).contains($0) }, "\(totals)")
+        }
+    }
+
+    /// What comes while nothing is there to do is counted when it comes.
+    @Test(.timeLimit(.minutes(1))) func sessionsThatComeLater() async throws {
+        try await LoopbackStudio.with { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 1_000) }
+            let held = try await program.succeed("add", "studio", "b", "--hold").lines[0]
+            let terminal = try PseudoTerminal(columns: 80)
+            let run = try program.start(["run", "--forever"], diagnostics: terminal.terminal)
+            try await terminal.waitFor("0/0")
+            try await program.succeed("add", "studio", "a")
+            try await terminal.waitFor("1/1")
+            try await program.succeed("release", held)
+            try await terminal.waitFor("2/2")
+            let third = try await program.succeed("add", "studio", "c", "--hold").lines[0]
+            try await program.succeed("remove", third)
+            run.send(SIGINT)
+            #expect(await run.result().status == 130)
+            let totals = try await terminal.finish().drawnLines.filter { $0.hasPrefix("total") }
+            #expect(totals.first?.contains(" 0%") == true, "\(totals)")
+            #expect(totals.allSatisfy { !$0.contains("1/0") && !$0.contains("2/1") }, "\(totals)")
+            #expect(totals.last?.contains("100%") == true && totals.last?.contains("2/2") == true, "\(totals)")
+        }
+    }
+
+    /// It keeps its slot over the pause, and is not activated again.
+    @Test(.timeLimit(.minutes(1))) func oneThatWasPausedInAnEarlierRun() async throws {
+        try await LoopbackStudio.with { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            try program.folder.sparseFile("large", size: 64 << 20)
+            let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
+            try await program.pauseInTheMiddle(id)
+            let terminal = try PseudoTerminal(columns: 80)
+            let run = try program.start(["run", "--forever"], diagnostics: terminal.terminal)
+            try await terminal.waitFor("total")
+            try await program.succeed("resume", id)
+            try await terminal.waitFor("large ")
+            try await program.succeed("set", id, "--rate", "0")
+            try await terminal.waitFor("completed")
+            run.send(SIGINT)
+            #expect(await run.result().status == 130)
+            let drawing = try await terminal.finish()
+            #expect(drawing.contains("completed  \(id.prefix(8)) large"))
+        }
+    }
+
+    /// What moves a cursor has no place in a file.
+    @Test func barsWithoutATerminal() async throws {
+        try await LoopbackStudio.with { studio in
+            try studio.program.folder.file("a", size: 1_000)
+            let id = try await studio.program.succeed("add", "studio", "a").lines[0]
+            let run = try await studio.program.succeed("run", "--progress", "bars")
+            #expect(!run.diagnostics.contains("\u{1B}"))
+            #expect(run.diagnostics.contains("completed  \(id.prefix(8)) a\n"))
         }
     }
 

@@ -3,7 +3,14 @@ import SystemPackage
 import TUSLoopback
 import Testing
 import TransferCommands
+import TransferControl
 import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
 
 /// What `add` can be told.
 @Suite(.serialized) struct BatchTests {
@@ -58,6 +65,53 @@ import TransferKit
         let session = try #require(try await program.succeed("list", "--json").objects().first)
         #expect(session["id"] as? String == id)
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
+    }
+
+    /// Over the socket, each of them another file.
+    @Test func aHundredThousandPathsWithAnOwner() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let folder = program.folder.path.appending("many")
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
+        // A file can have 65,000 names where the file system is ext4.
+        let files = try [program.folder.file("a", size: 1), program.folder.file("b", size: 1)]
+        let count = 100_000
+        for number in 0..<count { #expect(unsafe link(files[number % 2].string, "\(folder)/\(number)") == 0) }
+        let run = try RunningQueue(program, "--forever")
+        try await run.event("queueStarted")
+        let input = (0..<count).map { "many/\($0)\n" }.joined()
+        let id = try await program.succeed("add", "studio", "-", "--hold", input: Array(input.utf8)).lines[0]
+        let session = try #require(try await program.succeed("list", "--json").objects().first)
+        #expect(session["id"] as? String == id)
+        #expect(session["files"] as? Int == count && session["bytesTotal"] as? Int == count)
+        let queue = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
+        let last = try await queue.items(of: try #require(SessionID(id)), from: 0, limit: 1)
+        #expect(last.first?.source == folder.appending("0"))
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
+    }
+
+    /// So many files of a session are under way at once, or parts of one that is large, and no more.
+    @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
+        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
+            let program = studio.program
+            let names = isOneLargeFile ? ["large"] : (0..<6).map { "\($0)" }
+            for name in names { try program.folder.sparseFile(name, size: isOneLargeFile ? 1 << 30 : 48 << 20) }
+            // A file as large as that would go in so many parts itself.
+            try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
+            try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
+            let run = try RunningQueue(program)
+            var most = 0
+            // Another one would have begun by the time that so much has arrived.
+            while studio.server.statistics.bytesStored < 16 << 20 {
+                try Task.checkCancellation()
+                most = max(most, studio.uploadsUnderWay)
+                await Task.yield()
+            }
+            #expect(most == 3)
+            run.command.send(SIGTERM)
+            #expect(await run.command.result().status == 130)
+        }
     }
 
     @Test func duplicates() async throws {
@@ -134,6 +188,11 @@ import TransferKit
 }
 
 extension LoopbackStudio {
+    /// How many requests that bring bytes have no answer yet.
+    fileprivate var uploadsUnderWay: Int {
+        server.statistics.uploads.reduce(0) { $0 + $1.requests.count { $0.method == "PATCH" && $0.received > 0 && $0.status == nil } }
+    }
+
     /// The complete files that the server has, by the paths that it was told of.
     fileprivate func storedByPath() throws -> [String: String] {
         let folder = program.folder.path.appending("server").string

@@ -2,6 +2,9 @@ import Foundation
 import SystemPackage
 import TUSLoopback
 import Testing
+import TransferControl
+import TransferCore
+import TransferKit
 
 /// Commands on a queue that another process runs.
 @Suite(.serialized) struct LiveControlTests {
@@ -92,6 +95,24 @@ import Testing
         }
     }
 
+    /// What was begun was to arrive, unless somebody decided otherwise.
+    @Test(arguments: [("hold", 1), ("cancel", 0), ("remove", 0)] as [(String, Int32)])
+    func aSessionThatIsTakenAway(operation: String, status: Int32) async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.sparseFile("a", size: 64 << 20)
+            let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
+            try program.folder.file("b", size: 10)
+            // Held from the beginning: nothing that this run has to do with.
+            try await program.succeed("add", "studio", "b", "--hold")
+            let run = try RunningQueue(program)
+            try await run.progress(of: id)
+            try await program.succeed(operation, id)
+            let result = await run.command.result()
+            #expect(result.status == status, "\(result.diagnostics)")
+        }
+    }
+
     @Test func watchingWhileItRuns() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -161,6 +182,31 @@ import Testing
             let listed = try await program.succeed("list", "--json").objects().compactMap { $0["id"] as? String }
             #expect(Set(listed) == Set(ids) && listed.count == 12)
         }
+    }
+
+    /// Clients that can't be taken wait until they can.
+    @Test func anOwnerWithTooManyOpenFiles() async throws {
+        let program = try TransferQ()
+        let script = "ulimit -n 40; exec \"$0\" run --forever --json"
+        let run = try program.start("/bin/sh", [Array("-c".utf8), Array(script.utf8), TransferQ.executable.bytes])
+        for await line in run.lines {
+            if try CommandResult.object(line)["event"] as? String == "queueStarted" { break }
+        }
+        let remote = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
+        do {
+            // As many as there is room for, and more.
+            var readers: [Task<Void, any Error>] = []
+            for _ in 0..<40 {
+                readers.append(Task { for try await _ in remote.events {} })
+            }
+            while !run.diagnostics.contains("have to wait") { await Task.yield() }
+            for reader in readers { reader.cancel() }
+        }
+        try await program.succeed("list")
+        run.send(SIGTERM)
+        let result = await run.result()
+        #expect(result.status == 130)
+        #expect(result.diagnostics.contains("Too many open files"))
     }
 
     @Test func anOwnerThatDoesNotAnswer() async throws {

@@ -59,6 +59,31 @@ import TransferCore
         }
     }
 
+    /// A relative path is the same file whoever owns the queue.
+    @Test(arguments: [false, true]) func aWorkingFolder(hasOwner: Bool) async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            let folder = FilePath(bytes: program.folder.path.bytes + [0x2F, 0x61, 0xFF, 0xC3])
+            #expect(unsafe folder.withPlatformString { unsafe mkdir($0, 0o700) } == 0)
+            let file = try FileDescriptor.open(folder.appending("reel"), .writeOnly, options: .create, permissions: .ownerReadWrite)
+            try file.closeAfter { _ = try file.writeAll([1, 2, 3]) }
+            let run = hasOwner ? try RunningQueue(program, "--forever") : nil
+            try await run?.event("queueStarted")
+            let words: [[UInt8]] = ["add", "studio", "reel", "--hold"].map { Array($0.utf8) }
+            let added = try await program.start(TransferQ.executable, words, workingFolder: folder).result()
+            #expect(added.status == 0, "\(added.testDescription)")
+            let item = try #require((try await studio.session(added.lines[0])["items"] as? [[String: Any]])?.first)
+            let bytes = (item["sourceBytes"] as? String).flatMap { Data(base64Encoded: $0) }
+            #expect(bytes == Data(folder.appending("reel").bytes))
+            // Where a download goes is named relatively, too.
+            let download: [[UInt8]] = ["add", "studio", "x", "--download", "--to", ".", "--hold"].map { Array($0.utf8) }
+            let received = try await program.start(TransferQ.executable, download, workingFolder: folder).result()
+            #expect(received.status == 0, "\(received.testDescription)")
+            run?.command.send(SIGTERM)
+            _ = await run?.command.result()
+        }
+    }
+
     @Test func thoseThatCannotBeSentAreNamed() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")

@@ -1,11 +1,17 @@
 import Foundation
+import SSHFixture
 import SystemPackage
 import TUSLoopback
 import Testing
+import TransferControl
+import TransferKit
 
 /// A secret is in no output, no log, no list of processes, and no file of the store.
 @Suite(.serialized) struct SecretsTests {
-    private static let words = ["hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key"]
+    private static let words = [
+        "hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key", "hunter2-passphrase", "hunter2-proxy",
+        PasswordLibrary.password,
+    ]
 
     /// What must not be found: each secret, and the form that it has in an `Authorization` header (RFC 7617).
     private static let needles =
@@ -66,6 +72,70 @@ import Testing
                 let bytes = (try? Data(contentsOf: URL(fileURLWithPath: program.store.pushing(FilePath(file)).string))) ?? Data()
                 for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) has \(needle)") }
             }
+        }
+    }
+
+    /// Of SSH and of proxies, and in the agent's log.
+    @Test(.timeLimit(.minutes(2))) func areNotInTheLogOfTheAgent() async throws {
+        let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)
+        defer { server.stop() }
+        let key = server.folder.appending(path: "secret-key")
+        try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: Self.words[5]) }
+        try server.authorize(key.path + ".pub")
+        var program = try TransferQ()
+        program.environment = ["PASSWORD": PasswordLibrary.password, "PROXY": Self.words[6], "SSH_AUTH_SOCK": ""]
+        try program.folder.file("passphrase", bytes: Array(Self.words[5].utf8))
+        let address = "sftp://\(server.user)@127.0.0.1:\(server.port)\(server.folder.path)/"
+        let trust = ["--known-hosts", "hosts", "--host-key", "accept-new"]
+        var seen: [CommandResult] = []
+        for account in [
+            ["word", address, "--password-env", "PASSWORD"] + trust,
+            ["key", address, "--identity", key.path, "--passphrase-file", "passphrase"] + trust,
+            // Nothing listens on the discard port of this machine.
+            [
+                "proxy", "http://127.0.0.1:9/", "--setting", "proxy=http://127.0.0.1:9", "--setting", "proxyUser=me",
+                "--proxy-password-env", "PROXY",
+            ],
+        ] {
+            seen.append(try await program.run(["account", "add", "--json"] + account))
+        }
+        #expect(seen.allSatisfy { $0.status == 0 }, "\(seen)")
+        let agent = try await program.succeed("agent", "start", "-v", "--json")
+        do {
+            let process = try #require(try agent.objects().first?["process"] as? Int)
+            for account: String in ["word", "key"] {
+                try program.folder.file(account, size: 1_000)
+                let id = try await program.succeed("add", account, account).lines[0]
+                _ = try await RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).value(of: try #require(SessionID(id)))
+            }
+            try await program.succeed("add", "proxy", "word")
+            for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events(since: 0) {
+                if case .attemptFailed = event.kind { break }
+            }
+            for account: String in ["word", "key", "proxy"] {
+                for form in [["-vv"], ["-vv", "--json"]] {
+                    seen.append(try await program.run(["account", "check", account] + form))
+                    seen.append(try await program.run(["account", "show", account] + form))
+                }
+            }
+            for command in [["doctor"], ["list"]] {
+                seen.append(try await program.run(command + ["-vv", "--json"]))
+            }
+            let arguments = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(process)/cmdline"))
+            #expect(Self.needles.allSatisfy { arguments.range(of: Data($0.utf8)) == nil })
+        } catch {
+            _ = try await program.run("agent", "stop")
+            throw error
+        }
+        try await program.succeed("agent", "stop")
+        let text = seen.map { $0.output + $0.diagnostics }.joined()
+        for needle in Self.needles { #expect(!text.contains(needle), "\(needle)") }
+        #expect(text.contains("PASSWORD") && text.contains("SHA256:"))
+        let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
+        #expect(log.contains("completed") && log.contains("retrying"))
+        for file in try FileManager.default.subpathsOfDirectory(atPath: program.store.string) {
+            let bytes = (try? Data(contentsOf: URL(fileURLWithPath: program.store.pushing(FilePath(file)).string))) ?? Data()
+            for needle in Self.needles { #expect(bytes.range(of: Data(needle.utf8)) == nil, "\(file) has \(needle)") }
         }
     }
 }

@@ -89,16 +89,20 @@ import TransferKit
         try await program.succeed("list")
     }
 
-    @Test func manyCommandsAtOnce() async throws {
+    @Test(arguments: [(20, false), (50, true)]) func manyCommandsAtOnce(count: Int, hasOwner: Bool) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
+        let run = hasOwner ? try RunningQueue(program, "--forever") : nil
+        try await run?.event("queueStarted")
         let ids = try await withThrowingTaskGroup(of: String.self) { group in
-            for _ in 0..<20 { group.addTask { try await program.succeed("add", "studio", "a").output } }
+            for _ in 0..<count { group.addTask { try await program.succeed("add", "studio", "a", "--hold").output } }
             return try await group.reduce(into: Set<String>()) { $0.insert($1) }
         }
-        #expect(ids.count == 20)
-        #expect(try await program.succeed("list", "--json").lines.count == 20)
+        #expect(ids.count == count)
+        #expect(try await program.succeed("list", "--json").lines.count == count)
+        run?.command.send(SIGTERM)
+        _ = await run?.command.result()
     }
 
     @Test func diagnosis() async throws {

@@ -17,9 +17,11 @@ final class ControlFixture: Sendable {
 
     /// - Parameters:
     ///   - name: What is between the folder for temporary files and the store.
+    ///   - requestLimit: How many bytes a client's request may have.
     ///   - endOwner: What the server does when it is asked to end the process.
     init(
-        name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), endOwner: (@Sendable () -> Void)? = nil
+        name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
+        endOwner: (@Sendable () -> Void)? = nil
     ) async throws {
         folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -27,15 +29,19 @@ final class ControlFixture: Sendable {
         configuration.logger.logLevel = .critical
         queue = try await TransferQueue(
             storage: .folder(folder.appending("store")), transports: [memory], configuration: configuration)
-        server = try ControlServer(for: queue, logger: configuration.logger, timeout: timeout, endOwner: endOwner)
+        server = try ControlServer(
+            for: queue, as: .application, logger: configuration.logger, timeout: timeout, requestLimit: requestLimit,
+            lookInterval: .milliseconds(10), endOwner: endOwner)
         try await queue.save(Account("a", endpoints: [memory.endpoint()]))
     }
 
     deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
     /// Hands a fixture to a test, and shuts its queue down in any case.
-    static func with(timeout: Duration = .seconds(60), _ body: (ControlFixture) async throws -> Void) async throws {
-        let fixture = try await ControlFixture(timeout: timeout)
+    static func with(
+        timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20, _ body: (ControlFixture) async throws -> Void
+    ) async throws {
+        let fixture = try await ControlFixture(timeout: timeout, requestLimit: requestLimit)
         do {
             try await body(fixture)
         } catch {

@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 import TransferControl
 import TransferKit
+import TransportTesting
 
 #if canImport(Glibc)
     import Glibc
@@ -83,6 +84,63 @@ import TransferKit
         }
     }
 
+    /// Nothing happens that could tell the server that they are gone, and their places are free nevertheless.
+    @Test func subscribersThatGoAway() async throws {
+        try await ControlFixture.with { fixture in
+            try await fixture.queue.start()
+            let remote = RemoteTransferQueue(folder: fixture.store, timeout: .seconds(20))
+            for _ in 0..<70 {
+                // All that there is to tell: what could not be sent would tell the server.
+                for try await event in remote.events(since: 0) {
+                    if case .queueBecameIdle = event.kind { break }
+                }
+            }
+            #expect(try await remote.status().sessions == 0)
+        }
+    }
+
+    /// Who asked for a stop and left does not keep its place until what runs has ended.
+    @Test func thoseThatWaitForAStop() async throws {
+        try await ControlFixture.with { fixture in
+            let gate = fixture.memory.gate("a", atByte: 0)
+            try await fixture.queue.enqueue(fixture.upload("a"))
+            try await fixture.queue.start()
+            try await gate.reached()
+            do {
+                let clients = try (0..<64).map { _ in try RawClient(fixture.store) }
+                for client in clients {
+                    try client.send(Self.greeting + Self.frame(#"{"stopAndWait":{"_0":"drain"}}"#))
+                    #expect(await !client.readSome().isEmpty)
+                }
+            }
+            let remote = RemoteTransferQueue(folder: fixture.store, timeout: .seconds(20))
+            #expect(try await remote.status().mode == .draining)
+            gate.open()
+        }
+    }
+
+    @Test func moreThanTheOwnerTakesAtOnce() async throws {
+        try await ControlFixture.with(requestLimit: 20_000) { fixture in
+            let request = try fixture.upload("a")
+            let requests = (0..<100).map { _ in
+                var copy = request
+                copy.id = SessionID()
+                return copy
+            }
+            await #expect {
+                try await fixture.remote.add(requests)
+            } throws: {
+                ($0 as? QueueError)?.code == .invalidRequest && ($0 as? QueueError)?.message.contains("20000 bytes") == true
+            }
+            #expect(try await fixture.remote.status().sessions == 0)
+            // Larger than a message can be.
+            var large = request
+            large.context = Data(#""\#(String(repeating: "x", count: 9 << 20))""#.utf8)
+            await #expect { try await fixture.remote.add([large]) } throws: { ($0 as? QueueError)?.code == .invalidRequest }
+            #expect(try await fixture.remote.add([request]) == [request.id])
+        }
+    }
+
     @Test func aSocketThatAnEarlierOwnerLeft() async throws {
         let fixture = try await ControlFixture()
         let socket = fixture.store.appending("control.sock")
@@ -93,6 +151,18 @@ import TransferKit
         let server = try ControlServer(for: queue, logger: Logger(label: "test"))
         #expect(try await fixture.remote.status().mode == .stopped)
         await server.shutDownQueue()
+    }
+
+    /// Somebody tidied up.
+    @Test(.timeLimit(.minutes(1))) func aSocketThatIsRemoved() async throws {
+        try await ControlFixture.with { fixture in
+            let socket = fixture.store.appending("control.sock").string
+            try FileManager.default.removeItem(atPath: socket)
+            while (try? await fixture.remote.status()) == nil { try Task.checkCancellation() }
+            #expect(try FileManager.default.attributesOfItem(atPath: socket)[.posixPermissions] as? Int == 0o600)
+            await fixture.server.shutDownQueue()
+            #expect(!FileManager.default.fileExists(atPath: socket))
+        }
     }
 
     /// Longer than an address of a socket can be.

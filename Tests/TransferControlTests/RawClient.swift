@@ -41,6 +41,17 @@ final class RawClient: Sendable {
         shutdown(descriptor.rawValue, CInt(SHUT_WR))
     }
 
+    /// What comes next, on a thread that may wait.
+    func readSome() async -> Data {
+        await withCheckedContinuation { continuation in
+            DispatchQueue(label: "raw-client").async { [descriptor] in
+                var bytes = [UInt8](repeating: 0, count: 1 << 16)
+                let count = try? unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
+                continuation.resume(returning: Data(bytes.prefix(count ?? 0)))
+            }
+        }
+    }
+
     /// All until the other end closes the connection, on a thread that may wait.
     func readToEnd() async -> Data {
         await withCheckedContinuation { continuation in

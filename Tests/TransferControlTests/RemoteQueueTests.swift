@@ -146,6 +146,33 @@ import TransportTesting
         }
     }
 
+    /// Nobody's change is lost, whichever way they come.
+    @Test func editsOfAnAccountAtOnce() async throws {
+        try await ControlFixture.with { fixture in
+            let queues: [any ControllableQueue] = [fixture.queue, fixture.remote]
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for number in 0..<20 {
+                    group.addTask {
+                        let queue = queues[number % 2]
+                        var (known, edited): (Account, Account)
+                        repeat {
+                            known = try #require(await queue.account("a")).account
+                            edited = known
+                            edited.endpoints[0].settings["\(number)"] = "1"
+                        } while try await !queue.save(edited, replacing: known)
+                    }
+                }
+                try await group.waitForAll()
+            }
+            let account = try #require(await fixture.queue.account("a")).account
+            #expect(Set((0..<20).map(String.init)).isSubset(of: account.endpoints[0].settings.keys))
+            #expect(try await !fixture.remote.save(account, replacing: nil))
+            let other = Account("b", endpoints: account.endpoints)
+            #expect(try await !fixture.remote.save(other, replacing: account))
+            #expect(try await fixture.remote.save(other, replacing: nil))
+        }
+    }
+
     @Test func whatOnlyTheOwnerCanDo() async throws {
         try await ControlFixture.with { fixture in
             let (item, writer) = TransferItem.stream(as: try RemotePath("stream"))

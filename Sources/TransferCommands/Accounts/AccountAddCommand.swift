@@ -44,12 +44,17 @@ struct AccountAddCommand: AsyncParsableCommand {
         try options.apply(to: &account.endpoints, of: transports)
         for endpoint in account.endpoints { try transports.validate(endpoint) }
         let added = account
+        var wasAsked = false
         let status = try await common.withQueue { queue in
-            guard try await queue.account(added.name) == nil else {
+            let isRepeated = wasAsked
+            wasAsked = true
+            let isAdded = try await queue.save(added, replacing: nil)
+            let status = try await queue.account(added.name)
+            // An owner that ended before it answered may have added it.
+            guard isAdded || isRepeated && status?.account == added else {
                 throw CommandFailure(.unfit, "There is an account named \"\(added.name)\" already.")
             }
-            try await queue.save(added)
-            return try await queue.account(added.name)
+            return status
         }
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }
     }

@@ -8,7 +8,7 @@ struct AccountEditCommand: AsyncParsableCommand {
         commandName: "edit", abstract: "Changes an account; what is not given stays as it is.",
         discussion: """
             Endpoints take the place of those that it has. An endpoint that it has already keeps its credentials and settings; a new one gets \
-            those of the first. A credential or header takes the place of the one of the same kind or name. If the account is blocked, this \
+            those of the first one of the same transport. A credential or header takes the place of the one of the same kind or name. If the account is blocked, this \
             lifts the block.
 
             Example: transferq account edit studio --token-file ~/.studio-token --rate 2M
@@ -28,14 +28,18 @@ struct AccountEditCommand: AsyncParsableCommand {
         let transports = CommandContext.current.transports
         let given = try endpoints.map { try EndpointURL.endpoint($0, among: transports) }
         let status = try await common.withQueue { queue in
-            guard var account = try await queue.account(name)?.account else {
-                throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
-            }
-            if !given.isEmpty { account.endpoints = given.map { Self.completed($0, from: account.endpoints) } }
-            try options.apply(to: &account.endpoints, of: transports)
-            for endpoint in account.endpoints { try transports.validate(endpoint) }
-            limits.apply(to: &account)
-            try await queue.save(account)
+            var (known, edited): (Account, Account)
+            repeat {
+                guard let account = try await queue.account(name)?.account else {
+                    throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+                }
+                (known, edited) = (account, account)
+                if !given.isEmpty { edited.endpoints = given.map { Self.completed($0, from: known.endpoints) } }
+                try options.apply(to: &edited.endpoints, of: transports)
+                for endpoint in edited.endpoints { try transports.validate(endpoint) }
+                limits.apply(to: &edited)
+                // Another command may have edited it meanwhile.
+            } while try await !queue.save(edited, replacing: known)
             return try await queue.account(name)
         }
         if common.json, let status { await CommandContext.current.output.write(JSONValue(status)) }

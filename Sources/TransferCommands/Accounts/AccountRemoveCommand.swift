@@ -16,7 +16,16 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     var name: String
 
     func run() async throws {
-        try await common.withQueue { try await $0.deleteAccount(name, cascades: cascade) }
+        var wasAsked = false
+        try await common.withQueue { queue in
+            let isRepeated = wasAsked
+            wasAsked = true
+            do {
+                try await queue.deleteAccount(name, cascades: cascade)
+            } catch let error as QueueError where error.code == .noSuchAccount && isRepeated {
+                // An owner that ended before it answered had removed it.
+            }
+        }
         if common.json { await CommandContext.current.output.write(["name": .string(name)] as JSONValue) }
     }
 }

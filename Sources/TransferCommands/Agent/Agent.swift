@@ -19,6 +19,7 @@ struct Agent {
 
     /// Returns when it was told to end and has let the queue go.
     func run() async throws {
+        ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         // Before anything else: a signal from now on is an orderly end.
         let signals = TerminationSignals {}
@@ -32,9 +33,8 @@ struct Agent {
                 throw CommandFailure(.storage, "The root folder can't be entered (\(Errno(rawValue: errno))).")
             }
         }
-        try await common.refuseRunningQueue()
         let (logger, log) = try logger()
-        let queue = try await common.openedQueue(sessionLimit: jobs, logger: logger)
+        let queue = try await common.openedQueueToRun(sessionLimit: jobs, logger: logger)
         let server: ControlServer
         do {
             // An agent that nobody can talk to is of no use.

@@ -1,12 +1,20 @@
 import Foundation
-import SystemPackage
+package import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
 
 /// The process that started an agent, as the agent sees it: a pipe to tell how the start went.
-struct AgentStarter: Sendable {
+package struct AgentStarter: Sendable {
     private let descriptor: FileDescriptor
 
-    init(_ descriptor: FileDescriptor) {
+    package init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
+        // A program that a transport starts would keep it open, and the starter waiting.
+        _ = fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC)
     }
 
     /// What the agent tells: one line of JSON.

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Foundation
 import SystemPackage
+import TransferControl
 import TransferCore
 
 /// A local path among the arguments, byte for byte as it was given.
@@ -17,6 +17,6 @@ struct PathArgument: ExpressibleByArgument {
 extension FilePath {
     /// The path from the root: for what another process will read, in another working directory.
     var absolute: FilePath {
-        isAbsolute ? self : FilePath(FileManager.default.currentDirectoryPath).pushing(self)
+        isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }
 }

@@ -22,10 +22,24 @@ struct SessionSelection {
 
     /// Does something to the sessions that are meant, and returns those that it fits.
     ///
+    /// - Parameter named: The sessions that were named by ID, once they are known. Given again if the owner ended before it had answered: it may
+    ///   have done what it was asked for.
     /// - Throws: A `CommandFailure` for an ID that no session has, before anything is done.
-    func apply(_ operation: SessionOperation, in queue: any ControllableQueue) async throws -> AppliedOperation {
+    func apply(
+        _ operation: SessionOperation, in queue: any ControllableQueue, toNamed named: inout [SessionID]?
+    ) async throws -> AppliedOperation {
         guard !ids.isEmpty else { return AppliedOperation(changed: try await queue.apply(operation, to: group(in: queue))) }
-        let named = try await namedSessions(in: queue)
+        guard let known = named else {
+            let found = try await namedSessions(in: queue)
+            named = found
+            return try await apply(operation, to: found, in: queue)
+        }
+        return try await repeatOperation(operation, on: known, in: queue)
+    }
+
+    private func apply(_ operation: SessionOperation, to named: [SessionID], in queue: any ControllableQueue) async throws
+        -> AppliedOperation
+    {
         if named.count == 1 {
             try await queue.apply(operation, to: .id(named[0]))
             return AppliedOperation(changed: named)
@@ -41,6 +55,26 @@ struct SessionSelection {
                 applied.refusals.append(error)
             }
         }
+        return applied
+    }
+
+    /// Does what may be done already. Those that are as they are to be are taken for done.
+    private func repeatOperation(
+        _ operation: SessionOperation, on named: [SessionID], in queue: any ControllableQueue
+    ) async throws -> AppliedOperation {
+        var done: Set<SessionID> = []
+        for id in named {
+            do {
+                if operation.isDone(in: try await queue.session(id).state) { done.insert(id) }
+            } catch let error as QueueError where error.code == .noSuchSession && operation.isRemoval {
+                done.insert(id)
+            }
+        }
+        let rest = named.filter { !done.contains($0) }
+        guard !rest.isEmpty else { return AppliedOperation(changed: named) }
+        var applied = try await apply(operation, to: rest, in: queue)
+        let changed = done.union(applied.changed)
+        applied.changed = named.filter(changed.contains)
         return applied
     }
 
@@ -73,6 +107,23 @@ struct SessionSelection {
             return true
         }
         return .sessions(found)
+    }
+}
+
+extension SessionOperation {
+    fileprivate var isRemoval: Bool {
+        if case .remove = self { true } else { false }
+    }
+
+    /// Whether a session in this state is as it is after the operation, and would refuse it.
+    fileprivate func isDone(in state: SessionState) -> Bool {
+        switch (self, state) {
+        case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
+            (.runNext, .completed), (.release, .waiting), (.release, .running), (.release, .completed), (.resume, .waiting),
+            (.resume, .running), (.resume, .completed), (.retry, .waiting), (.retry, .running), (.retry, .completed):
+            true
+        default: false
+        }
     }
 }
 

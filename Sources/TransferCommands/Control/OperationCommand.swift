@@ -15,7 +15,8 @@ extension OperationCommand {
 
     func run() async throws {
         let (operation, selection) = (try operation, try selection)
-        let applied = try await common.withQueue { try await selection.apply(operation, in: $0) }
+        var named: [SessionID]?
+        let applied = try await common.withQueue { try await selection.apply(operation, in: $0, toNamed: &named) }
         await CommandContext.current.output.write(applied.changed, asJSON: common.json)
         guard applied.refusals.isEmpty else {
             throw CommandFailure(.unfit, applied.refusals.map(\.message).joined(separator: "\n"))

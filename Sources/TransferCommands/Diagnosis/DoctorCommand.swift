@@ -8,24 +8,33 @@ import TransferKit
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor", abstract: "Tells what this machine has and lacks: versions, the store, permissions, endpoints.",
-        discussion: "Example: transferq doctor --json")
+        discussion: """
+            Asks each endpoint of each account, with the credentials as this shell has them. Ends with 1 if something is wrong.
+
+            Example: transferq doctor --json
+            """)
 
     @OptionGroup var common: CommonOptions
+    @OptionGroup var patience: CheckOptions
 
     func run() async throws {
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
+        let accounts: [AccountStatus]
         do {
-            findings += try await common.withQueue { queue in
-                let store = await storeFinding(queue, folder)
-                return try await [store, ownerFinding(queue)] + EndpointCheck.findings(queue.accounts(), CommandContext.current.transports)
+            let seen = try await common.withQueue { queue in
+                (store: await storeFinding(queue, folder), owner: try await ownerFinding(queue), accounts: try await queue.accounts())
             }
+            findings += [seen.store, seen.owner]
+            accounts = seen.accounts
         } catch let error as QueueError {
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
+        // The store is let go by now: a server may take its time.
+        findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: patience.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
     }

@@ -4,14 +4,18 @@ import TransferKit
 /// Asks the endpoints of accounts whether they answer.
 enum EndpointCheck {
     /// Asks all at once; the findings keep the order of the accounts.
-    static func findings(_ accounts: [AccountStatus], _ registered: RegisteredTransports) async -> [Finding] {
+    ///
+    /// - Parameter limit: How long each may take.
+    static func findings(
+        _ accounts: [AccountStatus], _ registered: RegisteredTransports, within limit: Duration
+    ) async -> [Finding] {
         let transports = registered.make()
         let pairs = accounts.flatMap { status in status.account.endpoints.map { (status.account.name, $0) } }
         var findings = accounts.compactMap(blockFinding)
         findings += await withTaskGroup(of: (Int, Finding).self) { group in
             for (index, (account, endpoint)) in pairs.enumerated() {
                 let transport = transports.first { $0.id == endpoint.transport }
-                group.addTask { (index, await finding(account, endpoint, transport)) }
+                group.addTask { (index, await finding(account, endpoint, transport, within: limit)) }
             }
             return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
         }
@@ -28,7 +32,9 @@ enum EndpointCheck {
         }
     }
 
-    private static func finding(_ account: String, _ endpoint: Endpoint, _ transport: (any Transport)?) async -> Finding {
+    private static func finding(
+        _ account: String, _ endpoint: Endpoint, _ transport: (any Transport)?, within limit: Duration
+    ) async -> Finding {
         let check = "endpoint \(account)"
         var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.shownAddress))]
         guard let transport else {
@@ -40,7 +46,7 @@ enum EndpointCheck {
                 check: check, state: .note, detail: "\(endpoint.shownAddress): its transport can't check an endpoint.", fields: fields)
         }
         do {
-            let report = try await checking.check(endpoint, credentials: ReferencedCredentials())
+            let report = try await report(of: endpoint, by: checking, within: limit)
             fields += [
                 ("version", JSONValue(report.version)), ("features", .array(report.features.map(JSONValue.string))),
                 ("maximumSize", JSONValue(report.maximumSize)),
@@ -57,6 +63,23 @@ enum EndpointCheck {
         } catch {
             fields.append(("error", JSONValue(error as? TransferError, file: nil)))
             return Finding(check: check, state: .wrong, detail: "\(endpoint.shownAddress): \(error)", fields: fields)
+        }
+    }
+
+    /// - Throws: A `TransferError` when the time is over.
+    private static func report(
+        of endpoint: Endpoint, by transport: any EndpointChecking, within limit: Duration
+    ) async throws -> EndpointReport {
+        try await withThrowingTaskGroup(of: EndpointReport?.self) { group in
+            group.addTask { try await transport.check(endpoint, credentials: ReferencedCredentials()) }
+            group.addTask {
+                try await Task.sleep(for: limit)
+                return nil
+            }
+            defer { group.cancelAll() }
+            if let report = try await group.next() ?? nil { return report }
+            throw TransferError(
+                .unreachable, .timedOut, "There was no answer within \(limit).")
         }
     }
 }

@@ -17,35 +17,60 @@ actor BarProgress: ProgressDisplay {
     private var isDirty = false
     private var ticker: Task<Void, Never>?
 
-    init(queue: TransferQueue, terminal: Terminal, hasColor: Bool) async {
+    init(queue: TransferQueue, terminal: Terminal, hasColor: Bool) {
         self.queue = queue
         self.terminal = terminal
         bars = BarLayout(hasColor: hasColor)
+    }
+
+    func begin() async {
         await load()
     }
 
     func take(_ event: QueueEvent) async {
         switch event.kind {
-        case .didActivate(let id):
+        case .didActivate(let id), .didStartRunning(let id):
+            // One that goes on after a pause has its slot already, and is not activated.
             guard let status = try? await queue.session(id) else { return }
-            running.removeAll { $0.id == id }
-            running.append((id, status.name, status.statistics))
             names[id] = status.name
+            run(status)
         case .progress(let id, let statistics):
             guard let index = running.firstIndex(where: { $0.id == id }) else { return }
             running[index].statistics = statistics
-            total.update(id, bytes: statistics.bytesSent)
-        case .completed(let id), .failed(let id, _), .didDeactivate(let id):
-            end(id, event.kind)
+            if total.isPending(id) { total.expect(id, statistics) }
+        case .completed(let id):
+            let status = try? await queue.session(id)
+            total.complete(id, status?.state == .completed ? status?.statistics : nil)
+            scrolled.append(bars.finished(name(id), isCompleted: true))
+            forget([id])
+        case .failed(let id, let error):
+            total.fail(id)
+            scrolled.append(bars.finished("\(name(id)): \(error)".withoutControlCharacters, isCompleted: false))
+            forget([id])
+        case .didDeactivate(let id):
+            running.removeAll { $0.id == id }
         case .removed(let ids, _), .cancelled(let ids):
-            for id in ids { end(id, event.kind) }
+            forget(ids)
+            for id in ids { total.leaveOut(id) }
+        case .added(let ids, _):
+            await look(at: ids)
+        case .updated(let id):
+            await look(at: [id])
+        case .changed(let ids, _):
+            await look(at: ids)
+            tell(event)
         case .gap:
+            tell(event)
             await load()
         default:
-            if let line = EventDescription.line(of: event.kind, name: event.session.map(name)) { scrolled.append(line) }
+            tell(event)
         }
         isDirty = true
         startTicking()
+    }
+
+    private func tell(_ event: QueueEvent) {
+        if let line = EventDescription.line(of: event.kind, name: event.session.map(name)) { scrolled.append(line) }
     }
 
     func finish(_ summary: RunSummary) async {
@@ -61,34 +86,64 @@ actor BarProgress: ProgressDisplay {
         running = []
         names = [:]
         try? await queue.forEachSession { session in
-            switch session.state {
-            case .waiting: total.expect(session)
-            case .running:
-                total.expect(session)
-                running.append((session.id, session.name, session.statistics))
-                names[session.id] = session.name
-            case .completed, .failed, .paused, .held, .cancelled: break
-            }
+            note(session)
             return true
         }
     }
 
-    private func end(_ id: SessionID, _ kind: QueueEvent.Kind) {
-        switch kind {
-        case .completed:
-            total.finish(id)
-            scrolled.append(bars.finished(name(id), isCompleted: true))
-        case .failed(_, let error):
-            total.finish(id)
-            scrolled.append(bars.finished("\(name(id)): \(error)".withoutControlCharacters, isCompleted: false))
-        case .removed, .cancelled:
-            total.finish(id)
-        default:
-            running.removeAll { $0.id == id }
+    /// Reads sessions that changed.
+    private func look(at ids: [SessionID]) async {
+        guard ids.count > 100 else {
+            for id in ids {
+                guard let session = try? await queue.session(id) else { continue }
+                names[id] = session.name
+                note(session)
+            }
             return
         }
+        let changed = Set(ids)
+        try? await queue.forEachSession { session in
+            if changed.contains(session.id) { note(session) }
+            return true
+        }
+    }
+
+    private func note(_ session: SessionStatus) {
+        switch session.state {
+        case .waiting: total.expect(session.id, session.statistics)
+        case .running: run(session)
+        case .paused:
+            // It may go on, with nothing but that to tell of it.
+            names[session.id] = session.name
+            setAside(session.id)
+        case .held, .cancelled: setAside(session.id)
+        // Of those that end in this run, an event tells.
+        case .completed, .failed: break
+        }
+    }
+
+    private func run(_ session: SessionStatus) {
+        // By now it may have ended, which is told of later.
+        guard session.state == .running else { return }
+        names[session.id] = session.name
+        total.expect(session.id, session.statistics)
+        if let index = running.firstIndex(where: { $0.id == session.id }) {
+            running[index] = (session.id, session.name, session.statistics)
+        } else {
+            running.append((session.id, session.name, session.statistics))
+        }
+    }
+
+    /// Only a person lets it go on.
+    private func setAside(_ id: SessionID) {
+        total.leaveOut(id)
         running.removeAll { $0.id == id }
-        names[id] = nil
+    }
+
+    private func forget(_ ids: [SessionID]) {
+        let gone = Set(ids)
+        running.removeAll { gone.contains($0.id) }
+        for id in ids { names[id] = nil }
     }
 
     private func name(_ id: SessionID) -> String {

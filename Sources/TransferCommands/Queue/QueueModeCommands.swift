@@ -12,27 +12,20 @@ protocol QueueModeCommand: AsyncParsableCommand {
 
 extension QueueModeCommand {
     func run() async throws {
-        if let queue = try await common.answeringQueue() {
-            let mode = try await changedMode(of: queue)
-            if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
-            return
+        guard let mode = try await common.withOwner({ try await changedMode(of: $0) }) else {
+            throw CommandFailure(
+                .unfit,
+                "No process owns the queue, so there is nothing to start or stop. To run it: transferq run, or transferq agent start")
         }
-        // Whoever opens the queue here owns it, so nobody else does; one that another process owns without a socket can't be opened.
-        try await common.withOwnedQueue { _ in }
-        throw CommandFailure(
-            .unfit, "No process owns the queue, so there is nothing to start or stop. To run it: transferq run, or transferq agent start")
+        if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
     }
 
     /// Changes the mode, and returns the one that it is now. A process that ends because its queue stops has stopped it.
     private func changedMode(of queue: RemoteTransferQueue) async throws -> QueueStatus.Mode {
         do {
             try await change(queue)
-        } catch let error as QueueError where error.isEndOfOwner && endsOwner {
-            return .stopped
-        }
-        do {
             return try await queue.status().mode
-        } catch let error as QueueError where error.isEndOfOwner {
+        } catch let error as QueueError where error.isEndOfOwner && endsOwner {
             return .stopped
         }
     }

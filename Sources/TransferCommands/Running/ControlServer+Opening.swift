@@ -15,15 +15,3 @@ extension ControlServer {
         }
     }
 }
-
-extension CommonOptions {
-    /// Refuses to run a queue that another process runs already: to wait for that would be to wait for its end.
-    func refuseRunningQueue() async throws {
-        guard let owner = try await answeringQueue()?.owner() else { return }
-        let name = owner.role == .agent ? "agent" : "process"
-        throw CommandFailure(
-            .storage,
-            "The queue in \(try folder()) is run by the \(name) \(owner.processID) already. Commands work on it as it runs; to end it: \(owner.role == .agent ? "transferq agent stop" : "kill \(owner.processID)")"
-        )
-    }
-}

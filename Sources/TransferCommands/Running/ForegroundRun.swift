@@ -21,10 +21,11 @@ struct ForegroundRun {
 
     /// Returns when the queue is idle or a signal came, with the queue shut down.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
-        let failedBefore = await queue.status().failed
+        let before = await queue.status()
         let display = await style.display(of: queue)
         // Subscribed before the start, so that nothing is missed.
         let (shown, counted) = (queue.events, queue.events)
+        await display.begin()
         async let showing: Void = Self.show(shown, on: display)
         async let tally = RunTally(counting: counted)
         signals.whenReceived { Task { await shutDown() } }
@@ -57,12 +58,15 @@ struct ForegroundRun {
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
-                waiting: remaining.waiting, paused: remaining.paused, blocked: blocked,
+                waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
                 obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)))
         if wasInterrupted { return .interrupted }
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
-        let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > failedBefore)
-        return hasFailures || (remaining.waiting > 0 && !startsByItself) || remaining.paused > 0 ? .incomplete : .done
+        let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
+        let needsPerson =
+            (remaining.waiting > 0 && !startsByItself) || remaining.paused > 0 || !counts.held.isEmpty
+            || (counts.hasGap && remaining.held > before.held)
+        return hasFailures || needsPerson ? .incomplete : .done
     }
 
     /// Those of the first thousand sessions that wait.

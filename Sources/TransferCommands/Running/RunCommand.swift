@@ -9,6 +9,9 @@ struct RunCommand: AsyncParsableCommand {
             Waits for what is due later, such as the next attempt after a failure. Ctrl-C ends it cleanly: what was confirmed is kept, and \
             the next run goes on from there. A second Ctrl-C ends it at once.
 
+            Ends with 0 if all sessions that it ran completed; with 1 if one failed, or needs a person to go on: one that is paused, was held \
+            after it had begun, or can't start. One that was cancelled or removed meanwhile counts as neither.
+
             Example: transferq run --jobs 2 --progress plain
             """)
 
@@ -57,8 +60,7 @@ struct RunCommand: AsyncParsableCommand {
     /// Opens the queue. A signal ends the wait for another owner too.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
         let opening = Task { [common, jobs] in
-            try await common.refuseRunningQueue()
-            return try await common.openedQueue(sessionLimit: jobs)
+            try await common.openedQueueToRun(sessionLimit: jobs)
         }
         signals.whenReceived { opening.cancel() }
         do {

@@ -7,6 +7,8 @@ struct RunSummary: Sendable {
     let failed: Int
     let waiting: Int
     let paused: Int
+    /// Of those that had begun.
+    let held: Int
     let blocked: [AccountStatus]
     /// What keeps sessions from starting, if it is not about an account.
     let obstacle: WaitReason?
@@ -14,11 +16,12 @@ struct RunSummary: Sendable {
     /// Sentences, or nothing when there is nothing to say.
     var lines: [String] {
         var lines: [String] = []
-        if completed + failed + waiting + paused > 0 {
+        if completed + failed + waiting + paused + held > 0 {
             var parts = ["\(Figures.count(completed, "session")) completed"]
             if failed > 0 { parts.append("\(failed) failed") }
             if waiting > 0 { parts.append("\(waiting) waiting") }
             if paused > 0 { parts.append("\(paused) paused") }
+            if held > 0 { parts.append("\(held) held") }
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
         if let obstacle { lines.append(obstacle.description) }

@@ -31,7 +31,7 @@ struct ListCommand: AsyncParsableCommand {
         let states = try states()
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var table = Table([
-            ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
+            ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
         ])
         let found = try await common.withQueue(isRepeatable: false) { queue in
             if let account, try await queue.account(account) == nil {

@@ -6,10 +6,11 @@ import TransferKit
 enum SessionDescription {
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
 
-    /// ID, state, progress, size, name and account.
+    /// Index, ID, state, progress, size, name and account.
     static func row(_ session: SessionStatus) -> [String] {
         [
-            shortID(session.id), session.state.rawValue, progress(session), Figures.size(session.statistics.bytesTotal), session.name,
+            "\(session.index)", shortID(session.id), session.state.rawValue, progress(session), Figures.size(session.statistics.bytesTotal),
+            session.name,
             session.account,
         ]
     }

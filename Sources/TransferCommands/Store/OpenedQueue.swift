@@ -10,11 +10,7 @@ extension CommonOptions {
     /// Where the queue is kept.
     func folder() throws(CommandFailure) -> FilePath { try StoreLocation.folder(option: store?.path) }
 
-    /// Opens the queue, hands it to a command, and closes it in any case.
-    func withOwnedQueue<Result: Sendable>(_ body: (TransferQueue) async throws -> Result) async throws -> Result {
-        try await Self.closing(openedQueue(), after: body)
-    }
-
+    /// Hands an opened queue to a command, and closes it in any case.
     static func closing<Result: Sendable>(
         _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
     ) async throws -> Result {

@@ -1,3 +1,4 @@
+import Logging
 import TransferControl
 import TransferKit
 
@@ -36,11 +37,59 @@ extension CommonOptions {
         }
     }
 
+    /// Hands a command the process that owns the queue, also one that is just starting or takes another one's place.
+    ///
+    /// - Returns: What the body does; nil if no process owns the queue.
+    func withOwner<Result: Sendable>(_ body: (RemoteTransferQueue) async throws -> Result) async throws -> Result? {
+        let deadline = ContinuousClock.now + Self.patience
+        while true {
+            switch try await reachedQueue() {
+            case .owned(let queue):
+                // Whoever opens the queue here owns it, so nobody else does.
+                await queue.shutdown()
+                return nil
+            case .remote(let queue):
+                do {
+                    return try await body(queue)
+                } catch let error as QueueError where error.isEndOfOwner && ContinuousClock.now < deadline {
+                    continue
+                }
+            }
+        }
+    }
+
+    /// Opens the queue to run it; the caller shuts it down. To wait for another process that runs it would be to wait for its end.
+    ///
+    /// - Throws: A `CommandFailure` if another process runs the queue or comes to.
+    func openedQueueToRun(sessionLimit: Int?, logger: Logger? = nil) async throws -> TransferQueue {
+        while true {
+            switch try await reachedQueue(sessionLimit: sessionLimit, logger: logger) {
+            case .owned(let queue): return queue
+            case .remote(let remote):
+                do {
+                    throw try refusal(for: await remote.owner())
+                } catch let error as QueueError where error.isEndOfOwner {
+                    continue
+                }
+            }
+        }
+    }
+
+    private func refusal(for owner: QueueOwner) throws -> CommandFailure {
+        let isAgent = owner.role == .agent
+        return CommandFailure(
+            .storage,
+            "The queue in \(try folder()) is run by the \(isAgent ? "agent" : "process") \(owner.processID) already. Commands work on it as it runs; to end it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
+        )
+    }
+
     /// Reaches the queue. Its owner may come, answer or go at any moment: whatever works first is taken.
-    func reachedQueue() async throws -> ReachedQueue {
+    ///
+    /// The parameters are those for a queue that is opened.
+    func reachedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         if let remote = try await answeringQueue() { return .remote(remote) }
         return try await withThrowingTaskGroup(of: ReachedQueue?.self) { group in
-            group.addTask { .owned(try await openedQueue()) }
+            group.addTask { .owned(try await openedQueue(sessionLimit: sessionLimit, logger: logger)) }
             group.addTask {
                 while (try? await Task.sleep(for: Self.lookInterval)) != nil {
                     if let remote = try await answeringQueue() { return .remote(remote) }

@@ -108,7 +108,17 @@ extension RemoteTransferQueue {
         _ request: ControlRequest, after parts: [StagedPart], on connection: ControlConnection
     ) async throws(QueueError) {
         try await connection.write(Greeting())
-        for part in parts { try await connection.write(ControlRequest.stage(part)) }
-        try await connection.write(request)
+        for part in parts { try await write(.stage(part), on: connection) }
+        try await write(request, on: connection)
+    }
+
+    private func write(_ request: ControlRequest, on connection: ControlConnection) async throws(QueueError) {
+        do {
+            try await connection.write(request)
+        } catch {
+            guard error.code == .invalidMessage else { throw error }
+            // What was asked for is at fault, and not the other process.
+            throw QueueError(.invalidRequest, error.message)
+        }
     }
 }

@@ -47,6 +47,10 @@ public struct RemoteTransferQueue: ControllableQueue {
     }
     /// As `TransferQueue.save(_:)`.
     public func save(_ account: Account) async throws { try await order(.save(account)) }
+    /// As ``ControllableQueue/save(_:replacing:)``.
+    public func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
+        try await call(.replace(previous, with: account))
+    }
     /// As `TransferQueue.deleteAccount(_:cascades:)`.
     public func deleteAccount(_ name: String, cascades: Bool = false) async throws {
         try await order(.deleteAccount(name: name, cascades: cascades))

@@ -12,7 +12,7 @@ struct RequestStaging {
     private let workingFolder: FilePath
 
     init() {
-        workingFolder = FilePath(FileManager.default.currentDirectoryPath)
+        workingFolder = .workingFolder
     }
 
     mutating func stage(_ requests: [SessionRequest]) throws(QueueError) {

@@ -12,6 +12,8 @@ struct ControlClient: Sendable {
     let queue: TransferQueue
     let owner: QueueOwner
     let endOwner: (@Sendable () -> Void)?
+    /// How many bytes a request may have.
+    let requestLimit: Int
 
     /// Returns when the client has its answer, or is gone.
     ///
@@ -22,7 +24,7 @@ struct ControlClient: Sendable {
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
         try await connection.write(GreetingAnswer(version: isKnown ? Greeting.version : nil, owner: owner))
         guard isKnown else { return }
-        var batch = StagedBatch()
+        var batch = StagedBatch(limit: requestLimit)
         while true {
             let request = try await connection.read(ControlRequest.self)
             guard case .stage(let part) = request else { return await answer(request, batch) }
@@ -31,20 +33,26 @@ struct ControlClient: Sendable {
     }
 
     private func answer(_ request: ControlRequest, _ batch: StagedBatch) async {
-        let beat = Task { [connection] in
-            while (try? await Task.sleep(for: ControlConnection.heartbeat)) != nil {
-                guard (try? await connection.writeHeartbeat()) != nil else { return connection.interrupt() }
+        let work = Task {
+            do {
+                try batch.check()
+                try await perform(request, batch)
+            } catch {
+                // A client that is gone misses nothing.
+                try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
             }
         }
-        defer { beat.cancel() }
-        do {
-            try batch.check()
-            if case .events(let revision) = request { return try await sendEvents(since: revision, beat) }
-            try await perform(request, batch)
-        } catch {
-            // A client that is gone misses nothing.
-            try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
+        let beat = Task { [connection] in
+            while (try? await Task.sleep(for: ControlConnection.heartbeat)) != nil {
+                guard (try? await connection.writeHeartbeat()) == nil else { continue }
+                connection.interrupt()
+                // What waits for something to happen may wait forever, and would keep the client's place.
+                if request.isWait { work.cancel() }
+                return
+            }
         }
+        await work.value
+        beat.cancel()
     }
 
     private static func queueError(_ error: any Error) -> QueueError {
@@ -61,7 +69,8 @@ struct ControlClient: Sendable {
         case .owner: try await send(owner)
         case .accounts: try await send(list: await queue.accounts())
         case .account(let name): try await send(list: [await queue.account(name)].compactMap(\.self))
-        case .save(let account): try await send(queue.save(account))
+        case .save(let account): try await send(AccountSaves.shared.inTurn { try await queue.save(account) })
+        case .replace(let previous, let account): try await send(queue.save(account, replacing: previous))
         case .deleteAccount(let name, let cascades): try await send(queue.deleteAccount(name, cascades: cascades))
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
         case .status: try await send(await queue.status())
@@ -87,7 +96,8 @@ struct ControlClient: Sendable {
         case .applyToGroup(let operation, let group): try await send(list: queue.apply(operation, to: group), part: 20_000)
         case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(batch.ids)), part: 20_000)
         case .end: try await end()
-        case .stage, .events: break
+        case .events(let revision): try await sendEvents(since: revision)
+        case .stage: break
         }
     }
 
@@ -117,7 +127,7 @@ struct ControlClient: Sendable {
     }
 
     /// Sends what happens until the queue ends, or the client is gone.
-    private func sendEvents(since revision: UInt64?, _ beat: Task<Void, Never>) async throws {
+    private func sendEvents(since revision: UInt64?) async throws {
         let events = revision.map { queue.events(since: $0) } ?? queue.events
         try await send(queue.revision)
         for await event in events {

@@ -4,16 +4,21 @@ import TransferKit
 /// What a client has sent of a request that can be of any size.
 struct StagedBatch {
     /// How much a client may have sent, in bytes as they come. What a process holds for its clients has to have a bound.
-    static let limit = 256 << 20
+    static let standardLimit = 256 << 20
 
+    private let limit: Int
     private(set) var ids: [SessionID] = []
     private var sessions: [(head: SessionHead, items: [ItemRecord])] = []
     private var items: [ItemRecord] = []
     private var size = 0
 
+    init(limit: Int) {
+        self.limit = limit
+    }
+
     mutating func take(_ part: StagedPart, size: Int) {
         self.size += size
-        guard self.size <= Self.limit else {
+        guard self.size <= limit else {
             (ids, sessions, items) = ([], [], [])
             return
         }
@@ -33,10 +38,13 @@ struct StagedBatch {
         items[items.count - 1].data = (items[items.count - 1].data ?? Data()) + bytes
     }
 
-    /// - Throws: ``QueueError`` with the code `invalidMessage`.
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
-        guard size <= Self.limit else {
-            throw QueueError(.invalidMessage, "One request takes at most \(Self.limit) bytes; cut it into several.")
+        guard size <= limit else {
+            throw QueueError(
+                .invalidRequest,
+                "This takes more than \(limit) bytes, the most that the process which owns the queue takes at once. Nothing was done; cut it into several, or do it while no process owns the queue."
+            )
         }
     }
 

@@ -88,22 +88,47 @@ final class SocketListener: Sendable {
         }
     }
 
+    /// How long no connection is taken after one could not be.
+    private static let pause = DispatchTimeInterval.milliseconds(500)
+
     /// Calls a function with each connection, one after the other, on a thread that must not be kept.
-    func start(_ accept: @escaping @Sendable (ControlSocket) -> Void) {
+    ///
+    /// - Parameter fail: Called when connections can't be taken, as when this process has too many open files. Whoever connects waits then.
+    func start(fail: @escaping @Sendable (Errno) -> Void, _ accept: @escaping @Sendable (ControlSocket) -> Void) {
         let descriptor = descriptor
-        unsafe source.setEventHandler {
+        unsafe source.setEventHandler { [weak self] in
             while true {
                 #if canImport(Glibc)
                     let client = Glibc.accept(descriptor, nil, nil)
                 #else
                     let client = Darwin.accept(descriptor, nil, nil)
                 #endif
-                guard client >= 0 else { return }
-                accept(ControlSocket(client))
+                guard client < 0 else {
+                    accept(ControlSocket(client))
+                    continue
+                }
+                let cause = Errno.last
+                // accept(2): what that one connection met is no matter for the next one.
+                if [.interrupted, .connectionAbort].contains(cause) { continue }
+                guard cause != .wouldBlock else { return }
+                fail(cause)
+                // The connection still waits, so that this would be called again at once.
+                self?.suspend()
+                return
             }
         }
         unsafe source.setCancelHandler { _ = Self.closing(descriptor) }
         unsafe source.resume()
+    }
+
+    /// Whether the socket is still where clients look for it.
+    var isPresent: Bool { FileNumber(address.path) == file }
+
+    /// Takes no connections for a while.
+    private func suspend() {
+        unsafe source.suspend()
+        // Keeps the source until then: one that is suspended can't be let go.
+        DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [self] in unsafe source.resume() }
     }
 
     /// Takes no more connections, and removes the socket.
@@ -113,7 +138,7 @@ final class SocketListener: Sendable {
             return isClosed
         }
         guard !wasClosed else { return }
-        if FileNumber(address.path) == file { _ = unsafe address.path.withPlatformString { unsafe unlink($0) } }
+        if isPresent { _ = unsafe address.path.withPlatformString { unsafe unlink($0) } }
         unsafe source.cancel()
     }
 }

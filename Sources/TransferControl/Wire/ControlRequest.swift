@@ -7,6 +7,8 @@ enum ControlRequest: Codable, Sendable {
     case accounts
     case account(name: String)
     case save(Account)
+    /// Answered with whether it was saved.
+    case replace(Account?, with: Account)
     case deleteAccount(name: String, cascades: Bool)
     case unblockAccount(name: String)
 
@@ -42,6 +44,14 @@ enum ControlRequest: Codable, Sendable {
     case events(since: UInt64?)
     /// Ends an owner that can be asked to; answered when it has let the store go.
     case end
+
+    /// Whether it only waits, for as long as that takes: of no use to a client that is gone.
+    var isWait: Bool {
+        switch self {
+        case .events, .stopAndWait: true
+        default: false
+        }
+    }
 }
 
 /// An answer, or a part of one that is a list.

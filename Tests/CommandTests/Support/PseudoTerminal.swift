@@ -45,6 +45,14 @@ final class PseudoTerminal: Sendable {
     /// What was drawn so far.
     var drawn: String { String(decoding: drawing.withLock { $0 }, as: UTF8.self) }
 
+    /// Returns when this was drawn.
+    func waitFor(_ text: String) async throws {
+        while !drawn.contains(text) {
+            try Task.checkCancellation()
+            await Task.yield()
+        }
+    }
+
     /// Changes the size, as a person does with the mouse (ioctl_tty(2), TIOCSWINSZ).
     func resize(columns: UInt16, rows: UInt16 = 24) {
         var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)

@@ -14,6 +14,10 @@ final class RunningCommand: Sendable {
     /// The lines of standard output, for one consumer.
     let lines: AsyncStream<String>
     let processID: pid_t
+    private let diagnosticsFile: FilePath
+
+    /// What it has written to standard error so far.
+    var diagnostics: String { (try? String(contentsOfFile: diagnosticsFile.string, encoding: .utf8)) ?? "" }
 
     private struct State: Sendable {
         var end: CommandResult?
@@ -26,13 +30,13 @@ final class RunningCommand: Sendable {
     ///   - arguments: What follows the program's name, as bytes.
     ///   - input: What standard input holds.
     ///   - diagnostics: Where standard error goes; nil to collect it.
-    ///   - scratch: The working directory, and where input and diagnostics are kept.
+    ///   - scratch: Where input and diagnostics are kept, and the working folder unless there is another one.
     init(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], diagnostics: FileDescriptor?,
-        scratch: TemporaryFolder
+        scratch: TemporaryFolder, workingFolder: FilePath? = nil
     ) throws {
         let inputFile = try scratch.file(".input-\(UUID().uuidString)", bytes: input)
-        let diagnosticsFile = try scratch.file(".diagnostics-\(UUID().uuidString)", bytes: [])
+        diagnosticsFile = try scratch.file(".diagnostics-\(UUID().uuidString)", bytes: [])
         let (stdin, stderr) = (
             try FileDescriptor.open(inputFile, .readOnly, options: .closeOnExec),
             try FileDescriptor.open(diagnosticsFile, .readWrite, options: .closeOnExec)
@@ -40,7 +44,7 @@ final class RunningCommand: Sendable {
         let output = try ClosingPipe()
         let spawned = Result {
             try ChildProcess.spawn(
-                program, arguments, environment: environment, workingFolder: scratch.path,
+                program, arguments, environment: environment, workingFolder: workingFolder ?? scratch.path,
                 descriptors: [stdin, output.writing, diagnostics ?? stderr])
         }
         try stdin.close()
@@ -48,7 +52,7 @@ final class RunningCommand: Sendable {
         processID = try spawned.get()
         let (lines, sink) = AsyncStream.makeStream(of: String.self)
         self.lines = lines
-        Thread.detachNewThread { [processID, state] in
+        Thread.detachNewThread { [processID, state, diagnosticsFile] in
             var collector = LineCollector()
             while let chunk = try? output.read(), !chunk.isEmpty {
                 for line in collector.take(chunk) { sink.yield(line) }

@@ -58,13 +58,15 @@ struct TransferQ: Sendable {
 
     /// Starts any program with the store in its environment.
     func start(
-        _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil
+        _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil,
+        workingFolder: FilePath? = nil
     ) throws -> RunningCommand {
         // The store is set for all, so that a mistake in a test never touches the queue of the person who runs it.
         var variables = ProcessInfo.processInfo.environment
         variables["TRANSFERQ_STORE"] = store.string
         variables.merge(environment) { $1 }
         return try RunningCommand(
-            program, arguments, environment: variables, input: input, diagnostics: diagnostics, scratch: folder)
+            program, arguments, environment: variables, input: input, diagnostics: diagnostics, scratch: folder,
+            workingFolder: workingFolder)
     }
 }

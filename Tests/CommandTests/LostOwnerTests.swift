@@ -1,0 +1,66 @@
+import Foundation
+import SystemPackage
+import Testing
+
+/// A command whose owner ended before it answered is done by the next one, and what is done already is done.
+@Suite(.serialized) struct LostOwnerTests {
+    @Test(
+        arguments: [
+            ("remove", "waiting", nil), ("cancel", "waiting", "cancelled"), ("hold", "waiting", "held"), ("pause", "waiting", "held"),
+            ("release", "held", "waiting"), ("retry", "cancelled", "waiting"), ("now", "waiting", "waiting"),
+            ("stop", "waiting", "waiting"),
+        ] as [(String, String, String?)])
+    func operations(operation: String, before: String, after: String?) async throws {
+        for count in [1, 2] {
+            let program = try TransferQ()
+            try await program.succeed("account", "add", "studio", "https://one.example/")
+            try program.folder.file("a", size: 1)
+            let ids = try await program.run(["add", "studio"] + Array(repeating: "a", count: count) + ["--each"]).lines
+            if before != "waiting" { _ = try await program.run([before == "held" ? "hold" : "cancel"] + ids) }
+            let result = try await result(of: [operation] + ids, in: program, doneWith: count == 1 ? "apply" : "applyToStaged")
+            #expect(result.status == 0, "\(result.testDescription)")
+            #expect(result.lines == ids)
+            let states = try await program.succeed("list", "--json").objects().map { $0["state"] as? String }
+            #expect(states == (after == nil ? [] : Array(repeating: after, count: count)))
+        }
+    }
+
+    /// What it was not asked for before is refused as ever.
+    @Test func whatDoesNotFit() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let id = try await program.succeed("add", "studio", "a").lines[0]
+        try await program.succeed("cancel", id)
+        let result = try await result(of: ["hold", id], in: program, doneWith: "apply")
+        #expect(result.status == 4 && result.output == "" && result.diagnostics.contains("is cancelled"), "\(result.testDescription)")
+    }
+
+    @Test(
+        arguments: [
+            (["add", "new", "https://two.example/", "--json"], "replace", ["new", "studio"]),
+            (["edit", "studio", "--rate", "1M", "--json"], "replace", ["studio"]), (["remove", "studio"], "deleteAccount", []),
+            (["unblock", "studio"], "unblockAccount", ["studio"]),
+        ] as [([String], String, [String])])
+    func accounts(command: [String], word: String, after: [String]) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let result = try await result(of: ["account"] + command, in: program, doneWith: word)
+        #expect(result.status == 0, "\(result.testDescription)")
+        #expect(try await program.succeed("account", "list", "--json").objects().map { $0["name"] as? String } == after)
+    }
+
+    @Test func anAccountThatWasThereBefore() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let result = try await result(of: ["account", "add", "studio", "https://two.example/"], in: program, doneWith: "replace")
+        #expect(result.status == 4, "\(result.testDescription)")
+    }
+
+    private func result(of command: [String], in program: TransferQ, doneWith word: String) async throws -> CommandResult {
+        let owner = try await LosingOwner(program.store)
+        let running = try program.start(command)
+        try await owner.serve(until: word)
+        return await running.result()
+    }
+}

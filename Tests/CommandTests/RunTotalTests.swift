@@ -1,0 +1,71 @@
+import Testing
+import TransferCommands
+import TransferKit
+
+/// The sums of the total line.
+@Suite struct RunTotalTests {
+    private let a = SessionID()
+    private let b = SessionID()
+
+    private func figures(_ total: Int64, sent: Int64 = 0) -> SessionStatistics {
+        SessionStatistics(bytesTotal: total, bytesSent: sent)
+    }
+
+    private func sums(_ total: RunTotal) -> [Int64] {
+        [total.bytesSent, total.bytesTotal, Int64(total.sessionsEnded), Int64(total.sessions)]
+    }
+
+    @Test func nothingToDo() {
+        #expect(RunTotal().fraction == 0)
+    }
+
+    /// It has no size before it is read, and then more and more.
+    @Test func aFolderThatGrows() {
+        var total = RunTotal()
+        total.expect(a, figures(100))
+        total.expect(b, figures(0))
+        total.expect(b, figures(50, sent: 10))
+        total.expect(b, figures(300, sent: 20))
+        #expect(sums(total) == [20, 400, 0, 2])
+        #expect(total.fraction == 0.05)
+        total.complete(b, figures(300, sent: 300))
+        #expect(sums(total) == [300, 400, 1, 2])
+    }
+
+    /// A small session ends before it tells of any progress.
+    @Test func withoutProgress() {
+        var total = RunTotal()
+        total.expect(a, figures(7))
+        total.complete(a, nil)
+        total.complete(b, figures(3))
+        #expect(sums(total) == [10, 10, 2, 2])
+        #expect(total.fraction == 1)
+    }
+
+    @Test func whatIsNotToBeDoneAnyMore() {
+        var total = RunTotal()
+        total.expect(a, figures(100, sent: 50))
+        total.expect(b, figures(100, sent: 1))
+        total.leaveOut(a)
+        total.leaveOut(a)
+        #expect(sums(total) == [1, 100, 0, 1])
+        // What failed has nothing left to send.
+        total.fail(b)
+        #expect(sums(total) == [1, 1, 1, 1])
+        #expect(total.fraction == 1)
+    }
+
+    /// What was sent once counts once.
+    @Test func onesThatBeginAgain() {
+        var total = RunTotal()
+        total.expect(a, figures(100, sent: 60))
+        total.fail(a)
+        total.expect(a, figures(100, sent: 60))
+        #expect(sums(total) == [60, 100, 0, 1])
+        total.expect(a, figures(100, sent: 80))
+        total.complete(a, figures(100, sent: 100))
+        #expect(sums(total) == [100, 100, 1, 1])
+        total.expect(a, figures(100))
+        #expect(sums(total) == [0, 100, 0, 1])
+    }
+}

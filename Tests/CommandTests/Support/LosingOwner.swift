@@ -1,0 +1,123 @@
+import Dispatch
+import Foundation
+import Logging
+import SystemPackage
+import TransferCommands
+import TransferControl
+import TransferCore
+import TransferKit
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A process that owns a queue and ends once it has done what a command asked for, before the command has its answer.
+///
+/// Stands between commands and the socket of a queue of this process, and hands messages through until that one comes.
+final class LosingOwner: Sendable {
+    let queue: TransferQueue
+    private let server: ControlServer
+    private let listener: FileDescriptor
+    private let socketPath: FilePath
+    private let behind: FilePath
+
+    init(_ store: FilePath) async throws {
+        queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        server = try ControlServer(for: queue, logger: Logger(label: "test"))
+        socketPath = store.appending("control.sock")
+        behind = store.appending("behind.sock")
+        try FileManager.default.moveItem(atPath: socketPath.string, toPath: behind.string)
+        listener = try unsafe Self.socket(at: socketPath, bind)
+        guard listen(listener.rawValue, 16) == 0 else { throw Errno(rawValue: errno) }
+    }
+
+    /// Serves until a request with this word is done, and lets the queue go.
+    func serve(until word: String) async throws {
+        let last: FileDescriptor = try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue(label: "losing-owner").async { [self] in
+                continuation.resume(
+                    with: Result {
+                        while true {
+                            let client = FileDescriptor(rawValue: accept(listener.rawValue, nil, nil))
+                            if try handThrough(client, until: word) { return client }
+                            try client.close()
+                        }
+                    })
+            }
+        }
+        // In this order, so that the command finds nobody who could answer once it knows that its answer does not come.
+        try listener.close()
+        for path in [socketPath, behind] { try FileManager.default.removeItem(atPath: path.string) }
+        await server.shutDownQueue()
+        try last.close()
+    }
+
+    /// Hands one request to the queue.
+    ///
+    /// - Returns: Whether it was the one; its answer is kept back.
+    private func handThrough(_ client: FileDescriptor, until word: String) throws -> Bool {
+        let owner = try unsafe Self.socket(at: behind, connect)
+        defer { try? owner.close() }
+        var isLast = false
+        // The greeting, parts of a request, and the request.
+        for number in 0... {
+            let message = try Self.read(from: client)
+            try Self.write(message, to: owner)
+            let text = String(decoding: message, as: UTF8.self)
+            isLast = isLast || text.contains("\"\(word)\"")
+            if number > 0, !text.hasPrefix("{\"stage\"") { break }
+        }
+        if isLast {
+            for _ in 0..<2 { _ = try Self.read(from: owner) }
+            return true
+        }
+        while let answer = try? Self.read(from: owner) { try Self.write(answer, to: client) }
+        return false
+    }
+
+    private static func read(from descriptor: FileDescriptor) throws -> [UInt8] {
+        while true {
+            let length = try read(4, from: descriptor).reduce(0) { $0 << 8 | Int($1) }
+            if length > 0 { return try read(length, from: descriptor) }
+        }
+    }
+
+    private static func read(_ count: Int, from descriptor: FileDescriptor) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        while bytes.count < count {
+            var part = [UInt8](repeating: 0, count: count - bytes.count)
+            let read = try unsafe part.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
+            guard read > 0 else { throw Errno.connectionReset }
+            bytes += part.prefix(read)
+        }
+        return bytes
+    }
+
+    private static func write(_ message: [UInt8], to descriptor: FileDescriptor) throws {
+        let length = UInt32(message.count)
+        try descriptor.writeAll([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) } + message)
+    }
+
+    private static func socket(
+        at path: FilePath, _ open: (CInt, UnsafePointer<sockaddr>, socklen_t) -> CInt
+    ) throws -> FileDescriptor {
+        #if canImport(Glibc)
+            let number = Glibc.socket(AF_UNIX, CInt(SOCK_STREAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
+        #else
+            let number = Darwin.socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        guard number >= 0 else { throw Errno(rawValue: errno) }
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: path.string.utf8) }
+        let status = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { pointer in
+                unsafe open(number, pointer, socklen_t(MemoryLayout<sockaddr_un>.size))
+            }
+        }
+        guard status == 0 else { throw Errno(rawValue: errno) }
+        return FileDescriptor(rawValue: number)
+    }
+}
