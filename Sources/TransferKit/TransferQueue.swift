@@ -51,6 +51,7 @@ public actor TransferQueue {
     package nonisolated let sweeper: RowSweeper
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
+    nonisolated let liveEndpoints = LiveEndpoints()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///

@@ -164,6 +164,8 @@ struct FileRunner: Sendable {
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
+            // After it was told, so that what moves from now on is told later.
+            context.liveEndpoints.of(endpoint).noteFailure()
         }
     }
 
