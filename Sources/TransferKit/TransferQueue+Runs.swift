@@ -9,6 +9,8 @@ extension TransferQueue {
             runs[number] = Task { await run(key, id, number) }
         case .interrupt(_, let number):
             runs[number]?.cancel()
+        case .hurry(let key):
+            histories.hurry(key)
         case .forget(let key):
             histories.forget(key, live[key])
         case .refresh(let key):

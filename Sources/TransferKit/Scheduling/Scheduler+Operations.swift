@@ -260,7 +260,7 @@ extension Scheduler {
             && !entry.conditions.contains(.displaced)
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }
-            if !entry.conditions.contains(.ending) { beginRun(key, at: now, &transaction) }
+            if !entry.conditions.contains(.ending) { beginRun(key, isAskedFor: true, at: now, &transaction) }
         } else {
             windDown(key, &transaction) { entry, details in
                 entry.state = .waiting
