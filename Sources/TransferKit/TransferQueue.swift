@@ -52,6 +52,8 @@ public actor TransferQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let liveEndpoints = LiveEndpoints()
+    /// Sent when no run of a removed session is left, of which no event tells.
+    nonisolated let leftoversEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -181,6 +183,7 @@ public actor TransferQueue {
         scheduler.commit()
         answer()
         hub.publish(events)
+        if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)

@@ -54,6 +54,9 @@ extension Scheduler {
             busyUntil: flags.health.busy(registered, at: now.uptime), failure: flags.health.failure(at: registered))
     }
 
+    /// Whether any run is at work, that of a session that was removed included.
+    var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
+
     func slotsInUse(of account: AccountKey) -> Int {
         (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }

@@ -184,7 +184,7 @@ extension Scheduler {
     }
 
     mutating func finishStoppingIfQuiet(_ transaction: inout Transaction) {
-        guard flags.mode == .stopping || flags.mode == .draining, roster.live.isEmpty, flags.ending.isEmpty else { return }
+        guard flags.mode == .stopping || flags.mode == .draining, !hasLiveRuns else { return }
         mutateFlags {
             $0.mode = .stopped
             $0.drainDeadline = nil
