@@ -270,6 +270,18 @@ public actor TransferQueue {
         }
     }
 
+    // MARK: Tags
+
+    /// From now on, changes of tags are kept in mind that the store may not know of when it is read.
+    func beginReadingTags() async {
+        await settle()
+        scheduler.beginReadingTags()
+    }
+
+    func endReadingTags() {
+        scheduler.endReadingTags()
+    }
+
     // MARK: The end
 
     /// Interrupts what runs, saves where it got to, closes connections and threads, and lets the storage folder go. The queue can't be used

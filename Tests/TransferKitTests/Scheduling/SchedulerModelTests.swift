@@ -5,7 +5,7 @@ import TransferKit
 /// Random operations, compared after each step with a reference that is too simple to be wrong.
 @Suite struct SchedulerModelTests {
     /// More of them with `TRANSFERKIT_MODEL_SEEDS=10000`.
-    static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 60)
+    static let seeds = 0..<(ProcessInfo.processInfo.environment["TRANSFERKIT_MODEL_SEEDS"].flatMap { UInt64($0) } ?? 200)
 
     @Test(arguments: seeds)
     func randomOperations(seed: UInt64) throws {
@@ -46,7 +46,7 @@ import TransferKit
     @Test func theStepsReachEveryReasonAndEveryError() {
         var reasons: Set<String> = []
         var codes: Set<String> = []
-        for seed in UInt64(0)..<60 {
+        for seed in UInt64(0)..<200 {
             var generator = StepGenerator(seed: seed)
             var reference = ReferenceQueue(generator.settings().scheduler)
             let opening = generator.opening()

@@ -54,8 +54,8 @@ import TransferKit
         #expect(refused?.code == .impossibleOrder)
         let (sessions, first) = try scheduler.check(.move(.index(1)), onAll: [ids[1], ids[0]])
         #expect(sessions == [ids[0], ids[1]])
-        _ = try scheduler.perform(.perform(first, .more([ids[0]])))
-        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]])))
+        _ = try scheduler.perform(.perform(first, .more([ids[0]], of: .all, mark: 0)))
+        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]], of: .all, mark: 0)))
         #expect(scheduler.roster.order.compactMap { scheduler.roster[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
     }
 
