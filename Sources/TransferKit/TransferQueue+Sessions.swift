@@ -212,7 +212,12 @@ extension TransferQueue {
     private nonisolated func perform(_ operation: Operation, _ group: SessionGroup) async throws -> [SessionID] {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
-        case .all, .account, .failed: return try await perform(operation, on: members(of: group), of: group)
+        case .all, .account, .failed:
+            // It need not be looked through twice; whether it is a little larger by then does not matter.
+            guard await count(of: group) > Self.groupSize else {
+                return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
+            }
+            return try await perform(operation, on: members(of: group), of: group)
         case .tag(let tag):
             await beginReadingTags()
             let changed: Result<[SessionID], any Error>
@@ -288,6 +293,14 @@ extension TransferQueue {
         await settle()
         if case .sessions = group { return try scheduler.check(operation, onAll: ids) }
         return try scheduler.check(operation, onAll: ids.filter { scheduler.belongs($0, to: group) })
+    }
+
+    private func count(of group: SessionGroup) -> Int {
+        switch group {
+        case .all, .tag, .sessions: scheduler.roster.count
+        case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.roster.sessionsOfAccount[$0] } ?? 0
+        case .failed: scheduler.roster.counts[.failed] ?? 0
+        }
     }
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {
