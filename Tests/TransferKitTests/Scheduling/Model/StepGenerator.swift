@@ -42,6 +42,9 @@ struct StepGenerator {
         case 10...17:
             if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
                 .command(.perform(.quarantine("for a test"), .one(.id(id))))
+            } else if chance(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
+                // Another one may have its key by now.
+                .command(.perform(.run(again: true), .one(.id(id))))
             } else {
                 .command(.perform(operation(queue), target(queue)))
             }
