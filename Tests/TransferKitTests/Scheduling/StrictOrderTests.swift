@@ -59,6 +59,15 @@ import TransferKit
         #expect(scheduler.roster.order.compactMap { scheduler.roster[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
     }
 
+    @Test func whatDoesNotExistIsToldBeforeWhatWaitsForItself() throws {
+        var queue = try Rehearsal()
+        var drafts = ["A", "B"].map { SessionDraft.draft(id: SessionID(named: $0)) }
+        drafts[0].dependency = SessionDependency(drafts[0].id)
+        #expect(try queue.tell(.enqueue(drafts)) == .impossibleOrder)
+        drafts[1].dependency = SessionDependency(SessionID(named: "nobody"))
+        #expect(try queue.tell(.enqueue(drafts)) == .noSuchSession)
+    }
+
     @Test func nobodyWaitsForOneBehind() throws {
         var queue = try Rehearsal(isStrict: true)
         try queue.add("A B")

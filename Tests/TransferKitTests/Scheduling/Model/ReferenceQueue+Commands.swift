@@ -84,9 +84,9 @@ extension ReferenceQueue {
             dependency.session = identities[dependency.session] ?? dependency.session
             let other = sessions[try requireIndex(of: dependency.session)]
             sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
-            try requireNoCycle()
             try requireOrderOfDependencies()
         }
+        try requireNoCycle()
         if !added.isEmpty {
             orderRevision += 1
             for later in sessions.indices where later > index { loseInterruption(later) }
