@@ -81,20 +81,46 @@ extension TransferQueue {
         await discards.waitUntilQuiet()
     }
 
+    /// Whether any run is at work, also that of a session that was removed and has yet to let go: ``QueueStatus/running`` does not count those.
+    package var hasLiveRuns: Bool {
+        get async {
+            await settle()
+            return scheduler.hasLiveRuns
+        }
+    }
+
     /// Returns when the queue runs, nothing is running, nothing can start without a person, and nothing is due to be removed at a server; or, if
-    /// `scheduled` is false, when nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
+    /// `scheduled` is false, when nothing runs and nothing can start right now. Returns at once on a queue that does not run, or when the task is
+    /// cancelled.
     ///
     /// - Parameter scheduled: Whether to wait for what is due at a time to come, such as the next attempt after a failure.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
         var events = events.makeAsyncIterator()
         while true {
-            let status = await status()
-            if status.mode != .running { return }
-            if status.isIdle || (!scheduled && status.running == 0) { return await discards.waitUntilQuiet() }
-            repeat {
-                guard let event = await events.next() else { return }
-                if !event.isProgress { break }
-            } while true
+            let version = leftoversEnded.version
+            switch await activity(scheduled: scheduled) {
+            case .stopped: return
+            case .idle: return await discards.waitUntilQuiet()
+            case .leftovers: guard (try? await leftoversEnded.wait(after: version)) != nil else { return }
+            case .busy:
+                repeat {
+                    guard let event = await events.next() else { return }
+                    if !event.isProgress { break }
+                } while true
+            }
         }
+    }
+
+    private enum Activity {
+        case stopped, idle, busy
+        /// Nothing is at work but runs of sessions that were removed.
+        case leftovers
+    }
+
+    private func activity(scheduled: Bool) async -> Activity {
+        await settle()
+        guard scheduler.flags.mode == .running else { return .stopped }
+        if scheduler.isIdle(at: configuration.clock.moment) || (!scheduled && !scheduler.hasLiveRuns) { return .idle }
+        return scheduler.roster.live.isEmpty && scheduler.hasLiveRuns ? .leftovers : .busy
     }
 }

@@ -27,11 +27,17 @@ extension TransferQueue {
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
     {
+        try await add(requests, at: index, expecting: nil, isHeld: held)
+    }
+
+    private nonisolated func add(
+        _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool
+    ) async throws -> [TransferSession] {
         let drafts = try await store.drafts(of: requests)
         let answer: Answer
         do throws(QueueError) {
             for (request, draft) in zip(requests, drafts) { try take(request.items, draft.items, of: draft.id) }
-            answer = try await mailbox.send(.command(.enqueue(drafts, at: index, isHeld: held)))
+            answer = try await mailbox.send(.command(.enqueue(drafts, at: index, expecting: orderRevision, isHeld: isHeld)))
         } catch {
             await giveUp(drafts.flatMap(\.items))
             throw error
@@ -39,6 +45,30 @@ extension TransferQueue {
         let added = Set(answer.sessions)
         await giveUp(drafts.filter { !added.contains($0.id) }.flatMap(\.items))
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
+    }
+
+    /// As ``enqueue(_:at:held:)-(SessionRequest,_,_)``, at an index of an order that was read before.
+    ///
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the index was read at; nil if that does not matter.
+    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order changed since.
+    @discardableResult
+    public nonisolated func enqueue(
+        _ request: SessionRequest, at index: Int, expecting orderRevision: UInt64?, held: Bool = false
+    ) async throws -> TransferSession {
+        let sessions = try await enqueue([request], at: index, expecting: orderRevision, held: held)
+        guard let session = sessions.first else { throw QueueError(.invalidRequest, "Nothing was enqueued.") }
+        return session
+    }
+
+    /// As ``enqueue(_:at:held:)-([SessionRequest],_,_)``, at an index of an order that was read before.
+    ///
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the index was read at; nil if that does not matter.
+    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order changed since.
+    @discardableResult
+    public nonisolated func enqueue(
+        _ requests: [SessionRequest], at index: Int, expecting orderRevision: UInt64?, held: Bool = false
+    ) async throws -> [TransferSession] {
+        try await add(requests, at: index, expecting: orderRevision, isHeld: held)
     }
 
     /// Adds items behind all that a session has. A session that runs goes on with them in the same activation.

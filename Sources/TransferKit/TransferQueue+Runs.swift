@@ -9,6 +9,8 @@ extension TransferQueue {
             runs[number] = Task { await run(key, id, number) }
         case .interrupt(_, let number):
             runs[number]?.cancel()
+        case .hurry(let key):
+            histories.hurry(key)
         case .forget(let key):
             histories.forget(key, live[key])
         case .refresh(let key):
@@ -101,7 +103,7 @@ extension TransferQueue {
         }
         let context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
-            transports: transports, credentials: credentials, proven: proven,
+            transports: transports, credentials: credentials, proven: proven, liveEndpoints: liveEndpoints,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
             store: store, mailbox: mailbox, clock: configuration.clock,
             randomFraction: configuration.randomFraction, logger: logger, live: run, streams: streams,

@@ -98,7 +98,7 @@ extension TransferQueue {
         try await perform(.runNext, group)
     }
 
-    /// As ``pause(_:)-(SessionReference)``, for each of a group.
+    /// As ``pause(_:)-(SessionReference)``, for each of a group; those that were waiting and are held now are among those that are returned.
     @discardableResult
     public nonisolated func pause(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.pause, group)
@@ -210,41 +210,59 @@ extension TransferQueue {
     }
 
     private nonisolated func perform(_ operation: Operation, _ group: SessionGroup) async throws -> [SessionID] {
-        var ids: [SessionID]
-        var isNamed = false
         switch group {
-        case .sessions(let named): (ids, isNamed) = (named, true)
+        case .sessions(let ids): return try await perform(operation, on: ids, of: group)
+        case .all, .account, .failed:
+            // It need not be looked through twice; whether it is a little larger by then does not matter.
+            guard await count(of: group) > Self.groupSize else {
+                return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
+            }
+            return try await perform(operation, on: members(of: group), of: group)
         case .tag(let tag):
-            await settle()
-            ids = try await store.sessions(tagged: tag)
-        case .all, .account, .failed: ids = try await members(of: group)
+            await beginReadingTags()
+            let changed: Result<[SessionID], any Error>
+            do {
+                changed = .success(try await perform(operation, on: store.sessions(tagged: tag), of: group))
+            } catch {
+                changed = .failure(error)
+            }
+            await endReadingTags()
+            return try changed.get()
         }
-        guard ids.count > Self.groupSize else {
-            let target = isNamed ? SessionTarget.group(.sessions(ids)) : .found(ids)
+    }
+
+    /// Does something to the sessions that were found to belong to a group, as far as they still do when it is done.
+    private nonisolated func perform(_ operation: Operation, on found: [SessionID], of group: SessionGroup) async throws -> [SessionID] {
+        guard found.count > Self.groupSize else {
+            var target = SessionTarget.group(group)
+            if case .tag = group { target = .found(found, of: group) }
             return try await mailbox.send(.command(.perform(operation, target))).sessions
         }
-        var operation = operation
-        (ids, operation) = try await check(operation, onAll: ids, isNamed: isNamed)
-        if case .move(let destination) = operation { return try await move(ids, to: destination) }
+        var (ids, operation) = try await check(operation, onAll: found, of: group)
+        if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
         // Those that wait for others of the group may be in a later part.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
-        for start in stride(from: 0, to: ids.count, by: Self.groupSize) {
-            let part = Array(ids[start..<min(start + Self.groupSize, ids.count)])
-            let answer = try await mailbox.send(.command(.perform(operation, start == 0 ? .found(part) : .more(part))))
+        var mark: Int64?
+        while !ids.isEmpty {
+            let part = Array(ids.prefix(Self.groupSize))
+            ids.removeFirst(part.count)
+            let target = mark.map { SessionTarget.more(part, of: group, mark: $0) } ?? .found(part, of: group)
+            let answer = try await mailbox.send(.command(.perform(operation, target)))
             changed += answer.sessions
+            mark = answer.part.mark
         }
         return changed
     }
 
     /// Moves very many sessions in several parts, each behind the one before it.
-    private nonisolated func move(_ ids: [SessionID], to first: MoveDestination) async throws -> [SessionID] {
+    private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
         var destination = first
         while start < ids.count {
             let end = min(start + Self.groupSize, ids.count)
-            let command = Command.perform(.move(destination), .more(Array(ids[start..<end])))
+            let command = Command.perform(.move(destination), .more(Array(ids[start..<end]), of: group, mark: 0))
             let answer: Answer
             do {
                 answer = try await mailbox.send(.command(command))
@@ -257,7 +275,7 @@ extension TransferQueue {
             }
             changed += answer.sessions
             start = end
-            if start < ids.count { destination = .after(ids[start - 1]) }
+            if let last = answer.part.last { destination = .after(last) }
         }
         return changed
     }
@@ -267,13 +285,22 @@ extension TransferQueue {
         return ids.last { scheduler.roster.key(of: $0) != nil }
     }
 
-    /// - Returns: The sessions in the order of the queue, without those that are gone meanwhile unless they were named, and the operation for
-    ///   the first part of them.
+    /// - Returns: The sessions in the order of the queue, without those that left the group meanwhile unless they were named, and the operation
+    ///   for the first part of them.
     private func check(
-        _ operation: Operation, onAll ids: [SessionID], isNamed: Bool
+        _ operation: Operation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], Operation) {
         await settle()
-        return try scheduler.check(operation, onAll: isNamed ? ids : ids.filter { scheduler.roster.key(of: $0) != nil })
+        if case .sessions = group { return try scheduler.check(operation, onAll: ids) }
+        return try scheduler.check(operation, onAll: ids.filter { scheduler.belongs($0, to: group) })
+    }
+
+    private func count(of group: SessionGroup) -> Int {
+        switch group {
+        case .all, .tag, .sessions: scheduler.roster.count
+        case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.roster.sessionsOfAccount[$0] } ?? 0
+        case .failed: scheduler.roster.counts[.failed] ?? 0
+        }
     }
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {

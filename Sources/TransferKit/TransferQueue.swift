@@ -51,6 +51,9 @@ public actor TransferQueue {
     package nonisolated let sweeper: RowSweeper
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
+    nonisolated let liveEndpoints = LiveEndpoints()
+    /// Sent when no run of a removed session is left, of which no event tells.
+    nonisolated let leftoversEnded = ChangeSignal()
 
     /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
     ///
@@ -180,6 +183,7 @@ public actor TransferQueue {
         scheduler.commit()
         answer()
         hub.publish(events)
+        if scheduler.flags.ending.isEmpty { leftoversEnded.send() }
         streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
@@ -264,6 +268,18 @@ public actor TransferQueue {
             guard (try? await clock.sleep(next - clock.now())) != nil else { return }
             mailbox.post(.tick)
         }
+    }
+
+    // MARK: Tags
+
+    /// From now on, changes of tags are kept in mind that the store may not know of when it is read.
+    func beginReadingTags() async {
+        await settle()
+        scheduler.beginReadingTags()
+    }
+
+    func endReadingTags() {
+        scheduler.endReadingTags()
     }
 
     // MARK: The end

@@ -27,7 +27,10 @@ public enum SessionGroup: Hashable, Sendable, Codable {
 /// Where a session is moved to.
 public enum MoveDestination: Hashable, Sendable, Codable {
     /// The index that it has afterwards, in `0 ..<` the number of sessions.
-    case index(Int)
+    ///
+    /// `expecting` is the ``QueueStatus/orderRevision`` that the index was read at: if the order changed since, the call throws
+    /// ``QueueError/Code/staleOrder`` rather than move to another place.
+    case index(Int, expecting: UInt64? = nil)
     /// Directly before another one.
     case before(SessionID)
     /// Directly after another one.

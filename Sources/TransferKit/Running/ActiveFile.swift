@@ -42,10 +42,14 @@ package final class ActiveFile: Sendable {
     }
 
     /// Neither number ever decreases, whatever the transport says.
-    package func report(sent: Int64, confirmed: Int64) {
+    ///
+    /// - Returns: Which of them grew.
+    @discardableResult
+    package func report(sent: Int64, confirmed: Int64) -> (sent: Bool, confirmed: Bool) {
         let most = size ?? .max
-        sentBytes.max(min(sent, most), ordering: .relaxed)
-        confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
+        let sent = sentBytes.max(min(sent, most), ordering: .relaxed)
+        let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
+        return (sent.newValue > sent.oldValue, confirmed.newValue > confirmed.oldValue)
     }
 
     /// The rate limits let nothing through when the attempt asked.

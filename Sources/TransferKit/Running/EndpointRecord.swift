@@ -23,8 +23,6 @@ package final class ProvenEndpoints: Sendable {
 /// What one run learns of endpoints, over all of its files.
 final class EndpointRecord: Sendable {
     private struct Known: Sendable {
-        /// Nil before the first attempt told.
-        var works: Bool?
         /// How many failures were told: files in flight together fail together, and that is one failure of the endpoint.
         var failures = 0
         var avoidedUntil: Duration?
@@ -71,16 +69,9 @@ final class EndpointRecord: Sendable {
         state.withLock { $0.known[endpoint]?.failures ?? 0 }
     }
 
-    /// An attempt moved something; true if that is news.
-    func works(_ endpoint: Endpoint) -> Bool {
-        state.withLock { state in
-            var known = state.known[endpoint] ?? Known()
-            defer { state.known[endpoint] = known }
-            known.avoidedUntil = nil
-            guard known.works != true else { return false }
-            known.works = true
-            return true
-        }
+    /// An attempt moved something.
+    func works(_ endpoint: Endpoint) {
+        state.withLock { $0.known[endpoint]?.avoidedUntil = nil }
     }
 
     /// An attempt that began after so many failures failed in a way that tells of the endpoint; true if that is news.
@@ -89,7 +80,6 @@ final class EndpointRecord: Sendable {
             var known = state.known[endpoint] ?? Known()
             defer { state.known[endpoint] = known }
             if isUnreachable { known.avoidedUntil = uptime + Self.avoidance }
-            known.works = false
             guard known.failures == failures else { return false }
             known.failures += 1
             return true

@@ -36,7 +36,9 @@ package struct FileHistory: Equatable, Sendable {
     /// The endpoint that the file used last.
     var home: Endpoint?
     /// When the next attempt is due, as uptime; nil if at once.
-    var dueAt: Duration?
+    private(set) var dueAt: Duration?
+    /// The failure that it waits after; nil if it waits for an endpoint that can't be asked.
+    private(set) var waitsAfter: TransferError?
 
     package init() {}
 
@@ -67,6 +69,17 @@ package struct FileHistory: Equatable, Sendable {
             return
         }
         outages[endpoint, default: Outage(since: uptime)].attempts += 1
+    }
+
+    /// The next attempt is due at a time, as uptime.
+    mutating func wait(until uptime: Duration, after error: TransferError?) {
+        dueAt = uptime
+        waitsAfter = error
+    }
+
+    mutating func stopWaiting() {
+        dueAt = nil
+        waitsAfter = nil
     }
 
     /// Whether what an endpoint has of the file may be left behind.

@@ -120,12 +120,12 @@ extension FileRunner {
         let (position, generation) = (file.position, file.generation)
         return AttemptReporter(
             progress: { sent, confirmed in
-                active.report(sent: sent, confirmed: confirmed)
+                let grew = active.report(sent: sent, confirmed: confirmed)
                 stream?.confirm(confirmed)
                 // What a download brings was sent by the other end.
-                if confirmed > active.start || isDownload && sent > active.start {
+                if grew.confirmed || isDownload && grew.sent {
                     signs.answered()
-                } else if sent > active.start {
+                } else if grew.sent {
                     signs.sent()
                 }
             },

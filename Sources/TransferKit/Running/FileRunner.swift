@@ -78,7 +78,7 @@ struct FileRunner: Sendable {
         try Task.checkCancellation()
         let preferred = try await context.endpointQuestion.choice(among: availability.available)
         let now = context.clock.now()
-        history.dueAt = nil
+        history.stopWaiting()
         let choice = EndpointChoice(
             availability.preferring(file.kind == .download ? .download : .upload, size: file.size),
             confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
@@ -89,7 +89,7 @@ struct FileRunner: Sendable {
         case .wait(let endpoint, let until):
             if history.outages[endpoint] == nil { history.outages[endpoint] = FileHistory.Outage(since: now) }
             // What says that the endpoint can't be used may be a little older than the time.
-            history.dueAt = max(until, now + RetryPolicy.slotKept)
+            history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
         case .use(let endpoint):
             do {
@@ -118,7 +118,8 @@ struct FileRunner: Sendable {
         case .retry(let delay):
             history.passedOver = [:]
             guard delay <= RetryPolicy.slotKept else {
-                history.dueAt = now + delay
+                // A host that is busy is so from when that was told.
+                history.wait(until: context.clock.now() + delay, after: error)
                 return .waits(error)
             }
             context.live.disconnect { context.post(.attemptFailed(error, retryIn: delay, endsRun: $0)) }
@@ -164,6 +165,8 @@ struct FileRunner: Sendable {
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))
+            // After it was told, so that what moves from now on is told later.
+            context.liveEndpoints.of(endpoint).noteFailure()
         }
     }
 

@@ -18,17 +18,20 @@ struct PreparedAttempt: Sendable {
     var endpoint: Endpoint { attempt.endpoint }
 }
 
-/// Tells once that an attempt's endpoint answers. Called from a transport's threads, as often as bytes move.
+/// Tells that an attempt's endpoint answers: once, and again after each failure that was told of it. Called from a transport's threads, as often
+/// as bytes move.
 final class SignsOfLife: Sendable {
     private let context: RunContext
     private let record: EndpointRecord
     private let endpoint: Endpoint
+    private let liveness: EndpointLiveness
     private let wasSeen = Atomic(false)
 
     init(context: RunContext, record: EndpointRecord, endpoint: Endpoint) {
         self.context = context
         self.record = record
         self.endpoint = endpoint
+        liveness = context.liveEndpoints.of(endpoint)
     }
 
     /// Whether the other end confirmed anything.
@@ -42,9 +45,11 @@ final class SignsOfLife: Sendable {
     /// The other end confirmed something.
     func answered() {
         sent()
-        guard !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) else { return }
-        context.proven.insert(endpoint)
-        if record.works(endpoint) { context.post(.endpointWorks(endpoint)) }
+        if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
+            context.proven.insert(endpoint)
+            record.works(endpoint)
+        }
+        if liveness.noteSign() { context.post(.endpointWorks(endpoint)) }
     }
 }
 

@@ -12,6 +12,8 @@ package struct RunContext: Sendable {
     package var credentials: any CredentialProvider
     /// The endpoints that accepted the credentials in this process; one for all runs of a queue.
     package var proven: ProvenEndpoints
+    /// Which endpoints gave a sign of life; one for all runs of a queue.
+    package var liveEndpoints: LiveEndpoints
     /// How many of the next bytes the rate limits let through now.
     package var allowance: @Sendable (Int) -> Allowance
     package var store: QueueStore
@@ -26,6 +28,7 @@ package struct RunContext: Sendable {
     package init(
         key: SessionKey, id: SessionID, run: UInt64, currentEndpoints: @escaping @Sendable () async -> EndpointAvailability?,
         transports: [TransportID: any Transport], credentials: any CredentialProvider, proven: ProvenEndpoints,
+        liveEndpoints: LiveEndpoints = LiveEndpoints(),
         allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }, store: QueueStore, mailbox: Mailbox,
         clock: EngineClock, randomFraction: @escaping @Sendable () -> Double, logger: Logger, live: LiveRun,
         streams: StreamRegistry = StreamRegistry(), chooseEndpoint: @escaping @Sendable ([Endpoint]) async -> Endpoint? = { _ in nil }
@@ -37,6 +40,7 @@ package struct RunContext: Sendable {
         self.transports = transports
         self.credentials = credentials
         self.proven = proven
+        self.liveEndpoints = liveEndpoints
         self.allowance = allowance
         self.store = store
         self.mailbox = mailbox

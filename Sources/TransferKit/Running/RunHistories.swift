@@ -13,6 +13,14 @@ final class RunHistories: Sendable {
         histories.withLock { $0[key] = remembered.isEmpty || run.isHistoryForgotten ? nil : remembered }
     }
 
+    /// Files wait no longer for their next attempts.
+    func hurry(_ key: SessionKey) {
+        histories.withLock { histories in
+            guard let present = histories[key] else { return }
+            for position in present.keys { histories[key]?[position]?.stopWaiting() }
+        }
+    }
+
     /// What was remembered no longer counts, nor what the present run has yet to tell.
     func forget(_ key: SessionKey, _ run: LiveRun?) {
         run?.forgetHistory()

@@ -32,8 +32,11 @@ struct SessionFiles {
     private var feed = FileFeed()
     private var window = FileWindow()
     private var waiting: [Int64: Waiting] = [:]
+    /// When it was last decided which of the waiting files are due.
+    private var lookedAt = Duration.zero
     /// The next time that something rings for.
     private var alarmAt: Duration?
+    /// Why a file that could start has no endpoint to ask.
     private var unavailable: TransferError?
     /// The first file that failed, by position; one that failed in an earlier run comes first.
     private var failure: (position: Int64, error: TransferError)?
@@ -45,11 +48,6 @@ struct SessionFiles {
         self.context = context
         record = EndpointRecord(location: context.live.endpointBefore)
         self.histories = histories
-        // A run that begins before anything is due was asked for by somebody.
-        let now = context.clock.now()
-        if let first = histories.values.compactMap(\.dueAt).min(), first > now {
-            for position in histories.keys { self.histories[position]?.dueAt = nil }
-        }
     }
 
     /// Runs until the run has to end. No attempt goes on when it returns.
@@ -74,7 +72,7 @@ struct SessionFiles {
             group.cancelAll()
             for await happening in group { handle(happening) }
         }
-        for (position, waiting) in waiting { histories[position]?.dueAt = waiting.dueAt }
+        for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
         if let end { return try end.get() }
         // What was told to end may have been done all the same.
         guard feed.isFinished, waiting.isEmpty, !leavesFiles else { throw CancellationError() }
@@ -96,7 +94,10 @@ struct SessionFiles {
     }
 
     private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
-        while end == nil, !Task.isCancelled, let size = sizeOfNext(), admits(size, limit: context.options.filesInFlight) {
+        unavailable = nil
+        while end == nil, !Task.isCancelled {
+            lookedAt = context.clock.now()
+            guard let size = sizeOfNext(), admits(size, limit: context.options.filesInFlight) else { return }
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
                 return
@@ -106,7 +107,7 @@ struct SessionFiles {
             readAhead(&group)
             let history = histories[file.position] ?? FileHistory()
             if let dueAt = history.dueAt, dueAt > context.clock.now() {
-                waiting[file.position] = Waiting(file: file, checkpoints: checkpoints, dueAt: dueAt, error: nil)
+                waiting[file.position] = Waiting(file: file, checkpoints: checkpoints, dueAt: dueAt, error: history.waitsAfter)
                 continue
             }
             await start(
@@ -146,8 +147,7 @@ struct SessionFiles {
 
     /// The first file that is due; otherwise the next one of all, unless too many wait already.
     private var firstDue: Waiting? {
-        let now = context.clock.now()
-        return waiting.values.filter { $0.dueAt <= now }.min { $0.file.position < $1.file.position }
+        waiting.values.filter { $0.dueAt <= lookedAt }.min { $0.file.position < $1.file.position }
     }
 
     private var mayTakeNew: Bool { waiting.count < Self.mostWaiting }
@@ -166,7 +166,7 @@ struct SessionFiles {
     private mutating func takeNext() -> (PendingFile, [String: StoredCheckpoint])? {
         if let due = firstDue {
             waiting[due.file.position] = nil
-            histories[due.file.position]?.dueAt = nil
+            histories[due.file.position]?.stopWaiting()
             return (due.file, due.checkpoints)
         }
         return feed.take()
@@ -263,10 +263,13 @@ struct SessionFiles {
         )
     }
 
-    /// Rings when the first waiting file is due.
+    /// Rings when the first waiting file is due, and soon for one that is due and has no endpoint to ask.
     private mutating func setAlarm(_ group: inout TaskGroup<Happening>) {
         let now = context.clock.now()
-        guard let next = waiting.values.map(\.dueAt).filter({ $0 > now }).min(), alarmAt.map({ next < $0 }) ?? true else { return }
+        // One that became due since it was looked at rings, too; one that was due by then waits for a place.
+        var times = waiting.values.map(\.dueAt).filter { $0 > lookedAt }
+        if unavailable != nil { times.append(now + RetryPolicy.slotKept) }
+        guard let next = times.min(), alarmAt.map({ next < $0 }) ?? true else { return }
         alarmAt = next
         let clock = context.clock
         group.addTask {

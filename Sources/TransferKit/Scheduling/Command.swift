@@ -7,7 +7,8 @@ package enum Command: Sendable, Codable {
     case setSessionLimit(Int?, account: String?)
     /// Bytes per second.
     case setRateLimit(Int64?, account: String?)
-    case enqueue([SessionDraft], at: Int? = nil, isHeld: Bool = false)
+    /// The index is that of an order of this revision, if one is given.
+    case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(Operation, SessionTarget)
     case setNetwork(NetworkCondition)
@@ -60,10 +61,10 @@ package enum SessionTarget: Sendable, Codable, Hashable {
     case one(SessionReference)
     /// Many; those for whose state the operation makes no sense are left out.
     case group(SessionGroup)
-    /// As a group; those that are gone meanwhile are left out.
-    case found([SessionID])
-    /// Further ones of the group that the call before was for.
-    case more([SessionID])
+    /// Sessions that were found to belong to a group; those that are gone, or belong to it no longer, are left out.
+    case found([SessionID], of: SessionGroup)
+    /// Further ones of the group that the call before was for, with the mark that it gave.
+    case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
 /// What a command came to, for its caller.
@@ -72,6 +73,18 @@ package struct Answer: Sendable, Equatable {
     package var sessions: [SessionID] = []
     /// Those of ``sessions`` that were waiting and are held now, although a pause was asked for.
     package var held: [SessionID] = []
+    /// For the next part of a group that is worked off in several.
+    package var part = Part()
+
+    /// What the parts of a group have in common.
+    package struct Part: Sendable, Equatable {
+        /// Of all sessions that were marked.
+        package var mark: Int64 = 0
+        /// The last session that the operation was meant for.
+        package var last: SessionID?
+
+        package init() {}
+    }
 
     package init(sessions: [SessionID] = [], held: [SessionID] = []) {
         self.sessions = sessions

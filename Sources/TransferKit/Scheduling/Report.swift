@@ -24,7 +24,7 @@ package struct Report: Sendable, Codable {
         case endpoint(Endpoint)
         /// A file goes on at another endpoint than its session used before.
         case endpointChanged(from: String, to: String)
-        /// An attempt at an endpoint moved bytes or finished a file.
+        /// An attempt at an endpoint moved bytes or finished a file, for the first time or since the last failure there.
         case endpointWorks(Endpoint)
         /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.
         case endpointFailed(Endpoint, TransferError)

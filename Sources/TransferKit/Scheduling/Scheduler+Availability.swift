@@ -54,8 +54,19 @@ extension Scheduler {
             busyUntil: flags.health.busy(registered, at: now.uptime), failure: flags.health.failure(at: registered))
     }
 
+    /// Whether any run is at work, that of a session that was removed included.
+    var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
+
     func slotsInUse(of account: AccountKey) -> Int {
         (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
+    }
+
+    /// Whether one that has its slot may begin a run: it may have kept it over a change of the limit, or have got it back while the run of the one
+    /// that displaced it is ending.
+    func mayRunBesideOthers(_ account: AccountKey) -> Bool {
+        guard roster.live.count + flags.ending.count < sessionLimit else { return false }
+        guard let limit = accounts[account]?.account.sessionLimit else { return true }
+        return roster.live.count { roster[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
     }
 
     /// Whether another session of the account may use a slot of it.

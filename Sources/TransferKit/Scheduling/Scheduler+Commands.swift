@@ -33,7 +33,9 @@ extension Scheduler {
         case .unblockAccount(let name): unblock(try accountKey(name), &transaction)
         case .setSessionLimit(let limit, let account): try setSessionLimit(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
-        case .enqueue(let drafts, let index, let isHeld): try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
+        case .enqueue(let drafts, let index, let expected, let isHeld):
+            if let index { try checkOrder(index, expected) }
+            try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
         case .setNetwork(let condition): setNetwork(condition, &transaction)
@@ -184,7 +186,7 @@ extension Scheduler {
     }
 
     mutating func finishStoppingIfQuiet(_ transaction: inout Transaction) {
-        guard flags.mode == .stopping || flags.mode == .draining, roster.live.isEmpty, flags.ending.isEmpty else { return }
+        guard flags.mode == .stopping || flags.mode == .draining, !hasLiveRuns else { return }
         mutateFlags {
             $0.mode = .stopped
             $0.drainDeadline = nil

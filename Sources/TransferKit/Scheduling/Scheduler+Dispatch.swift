@@ -87,6 +87,7 @@ extension Scheduler {
 
     private mutating func activate(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
+        let isAskedFor = entry.lane == .now
         mutate(key) { entry, details in
             entry.state = .running
             entry.lane = .none
@@ -95,13 +96,15 @@ extension Scheduler {
         mutateFlags { $0.isIdleAnnounced = false }
         transaction.writes.append(.beginSession(key, now.date))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
-        beginRun(key, at: now, &transaction)
+        beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
         // Those that were stopped have let another one go first.
         for stopped in roster.stopped.sorted() where stopped != key { clearStop(stopped) }
     }
 
     /// Begins a run of a session that holds a slot.
-    mutating func beginRun(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+    ///
+    /// - Parameter isAskedFor: Whether the app wants it, and not only the order of the queue.
+    mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
         mutateFlags {
@@ -117,6 +120,7 @@ extension Scheduler {
             mutateFlags { $0.health.begin(endpoint, run: run, at: now.uptime) }
         }
         transaction.events.append(.willStartRunning(entry.id))
+        if isAskedFor { transaction.actions.append(.hurry(key)) }
         transaction.actions.append(.run(key, entry.id, run: run, account))
     }
 

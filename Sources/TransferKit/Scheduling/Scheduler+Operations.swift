@@ -9,8 +9,10 @@ extension Scheduler {
         switch target {
         case .one(let reference): (keys, isGroup) = ([try resolve(reference)], false)
         case .group(let group): (keys, isGroup) = (try resolve(group), true)
-        case .found(let ids), .more(let ids): (keys, isGroup) = (try resolve(.sessions(ids.filter { roster.key(of: $0) != nil })), true)
+        case .found(let ids, let group), .more(let ids, let group, _):
+            (keys, isGroup) = (try resolve(.sessions(ids.filter { belongs($0, to: group) })), true)
         }
+        transaction.answer.part.last = keys.last.flatMap { roster[$0]?.id }
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
@@ -21,12 +23,15 @@ extension Scheduler {
         case .quarantine(let reason): return try quarantine(keys, reason, &transaction)
         default: break
         }
-        if case .more = target {} else { mutateFlags { $0.lastMark += 1 } }
+        var mark = flags.lastMark + 1
+        if case .more(_, _, let given) = target { mark = given }
+        mutateFlags { $0.lastMark = max($0.lastMark, mark) }
+        transaction.answer.part.mark = mark
         var told = Changed()
         for key in keys {
             guard let entry = roster[key] else { continue }
             do {
-                guard try apply(operation, to: entry, at: now, &told, &transaction) else { continue }
+                guard try apply(operation, to: entry, mark: mark, at: now, &told, &transaction) else { continue }
                 transaction.answer.sessions.append(entry.id)
             } catch {
                 if !isGroup { throw error }
@@ -74,22 +79,25 @@ extension Scheduler {
 
     /// - Returns: Whether anything changed.
     private mutating func apply(
-        _ operation: Operation, to entry: Entry, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ operation: Operation, to entry: Entry, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         let refusal = invalidTransition(entry, operation.name)
         let key = entry.key
         switch (operation, entry.state) {
         case (.run(let again), _):
-            return try run(entry, again: again, at: now, &told, &transaction)
+            return try run(entry, again: again, mark: mark, at: now, &told, &transaction)
         case (.runNext, .waiting):
-            mark(key, .next)
+            mutate(key) { entry, details in
+                entry.lane = .next
+                details.mark = mark
+            }
         case (.pause, .running):
             windDown(key, &transaction) { entry, _ in entry.state = .paused }
         case (.pause, .waiting):
             transaction.answer.held.append(entry.id)
             leave(key, to: .held, &told, &transaction)
         case (.resume, .paused):
-            try resume(entry, at: now, &told, &transaction)
+            resume(entry, mark: mark, at: now, &told, &transaction)
         case (.hold, .waiting), (.hold, .running), (.hold, .paused):
             leave(key, to: .held, &told, &transaction)
         case (.release, .held):
@@ -112,6 +120,7 @@ extension Scheduler {
             tell(key, &told)
         case (.update(let update), let state) where !state.isEnded:
             transaction.writes.append(.updateSession(key, update))
+            if let tags = update.tags { noteTags(Set(tags), of: key) }
             transaction.events.append(.updated(entry.id))
             transaction.actions.append(.refresh(key))
             if let allows = update.allowsExpensiveNetwork { setNeedsCheapNetwork(!allows, key, &transaction) }
@@ -119,14 +128,6 @@ extension Scheduler {
             throw refusal
         }
         return true
-    }
-
-    private mutating func mark(_ key: SessionKey, _ lane: Entry.Lane) {
-        let mark = flags.lastMark
-        mutate(key) { entry, details in
-            entry.lane = lane
-            details.mark = mark
-        }
     }
 
     /// What became of a session at once; of one whose run has yet to let go, the end of that run tells.
@@ -218,13 +219,14 @@ extension Scheduler {
     // MARK: Now
 
     private mutating func run(
-        _ before: Entry, again: Bool, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+        _ before: Entry, again: Bool, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
         let key = before.key
         switch before.state {
         case .running: return false
         case .paused where !before.conditions.contains(.displaced):
-            try resume(before, at: now, &told, &transaction)
+            resume(before, mark: mark, at: now, &told, &transaction)
+            displace(for: key, at: now, &transaction)
             return true
         case .completed:
             guard again else {
@@ -234,7 +236,6 @@ extension Scheduler {
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
         case .waiting, .held, .paused: break
         }
-        let mark = flags.lastMark
         mutate(key) { entry, details in
             entry.state = .waiting
             Self.forgetMarks(&entry, &details)
@@ -251,16 +252,16 @@ extension Scheduler {
     }
 
     private mutating func resume(
-        _ entry: Entry, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
-    ) throws(QueueError) {
+        _ entry: Entry, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
+    ) {
         let key = entry.key
-        let mark = flags.lastMark
+        let isEnding = entry.conditions.contains(.ending)
         let goesOn =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
-            && !entry.conditions.contains(.displaced)
+            && !entry.conditions.contains(.displaced) && (isEnding || mayRunBesideOthers(entry.account))
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }
-            if !entry.conditions.contains(.ending) { beginRun(key, at: now, &transaction) }
+            if !isEnding { beginRun(key, isAskedFor: true, at: now, &transaction) }
         } else {
             windDown(key, &transaction) { entry, details in
                 entry.state = .waiting

@@ -9,17 +9,21 @@ extension Scheduler {
             guard let key = roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
             return key
         case .index(let index, let expected):
-            if let expected, expected != flags.orderRevision {
-                throw QueueError(
-                    .staleOrder,
-                    "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again."
-                )
-            }
+            try checkOrder(index, expected)
             guard (0..<roster.count).contains(index) else {
                 throw QueueError(.indexOutOfRange, "There is no session at index \(index); the queue has \(roster.count).")
             }
             return roster.order[index]
         }
+    }
+
+    /// Makes sure that an index is of the present order, if it is said of which it is.
+    func checkOrder(_ index: Int, _ expected: UInt64?) throws(QueueError) {
+        guard let expected, expected != flags.orderRevision else { return }
+        throw QueueError(
+            .staleOrder,
+            "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again."
+        )
     }
 
     /// The sessions of a group, in the order of the queue.
@@ -39,6 +43,17 @@ extension Scheduler {
             var keys: Set<SessionKey> = []
             for id in ids { keys.insert(try resolve(.id(id))) }
             return keys.sorted { (roster[$0]?.rank ?? 0) < (roster[$1]?.rank ?? 0) }
+        }
+    }
+
+    /// Whether a session that was found to belong to a group still does.
+    func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
+        guard let key = roster.key(of: id), let entry = roster[key] else { return false }
+        return switch group {
+        case .all, .sessions: true
+        case .account(let name): accountKeys[name] == entry.account
+        case .failed: entry.shownState == .failed
+        case .tag(let tag): flags.newTags[key]?.contains(tag) ?? true
         }
     }
 
@@ -126,7 +141,8 @@ extension Scheduler {
         switch destination {
         case .front: return nil
         case .end: return last(before: roster.count, leavingOut: moved)
-        case .index(let index):
+        case .index(let index, let expected):
+            try checkOrder(index, expected)
             try checkRange(index, moving: keys.count)
             return others(moved, count: index)
         case .before(let id):

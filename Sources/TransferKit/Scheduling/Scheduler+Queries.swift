@@ -32,7 +32,7 @@ extension Scheduler {
 
     /// Whether nothing runs and nothing can start without a person. What is due at a time to come is not idle.
     package func isIdle(at now: Moment) -> Bool {
-        guard flags.mode == .running, roster.live.isEmpty, flags.ending.isEmpty else { return false }
+        guard flags.mode == .running, !hasLiveRuns else { return false }
         // Paused sessions that keep all slots need a person.
         guard roster.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {

@@ -138,7 +138,7 @@ extension Scheduler {
             endAsTold(key, at: now, &transaction)
         } else if case .finished = outcome {
             // Items were added while it ran.
-            goOn(key, at: now, &transaction)
+            goOn(key, isAskedFor: false, at: now, &transaction)
         } else {
             wait(key, outcome, at: now, &transaction)
         }
@@ -148,7 +148,8 @@ extension Scheduler {
     /// A run that was told to end has let go: the session is now what it was meant to be.
     private mutating func endAsTold(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
-        if entry.state == .running { return goOn(key, at: now, &transaction) }
+        // It was resumed meanwhile.
+        if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
         finishCancelling(entry, at: now, &transaction)
@@ -156,13 +157,13 @@ extension Scheduler {
     }
 
     /// Another run in the same activation, if the queue and the account still allow it.
-    private mutating func goOn(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
         guard !isOver, ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
-        beginRun(key, at: now, &transaction)
+        beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
     }
 
     private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: Moment, _ transaction: inout Transaction) {

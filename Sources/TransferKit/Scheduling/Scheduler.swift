@@ -76,6 +76,8 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// When the disk is to be looked at again while it is below the floor.
         package var diskCheckAt = Duration.zero
+        /// Tags that sessions got since somebody looks them up by theirs in the store.
+        var newTags: [SessionKey: Set<String>] = [:]
     }
 
     /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.
@@ -97,6 +99,8 @@ package struct Scheduler: Sendable {
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions that came after one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
+    /// How many look sessions up by their tags at present.
+    private var tagReaders = 0
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
     /// How to take back one change. Small, as an enqueueing may be 100,000 of them.
@@ -276,6 +280,22 @@ package struct Scheduler: Sendable {
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
         roster.change(entry, details)
+    }
+
+    /// Somebody reads from the store which sessions have a tag: until the end of that, changes of tags are kept in mind.
+    package mutating func beginReadingTags() {
+        tagReaders += 1
+    }
+
+    package mutating func endReadingTags() {
+        tagReaders -= 1
+        if tagReaders == 0 { flags.newTags = [:] }
+    }
+
+    mutating func noteTags(_ tags: Set<String>, of key: SessionKey) {
+        // One that is kept in mind, though nobody reads any more, must not grow old.
+        guard tagReaders > 0 || flags.newTags[key] != nil else { return }
+        mutateFlags { $0.newTags[key] = tags }
     }
 
     mutating func insert(_ entry: Entry, _ details: EntryDetails) {

@@ -20,6 +20,8 @@ package struct Transaction: Sendable {
         case run(SessionKey, SessionID, run: UInt64, Account)
         /// Tell a run to end.
         case interrupt(SessionKey, run: UInt64)
+        /// Somebody asked for the run that begins next: the session's files wait no longer for their next attempts.
+        case hurry(SessionKey)
         /// What earlier runs remember of a session's failures no longer counts.
         case forget(SessionKey)
         /// A session's options changed.

@@ -3,8 +3,8 @@ import TransferKit
 /// The order of a queue as a view keeps it: changed by nothing but the events.
 struct OrderReplica: Sendable {
     private(set) var ids: [SessionID] = []
-    /// What the order was after each change.
-    private(set) var orders: [[SessionID]] = []
+    /// What the order was after each change, by its revision.
+    private(set) var orders: [UInt64: [SessionID]] = [:]
     /// All that came, but for figures.
     private(set) var kinds: [QueueEvent.Kind] = []
     /// What a view would have crashed on.
@@ -30,7 +30,7 @@ struct OrderReplica: Sendable {
             expect(changes == 1, "\(changes ?? -1) changes between the brackets")
             expect(self.revision == revision, "the brackets have different revisions")
             changes = nil
-            orders.append(ids)
+            orders[revision] = ids
         case .added(let added, let index):
             count(kind)
             guard expect((0...ids.count).contains(index) && !added.isEmpty, "added at \(index) of \(ids.count)") else { return }

@@ -140,14 +140,6 @@ import TransportTesting
         await fixture.close()
     }
 
-    @Test func whoRunsItBeforeItIsDueMeansIt() async throws {
-        let fixture = try await RunFixture(["1": 10])
-        fixture.memory.failNext(with: busy)
-        #expect(try await fixture.run()?.delay == .seconds(30))
-        #expect(try await fixture.run()?.isFinished == true)
-        await fixture.close()
-    }
-
     @Test func aShortWaitKeepsItsPlaceAndHoldsUpNobody() async throws {
         let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], options: SessionOptions(filesInFlight: 2))
         fixture.memory.failNext(with: TransferError(.transient, .connectionLost, "It broke."), for: "1")
@@ -206,23 +198,5 @@ private final class InstantTransport: Transport {
         return TransferReceipt(bytes: try attempt.source.size)
     }
 
-    func shutdown() async {}
-}
-
-/// Finishes what it began, whatever it is told.
-private final class UninterruptibleTransport: Transport {
-    let id: TransportID = "memory"
-    private let beginning = AsyncStream<Void>.makeStream()
-    private let end = AsyncStream<Void>.makeStream()
-
-    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        beginning.continuation.finish()
-        let end = end.stream
-        await Task { for await _ in end {} }.value
-        return TransferReceipt(bytes: try attempt.source.size)
-    }
-
-    func begun() async { for await _ in beginning.stream {} }
-    func finish() { end.continuation.finish() }
     func shutdown() async {}
 }

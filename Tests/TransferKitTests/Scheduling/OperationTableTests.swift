@@ -8,10 +8,10 @@ import TransferKit
     @Test(arguments: OperationTable.cells) func operation(cell: OperationTable.Cell) throws {
         var queue = try Rehearsal(limit: 3)
         let command = try #require(OperationTable.command(cell.operation, .id(SessionID(named: "S"))))
-        // The other one keeps the account's only slot, so that none that waits starts at once.
+        // The other one keeps the account's only slot, so that none that waits starts at once; one that is paused has one of its own.
         try queue.add("other S")
         try bring(&queue, to: cell.state)
-        try queue.tell(.setSessionLimit(1, account: "a"))
+        try queue.tell(.setSessionLimit(cell.state == "paused" ? 2 : 1, account: "a"))
         if cell.mode == "draining" { try queue.tell(.stop(.drain)) }
         if cell.mode == "stopped" {
             try queue.tell(.stop(.interrupt))

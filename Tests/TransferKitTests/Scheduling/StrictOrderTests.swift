@@ -54,9 +54,18 @@ import TransferKit
         #expect(refused?.code == .impossibleOrder)
         let (sessions, first) = try scheduler.check(.move(.index(1)), onAll: [ids[1], ids[0]])
         #expect(sessions == [ids[0], ids[1]])
-        _ = try scheduler.perform(.perform(first, .more([ids[0]])))
-        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]])))
+        _ = try scheduler.perform(.perform(first, .more([ids[0]], of: .all, mark: 0)))
+        _ = try scheduler.perform(.perform(.move(.after(ids[0])), .more([ids[1]], of: .all, mark: 0)))
         #expect(scheduler.roster.order.compactMap { scheduler.roster[$0]?.id } == [ids[2], ids[0], ids[1], ids[3]])
+    }
+
+    @Test func whatDoesNotExistIsToldBeforeWhatWaitsForItself() throws {
+        var queue = try Rehearsal()
+        var drafts = ["A", "B"].map { SessionDraft.draft(id: SessionID(named: $0)) }
+        drafts[0].dependency = SessionDependency(drafts[0].id)
+        #expect(try queue.tell(.enqueue(drafts)) == .impossibleOrder)
+        drafts[1].dependency = SessionDependency(SessionID(named: "nobody"))
+        #expect(try queue.tell(.enqueue(drafts)) == .noSuchSession)
     }
 
     @Test func nobodyWaitsForOneBehind() throws {

@@ -26,6 +26,8 @@ final class RunFixture: Sendable {
     private let present = Locked<Task<Void, Never>?>(nil)
     private let told = Locked<[Report.Content]>([])
     private let commitCount = Locked(0)
+    /// Called with each report before whoever waits for it goes on.
+    let whenTold = Locked<@Sendable (Report.Content) -> Void>({ _ in })
     /// What the next run would go on from, when the end of one was told.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
@@ -53,12 +55,13 @@ final class RunFixture: Sendable {
         }
         let draft = SessionDraft(id: id, account: "a", name: "session", options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
-        writer = Task { [mailbox, store, told, commitCount, histories, historiesAtEnd] in
+        writer = Task { [mailbox, store, told, commitCount, whenTold, histories, historiesAtEnd] in
             for await _ in mailbox.rings {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
                 for case .report(let report) in envelopes.map(\.input) {
                     told.withLock { $0.append(report.content) }
+                    whenTold.withLock { $0 }(report.content)
                     if case .ended = report.content { historiesAtEnd.withLock { $0 = histories.withLock { $0 } } }
                     if case .file(let position, let fileReport) = report.content {
                         writes.append(.file(1, position: position, fileReport))

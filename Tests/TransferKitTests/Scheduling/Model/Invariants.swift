@@ -13,14 +13,15 @@ enum Invariants {
                 return "\(id.testName) was \(session.target) and started by itself"
             }
         }
-        let regained = after.sessions.contains { $0.state == .paused && $0.holdsSlot && old[$0.id]?.holdsSlot == false }
-        let activated = after.sessions.filter { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
-        if !activated.isEmpty, !regained {
-            if after.sessions.count(where: \.holdsSlot) > limits.queue { return "an activation above the queue's limit" }
-            for (account, limit) in limits.accounts where activated.contains(where: { limits.account(of: $0.id) == account }) {
-                let used = after.sessions.count { $0.holdsSlot && limits.account(of: $0.id) == account }
-                if used > limit { return "an activation above the limit of \(account)" }
-            }
+        let isActivated = after.sessions.contains { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
+        if isActivated, after.slots > limits.queue { return "an activation above the queue's limit" }
+        if after.runs(of: nil) > max(limits.queue, before.runs(of: nil)) { return "a run above the queue's limit" }
+        for (account, limit) in limits.accounts {
+            let ofAccount = after.sessions.filter { limits.account(of: $0.id) == account }
+            let isActivated = ofAccount.contains { $0.state == .running && !$0.isEnding && old[$0.id]?.holdsSlot != true }
+            let slots = after.runs(of: account) + ofAccount.count { $0.holdsSlot && !$0.hasRun }
+            if isActivated, slots > limit { return "an activation above the limit of \(account)" }
+            if after.runs(of: account) > max(limit, before.runs(of: account)) { return "a run above the limit of \(account)" }
         }
         if after.mode == "stopped", after.sessions.contains(where: \.hasRun) { return "stopped, and something runs" }
         if after.mode == "running", after.sessions.contains(where: { $0.state == .waiting && $0.why == nil }) {
@@ -29,6 +30,16 @@ enum Invariants {
         if after.isIdle, after.sessions.contains(where: \.hasRun) { return "idle, and something runs" }
         return nil
     }
+}
+
+extension Observation {
+    /// How many runs are at work, of an account or of all.
+    fileprivate func runs(of account: String?) -> Int {
+        account.map { runs[$0] ?? 0 } ?? runs.values.reduce(0, +)
+    }
+
+    /// How many slots are in use, those of removed sessions included.
+    fileprivate var slots: Int { runs(of: nil) + sessions.count { $0.holdsSlot && !$0.hasRun } }
 }
 
 /// The limits of a queue, and who counts for which.

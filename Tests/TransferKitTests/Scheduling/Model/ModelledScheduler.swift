@@ -16,6 +16,7 @@ struct ModelledScheduler {
 
     init(_ settings: Scheduler.Settings) {
         scheduler = Scheduler(settings)
+        scheduler.beginReadingTags()
     }
 
     /// Handles an event and what may start because of it, as the writer does.
@@ -40,7 +41,7 @@ struct ModelledScheduler {
             if let input = input(event) {
                 transaction = try scheduler.handle(input, at: now)
             }
-            outcome.answer = transaction.answer
+            outcome.answer = Answer(sessions: transaction.answer.sessions, held: transaction.answer.held)
         } catch {
             outcome.code = error.code
             precondition(before.sessions == scheduler.sessions, "A refused call changed something: \(event)")
@@ -61,7 +62,7 @@ struct ModelledScheduler {
         switch event {
         case .command(.perform(let operation, .group(.tag(let tag)))):
             // As the queue does: only the store knows tags.
-            return .command(.perform(operation, .found(store.sessions(tagged: tag))))
+            return .command(.perform(operation, .found(store.sessions(tagged: tag), of: .tag(tag))))
         case .command(let command): return .command(command)
         case .tick: return .tick
         case .disk(let free): return .diskSpace(free)
@@ -95,6 +96,7 @@ struct ModelledScheduler {
     /// The process is killed, and another one opens the store.
     mutating func restart() {
         scheduler = store.open(scheduler.settings)
+        scheduler.beginReadingTags()
         remote.restart(scheduler)
         runs = [:]
         lastEvents = []
@@ -108,7 +110,13 @@ struct ModelledScheduler {
                 Observation.Session(
                     id: view.id, state: view.state, target: view.target, isEnding: view.isEnding, holdsSlot: view.holdsSlot,
                     hasRun: view.run != nil, why: withReasons && view.state == .waiting ? scheduler.why(view.key, at: now) : nil)
-            })
+            },
+            runs: runsAtWork)
+    }
+
+    private var runsAtWork: [String: Int] {
+        let leftovers = scheduler.flags.ending.values.map { scheduler.accounts[$0]?.account.name ?? "" }
+        return (scheduler.sessions.filter { $0.run != nil }.map(\.account) + leftovers).reduce(into: [:]) { $0[$1, default: 0] += 1 }
     }
 
     /// What is wrong with what is left at servers; nil if nothing is.

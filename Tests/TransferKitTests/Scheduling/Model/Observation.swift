@@ -19,6 +19,8 @@ struct Observation: Equatable {
     var orderRevision: UInt64
     /// In list order.
     var sessions: [Session]
+    /// How many runs are at work for each account, those of removed sessions included.
+    var runs: [String: Int]
 
     /// The first thing that two observations do not agree on, for people.
     func difference(from other: Observation) -> String? {
@@ -31,6 +33,7 @@ struct Observation: Equatable {
                 return "why \(session.id.testName) is \(session.whyLine), expected \(expected.whyLine)"
             }
         }
+        if runs != other.runs { return "runs \(runs), expected \(other.runs)" }
         if orderRevision != other.orderRevision { return "order revision \(orderRevision), expected \(other.orderRevision)" }
         if isIdle != other.isIdle { return "idle \(isIdle), expected \(other.isIdle)" }
         return nil

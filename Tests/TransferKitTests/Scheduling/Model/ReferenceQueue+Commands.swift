@@ -11,7 +11,9 @@ extension ReferenceQueue {
         case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
         case .setRateLimit(_, nil): break
-        case .enqueue(let drafts, let index, let isHeld): return try enqueue(drafts, at: index, isHeld: isHeld)
+        case .enqueue(let drafts, let index, let expecting, let isHeld):
+            guard index == nil || expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            return try enqueue(drafts, at: index, isHeld: isHeld)
         case .addItems(let reference, let items): return try add(items, to: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .setNetwork(let condition):
@@ -82,9 +84,9 @@ extension ReferenceQueue {
             dependency.session = identities[dependency.session] ?? dependency.session
             let other = sessions[try requireIndex(of: dependency.session)]
             sessions[index + number].dependency = isSatisfied(dependency, by: other) ? nil : dependency
-            try requireNoCycle()
             try requireOrderOfDependencies()
         }
+        try requireNoCycle()
         if !added.isEmpty {
             orderRevision += 1
             for later in sessions.indices where later > index { loseInterruption(later) }

@@ -13,8 +13,9 @@ extension ReferenceQueue {
             case .quarantine: return try quarantine(id)
             default: return try change(id, by: operation)
             }
-        case .found(let found), .more(let found):
-            return try perform(operation, on: .group(.sessions(found.filter { index(of: $0) != nil })))
+        case .found(let found, let group), .more(let found, let group, _):
+            let members = sessions.filter { found.contains($0.id) && isMember($0, of: group) }.map(\.id)
+            return try perform(operation, on: .group(.sessions(members)))
         case .group(let group):
             let ids = try resolve(group)
             switch operation {
@@ -68,6 +69,15 @@ extension ReferenceQueue {
         }
     }
 
+    private func isMember(_ session: ReferenceSession, of group: SessionGroup) -> Bool {
+        switch group {
+        case .all, .sessions: true
+        case .account(let name): account(session.account)?.account.name == name
+        case .tag(let tag): session.tags.contains(tag)
+        case .failed: session.shownState == .failed
+        }
+    }
+
     private mutating func change(_ id: SessionID, by operation: TransferKit.Operation) throws(QueueError) -> Answer {
         let index = try requireIndex(of: id)
         let state = sessions[index].state
@@ -86,7 +96,10 @@ extension ReferenceQueue {
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
         case (.retry, .failed), (.retry, .cancelled): try retry(index)
         case (.update(let update), _) where !state.isEnded:
-            if let tags = update.tags { sessions[index].tags = Set(tags) }
+            if let tags = update.tags {
+                sessions[index].tags = Set(tags)
+                sessions[index].earlierTags.formUnion(tags)
+            }
             if let allows = update.allowsExpensiveNetwork { sessions[index].allowsExpensiveNetwork = allows }
             interruptWhatMayNotUseTheNetwork()
         default: throw QueueError(.invalidTransition, "")
@@ -98,7 +111,10 @@ extension ReferenceQueue {
 
     private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
         switch sessions[index].state {
-        case .paused where sessions[index].displacedBy == nil: return resume(index)
+        case .paused where sessions[index].displacedBy == nil:
+            resume(index)
+            if sessions[index].state == .waiting { makeRoom(for: index) }
+            return
         case .completed where !again: throw QueueError(.alreadyCompleted, "")
         case .completed, .failed, .cancelled: try retry(index)
         default: break
@@ -125,7 +141,7 @@ extension ReferenceQueue {
     }
 
     private mutating func resume(_ index: Int) {
-        if sessions[index].displacedBy == nil, mode == .running, isAble(sessions[index]) {
+        if sessions[index].displacedBy == nil, mode == .running, isAble(sessions[index]), mayRunBesideOthers(sessions[index]) {
             sessions[index].state = .running
             if sessions[index].run == nil { beginRun(index) }
         } else {
@@ -133,6 +149,12 @@ extension ReferenceQueue {
             sessions[index].lane = .now
             sessions[index].mark = marks
         }
+    }
+
+    /// However many slots are in use: no more run than the limits allow.
+    private func mayRunBesideOthers(_ session: ReferenceSession) -> Bool {
+        let ofAccount = runsAtWork.count { $0 == session.account }
+        return session.run != nil || runsAtWork.count < queueLimit && ofAccount < limit(ofAccount: session.account)
     }
 
     private mutating func hold(_ index: Int) {

@@ -11,7 +11,9 @@ extension ReferenceQueue {
         let others = sessions.map(\.id).filter { !ids.contains($0) }
         let place: Int
         switch destination {
-        case .index(let index): place = index
+        case .index(let index, let expecting):
+            guard expecting == nil || expecting == orderRevision else { throw QueueError(.staleOrder, "") }
+            place = index
         case .front: place = 0
         case .end: place = others.count
         case .before(let other), .after(let other):

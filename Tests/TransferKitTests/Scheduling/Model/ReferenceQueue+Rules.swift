@@ -18,6 +18,9 @@ extension ReferenceQueue {
         sessions.count { $0.account == number && $0.holdsSlot } + leftovers.count { $0.account == number }
     }
 
+    /// The account of each run that has not let go.
+    var runsAtWork: [Int] { sessions.filter { $0.run != nil }.map(\.account) + leftovers.map(\.account) }
+
     var isAnythingRunning: Bool { !leftovers.isEmpty || sessions.contains { $0.run != nil } }
 
     // MARK: What can start

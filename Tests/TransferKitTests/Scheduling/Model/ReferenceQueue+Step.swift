@@ -27,6 +27,7 @@ extension ReferenceQueue {
                 Observation.Session(
                     id: session.id, state: session.shownState, target: session.state, isEnding: session.isEnding,
                     holdsSlot: session.holdsSlot, hasRun: session.run != nil, why: withReasons ? queue.why(session) : nil)
-            })
+            },
+            runs: runsAtWork.reduce(into: [:]) { $0[account($1)?.account.name ?? "", default: 0] += 1 })
     }
 }

@@ -98,6 +98,7 @@ struct ReferenceQueue {
         queue.sessions = sessions.map { session in
             var session = session
             session.run = nil
+            session.earlierTags = session.tags
             session.isToldToEnd = false
             session.hasNewItems = false
             session.stoppedAt = nil

@@ -23,6 +23,8 @@ struct ReferenceSession {
     let number: Int
     var deduplicationKey: String?
     var tags: Set<String>
+    /// Those that it had since the process began.
+    var earlierTags: Set<String>
     /// Whether items were added since its run began.
     var hasNewItems = false
     /// What it is, or will be once its run has let go.
@@ -48,6 +50,7 @@ struct ReferenceSession {
         self.account = account
         deduplicationKey = draft.deduplicationKey
         tags = Set(draft.tags)
+        earlierTags = tags
         state = isHeld ? .held : .waiting
         notBefore = draft.notBefore
         dependency = draft.dependency

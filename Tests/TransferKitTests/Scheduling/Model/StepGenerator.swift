@@ -42,6 +42,9 @@ struct StepGenerator {
         case 10...17:
             if chance(40), let id = queue.sessions.map(\.id).randomElement(using: &random) {
                 .command(.perform(.quarantine("for a test"), .one(.id(id))))
+            } else if chance(20), let id = queue.sessions.first(where: { $0.state == .completed && $0.deduplicationKey != nil })?.id {
+                // Another one may have its key by now.
+                .command(.perform(.run(again: true), .one(.id(id))))
             } else {
                 .command(.perform(operation(queue), target(queue)))
             }
@@ -100,7 +103,7 @@ struct StepGenerator {
         var ids = queue.sessions.map(\.id)
         let drafts = (0..<count).map { _ in draft(&ids) }
         let index = chance(2) ? nil : number(-1...(queue.sessions.count + 1))
-        return .enqueue(drafts, at: index, isHeld: chance(6))
+        return .enqueue(drafts, at: index, expecting: revision(queue), isHeld: chance(6))
     }
 
     private mutating func draft(_ ids: inout [SessionID]) -> SessionDraft {
@@ -109,7 +112,7 @@ struct StepGenerator {
         draft.items = (0..<number(1...3)).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("f\($0)".utf8), size: 1) }
         if chance(3) { draft.options.allowsExpensiveNetwork = false }
         draft.tags = ["red", "blue"].filter { _ in chance(3) }
-        if chance(4) { draft.deduplicationKey = "k\(number(0...3))" }
+        if chance(3) { draft.deduplicationKey = "k\(number(0...1))" }
         if chance(5) { draft.notBefore = Date(timeIntervalSince1970: Double(number(0...3000))) }
         if chance(4) {
             let other = chance(20) ? SessionID(named: "S\(drafted + number(0...1))") : ids.randomElement(using: &random)
@@ -141,7 +144,7 @@ struct StepGenerator {
     private mutating func destination(_ queue: ReferenceQueue) -> MoveDestination {
         let other = queue.sessions.map(\.id).randomElement(using: &random) ?? SessionID(named: "nobody")
         switch number(0...4) {
-        case 0: return .index(number(-1...max(1, queue.sessions.count)))
+        case 0: return .index(number(-1...max(1, queue.sessions.count)), expecting: revision(queue))
         case 1: return .before(other)
         case 2: return .after(other)
         case 3: return .front
@@ -151,7 +154,8 @@ struct StepGenerator {
 
     private mutating func target(_ queue: ReferenceQueue) -> SessionTarget {
         let ids = queue.sessions.map(\.id)
-        switch number(0...21) {
+        switch number(0...23) {
+        case 22...23: return foundEarlier(queue)
         case 20...21: return .group(.tag(chance(2) ? "red" : "blue"))
         case 0: return .group(.all)
         case 1: return .group(.account(accountName()))
@@ -159,10 +163,27 @@ struct StepGenerator {
         case 4...5: return .group(.sessions(ids.filter { _ in chance(3) }))
         case 6: return .one(.id(SessionID(named: "nobody")))
         case 7...10:
-            let revision = chance(2) ? nil : queue.orderRevision &- (chance(5) ? 1 : 0)
-            return .one(.index(number(0...ids.count), expecting: revision))
+            return .one(.index(number(0...ids.count), expecting: revision(queue)))
         default: return .one(.id(ids.randomElement(using: &random) ?? SessionID(named: "nobody")))
         }
+    }
+
+    /// Sessions of a group that may have left it, or the queue, since they were looked up.
+    private mutating func foundEarlier(_ queue: ReferenceQueue) -> SessionTarget {
+        let ids = queue.sessions.map(\.id).filter { _ in chance(2) } + [SessionID(named: "nobody")]
+        switch number(0...3) {
+        case 0: return .found(ids, of: .all)
+        case 1: return .found(ids, of: .account(accountName()))
+        case 2: return .found(ids, of: .failed)
+        default:
+            let tag = chance(2) ? "red" : "blue"
+            return .found(queue.sessions.filter { $0.earlierTags.contains(tag) }.map(\.id), of: .tag(tag))
+        }
+    }
+
+    /// The present one mostly, if any.
+    private mutating func revision(_ queue: ReferenceQueue) -> UInt64? {
+        chance(2) ? nil : queue.orderRevision &- (chance(5) ? 1 : 0)
     }
 
     private mutating func other(_ queue: ReferenceQueue) -> Command {

@@ -1,0 +1,153 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// The disk fills up while something is done to a queue that runs, and has room again later. What is done to a disk is done to a whole process,
+/// so each test is in one of its own.
+@Suite(.oneProcessAtATime) struct FullDiskOperationTests {
+    private static let names = ["f1", "f2", "f3", "f4", "f5"]
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    /// What is done to a queue with three slots and five sessions. Nearly all of it is done to the first session.
+    enum Act: String, CaseIterable, Sendable {
+        case run, pause, resume, stop, hold, cancel, remove, retry, block, unblock, drain, interrupt, readFolder
+
+        /// Brings the queue to where it can be done.
+        func prepare(_ stage: Stage) async throws {
+            let queue = stage.queue
+            switch self {
+            case .resume:
+                try await queue.pause(Stage.id("f1"))
+                try await stage.settle()
+            case .retry:
+                stage.server.open("f1", failingWith: TransferError(.permanent, .rejected, "The server refused it."))
+                try await stage.wait(for: "f1", .failed)
+                stage.server.close("f1")
+            case .unblock:
+                var events = queue.events.makeAsyncIterator()
+                stage.server.open("f1", failingWith: TransferError(.credentials, .credentialsRejected, "Who are you?"))
+                while await queue.account("a")?.block == nil { _ = await events.next() }
+                stage.server.close("f1")
+            case .readFolder:
+                _ = try await queue.enqueue(try stage.request("tree", [try stage.folder("tree", 12)]), held: true)
+            default: break
+            }
+        }
+
+        func perform(_ stage: Stage) async throws {
+            let (queue, first) = (stage.queue, Stage.id("f1"))
+            switch self {
+            case .run: try await queue.run(Stage.id("f5"))
+            case .pause: try await queue.pause(first)
+            case .resume: try await queue.resume(first)
+            case .stop: try await queue.stop(first)
+            case .hold: try await queue.hold(first)
+            case .cancel: try await queue.cancel(first)
+            case .remove: try await queue.remove(first)
+            case .retry: try await queue.retry(first)
+            case .block: stage.server.open("f1", failingWith: TransferError(.credentials, .credentialsRejected, "Who are you?"))
+            case .unblock: try await queue.unblockAccount("a")
+            case .drain: try await queue.stop(.drain)
+            case .interrupt: try await queue.stop()
+            case .readFolder: try await queue.run(Stage.id("tree"))
+            }
+        }
+    }
+
+    @Test(arguments: DiskKind.allCases, Act.allCases.flatMap { act in [0, 9_000].map { "\(act.rawValue) \($0)" } })
+    func everythingEndsAsItShould(_ kind: DiskKind, _ text: String) async throws {
+        let disk = try SmallDisk(kind, in: folder.path)
+        await #expect(processExitsWith: .success) {
+            [root = folder.path.string as String, kind = disk.kind.rawValue as String, text = text as String] in
+            let words = text.split(separator: " ").map(String.init)
+            let act = try #require(words.first.flatMap(Act.init))
+            let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
+            let stage = try await Self.running(FilePath(root))
+            try await act.prepare(stage)
+            let events = stage.queue.events
+            try disk.leave(words.last.flatMap { Int($0) })
+            var isDone = try await Self.isAccepted { try await act.perform(stage) }
+            for name in Self.names { stage.server.open(name) }
+            let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+            #expect(failure?.code == .storageUnavailable)
+            try disk.leave(nil)
+            if !isDone { isDone = try await Self.isAccepted { try await act.perform(stage) } }
+            try await Self.finish(stage)
+            try await Self.check(act, isDone, stage)
+            await stage.queue.shutdown()
+        }
+    }
+
+    /// A queue that runs, each session held after its first chunk.
+    private static func running(_ root: FilePath) async throws -> Stage {
+        let stage = try await Stage(root)
+        try await stage.queue.save(stage.account("a"))
+        try await stage.queue.setSessionLimit(3)
+        let requests = try names.map { name in
+            var request = try stage.upload(name)
+            // Time is made to pass faster than bytes can move.
+            request.options.stallTimeout = .seconds(1_000_000)
+            return request
+        }
+        _ = try await stage.queue.enqueue(requests)
+        for name in names { stage.server.close(name) }
+        try await stage.queue.start()
+        for name in names.prefix(3) { try await stage.server.reached(name) }
+        return stage
+    }
+
+    /// False if there was no room to do it, or if the session had ended before there was.
+    private static func isAccepted(_ body: () async throws -> Void) async throws -> Bool {
+        do {
+            try await body()
+            return true
+        } catch let error as QueueError where error.code == .storageUnavailable || error.code == .invalidTransition {
+            return false
+        }
+    }
+
+    /// Does all that a person can do, until every session has ended.
+    private static func finish(_ stage: Stage) async throws {
+        let queue = stage.queue
+        while try await !queue.sessions().allSatisfy({ $0.state == .completed || $0.state == .cancelled }) {
+            try await queue.unblockAccount("a")
+            try await queue.start()
+            for operation in [queue.resume, queue.release, queue.retry] as [(SessionGroup) async throws -> [SessionID]] {
+                _ = try await operation(.sessions(try await queue.sessions().filter { $0.state != .cancelled }.map(\.id)))
+            }
+            stage.clock.advance(by: .seconds(1))
+        }
+    }
+
+    private static func check(_ act: Act, _ isDone: Bool, _ stage: Stage) async throws {
+        let states = Dictionary(uniqueKeysWithValues: try await stage.queue.sessions().map { ($0.name, $0.state) })
+        var expected = Dictionary(uniqueKeysWithValues: names.map { ($0, SessionState.completed) })
+        if act == .cancel, isDone { expected["f1"] = .cancelled }
+        if act == .remove, isDone { expected["f1"] = nil }
+        if act == .readFolder { expected["tree"] = .completed }
+        #expect(states == expected)
+        for name in names where expected[name] == .completed {
+            let done = try stage.server.uploads(".done").filter { $0.hasPrefix("\(Stage.id(name))") }
+            #expect(done.count == 1, "\(name)")
+            for upload in done {
+                let content = try Data(contentsOf: URL(fileURLWithPath: stage.server.folder.appending(upload).string))
+                #expect(content == Stage.content(name, size: 10_000), "\(name)")
+            }
+        }
+        if act == .readFolder {
+            #expect(try stage.server.uploads(".done").count { $0.hasPrefix("\(Stage.id("tree"))") } == 24)
+        }
+        // What it left at the server is removed by and by.
+        while expected["f1"] != .completed, try stage.server.uploads(".part").contains(where: { $0.hasPrefix("\(Stage.id("f1"))") }) {
+            stage.clock.advance(by: .seconds(1))
+            _ = await stage.queue.status()
+        }
+        #expect(try await stage.queue.storeHealth().problems.isEmpty)
+    }
+}

@@ -1,0 +1,81 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// Paused sessions that go on while others are at work.
+@Suite struct ResumptionTests {
+    @Test(arguments: [TransferKit.Operation.hold, .stop, .cancel(), .remove()])
+    func aSlotThatIsGivenBackIsNotUsedBesideTheRunThatEnds(operation: TransferKit.Operation) throws {
+        var queue = try Rehearsal()
+        try queue.add("P R")
+        try queue.call(.pause, "P")
+        try queue.letGo("P")
+        try queue.call(.run(), "R")
+        #expect(queue.line == "P=paused(displaced) R=running")
+        try queue.call(operation, "R")
+        #expect(queue.session("P")?.holdsSlot == true)
+        try queue.call(.resume, "P")
+        #expect(queue.line.hasPrefix("P=waiting"))
+        #expect(queue.why("P") == .queueLimit)
+        try queue.letGo("R")
+        #expect(queue.line.hasPrefix("P=running"))
+    }
+
+    @Test(arguments: [nil, "a"]) func aLoweredLimitHoldsForThoseThatAreResumed(account: String?) throws {
+        var queue = try Rehearsal(limit: 3)
+        try queue.add("A B C")
+        for name in ["A", "B", "C"] {
+            try queue.call(.pause, name)
+            try queue.letGo(name)
+        }
+        try queue.tell(.setSessionLimit(2, account: account))
+        try queue.tell(.perform(.resume, .group(.all)))
+        #expect(queue.line == "A=running B=running C=waiting")
+        #expect(queue.why("C") == (account == nil ? .queueLimit : .accountLimit))
+        #expect(try queue.finishAll() == "A B C")
+    }
+
+    @Test func whoRunsOneBeyondTheLimitDisplacesAnother() throws {
+        var queue = try Rehearsal(limit: 2)
+        try queue.add("A B")
+        try queue.call(.pause, "B")
+        try queue.letGo("B")
+        try queue.tell(.setSessionLimit(1, account: nil))
+        try queue.call(.run(), "B")
+        #expect(queue.line == "A=ending(waiting) B=waiting")
+        try queue.letGo("A")
+        #expect(queue.line == "A=waiting B=running")
+        #expect(queue.why("A") == .displaced(by: SessionID(named: "B")))
+        #expect(try queue.finishAll() == "B A")
+    }
+
+    @Test func aSlotThatComesBackWhileAnotherOneRunsIsNotUsedBesideIt() throws {
+        var queue = try Rehearsal()
+        try queue.add("P")
+        try queue.add("R", to: "b")
+        try queue.call(.pause, "P")
+        try queue.letGo("P")
+        try queue.call(.run(), "R")
+        try queue.tell(.stop(.interrupt))
+        try queue.letGo("R")
+        try queue.tell(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
+        try queue.tell(.start)
+        #expect(queue.line == "X=running P=paused(displaced) R=waiting")
+        // The one that displaced it can't run any more.
+        try queue.tell(.saveAccount(Account("b", endpoints: [Endpoint(transport: "missing", address: "missing://b/")])))
+        #expect(queue.line == "X=running P=paused R=waiting")
+        try queue.call(.resume, "P")
+        #expect(queue.line == "X=running P=waiting R=waiting")
+        try queue.end("X")
+        #expect(queue.line == "X=completed P=running R=waiting")
+    }
+
+    @Test func oneThatIsResumedBeforeItsRunEndedGoesOn() throws {
+        var queue = try Rehearsal()
+        try queue.add("A")
+        try queue.call(.pause, "A")
+        try queue.call(.resume, "A")
+        try queue.letGo("A")
+        #expect(queue.line == "A=running")
+    }
+}
