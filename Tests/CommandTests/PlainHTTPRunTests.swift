@@ -32,7 +32,7 @@ import Testing
         try program.folder.file("reel.mov.xmp", bytes: Array("side".utf8))
         let scheme = isOfSession ? "http+put" : "http+form"
         try await program.succeed(
-            "account", "add", "site", "\(scheme)://127.0.0.1:\(server.port)/upload", "--setting", "field.project=blue")
+            "account", "add", "site", "\(scheme)://127.0.0.1:\(server.port)/upload", "--setting", "field.dc:project=blue")
         let added = try await program.run(
             ["add", "site", "reel.mov", "--metadata", "take=7", "--setting", "file.side={source}.xmp"]
                 + (isOfSession ? ["--setting", "upload=form"] : []))
@@ -41,7 +41,7 @@ import Testing
         let request = try #require(server.requests.first)
         #expect(request.method == "POST" && request.headers["content-type"]?.hasPrefix("multipart/form-data") == true)
         let text = String(decoding: request.body, as: UTF8.self)
-        for part in ["name=\"project\"\r\n\r\nblue", "name=\"take\"\r\n\r\n7", "filename=\"reel.mov.xmp\"", "filename=\"reel.mov\""] {
+        for part in ["name=\"dc:project\"\r\n\r\nblue", "name=\"take\"\r\n\r\n7", "filename=\"reel.mov.xmp\"", "filename=\"reel.mov\""] {
             #expect(text.contains(part), "\(text)")
         }
     }

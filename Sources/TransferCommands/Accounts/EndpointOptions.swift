@@ -222,7 +222,9 @@ struct EndpointOptions: ParsableArguments {
         return settings
     }
 
-    private func namedSettings() throws -> [NamedSetting] { try setting.map { try NamedSetting($0) } }
+    private func namedSettings() throws -> [NamedSetting] {
+        try setting.map { try NamedSetting($0, of: CommandContext.current.transports) }
+    }
 
     private var headerFields: [HeaderField] {
         get throws {

@@ -15,12 +15,15 @@ struct NamedSetting {
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
+    /// - Parameter transports: Those that the program has. What stands before a colon and has a dot is the beginning of a name unless it is one of
+    ///   them: the fields of forms have names with colons, too.
     /// - Throws: A `ValidationError` that names the setting and never its value.
-    init(_ text: String) throws {
+    init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")
         }
-        let names = text[..<equals].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        var names = text[..<equals].split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        if names[0].contains("."), !transports.all.contains(where: { $0.id.rawValue == names[0] }) { names = [String(text[..<equals])] }
         guard let name = names.last, names.allSatisfy({ !$0.isEmpty }) else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")
         }

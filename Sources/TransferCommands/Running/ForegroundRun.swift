@@ -100,7 +100,8 @@ struct ForegroundRun {
                 guard await events.next() != nil else { return }
             }
             let status = await queue.status()
-            if status.mode == .running, status.isIdle || (!scheduled && status.running == 0) { return }
+            if status.mode == .running, status.isIdle { return }
+            if status.mode == .running, !scheduled, await !queue.hasLiveRuns { return }
         }
     }
 
