@@ -92,7 +92,7 @@ import TransferKit
     }
 
     /// So many files of a session are under way at once, or parts of one that is large, and no more.
-    @Test(.timeLimit(.minutes(1)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
+    @Test(.timeLimit(.minutes(5)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
             let program = studio.program
             let names = isOneLargeFile ? ["large"] : (0..<6).map { "\($0)" }
@@ -100,8 +100,15 @@ import TransferKit
             // A file as large as that would go in so many parts itself.
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
+            // All that may begin do before any goes on.
+            studio.server.holdContent(at: 1 << 20)
             let run = try RunningQueue(program)
-            var most = 0
+            while studio.server.statistics.bytesStored < 3 << 20 {
+                try Task.checkCancellation()
+                await Task.yield()
+            }
+            var most = studio.uploadsUnderWay
+            studio.server.holdContent(at: nil)
             // Another one would have begun by the time that so much has arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()

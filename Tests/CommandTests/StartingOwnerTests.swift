@@ -29,12 +29,21 @@ extension TransferQ {
     fileprivate func result(of command: [String], whileOwnerStarts role: QueueOwner.Role) async throws -> CommandResult {
         let queue = try await TransferQueue(storage: .folder(store), transports: [])
         let running = try start(command)
-        let lock = store.appending("owner.lock").string
-        while !openFiles(of: running.processID).contains(lock) { await Task.yield() }
-        let server = try ControlServer(for: queue, as: role, logger: Logger(label: "test"))
+        let server = try await server(for: queue, as: role, beside: running.processID)
         let result = await running.result()
         await server.shutDownQueue()
         return result
+    }
+
+    /// On a thread of its own: a command waits ten seconds for an owner, and the threads that all tests share may be busy for longer.
+    private func server(for queue: TransferQueue, as role: QueueOwner.Role, beside process: Int32) async throws -> ControlServer {
+        let lock = store.appending("owner.lock").string
+        return try await withCheckedThrowingContinuation { continuation in
+            Thread.detachNewThread {
+                while !openFiles(of: process).contains(lock) { Thread.sleep(forTimeInterval: 0.001) }
+                continuation.resume(with: Result { try ControlServer(for: queue, as: role, logger: Logger(label: "test")) })
+            }
+        }
     }
 
     private func openFiles(of process: Int32) -> [String] {

@@ -25,7 +25,10 @@ final class LosingOwner: Sendable {
 
     init(_ store: FilePath) async throws {
         queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
-        server = try ControlServer(for: queue, logger: Logger(label: "test"))
+        // It is not to miss the socket that is moved away.
+        server = try ControlServer(
+            for: queue, as: .application, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
+            lookInterval: .seconds(86_400), endOwner: nil)
         socketPath = store.appending("control.sock")
         behind = store.appending("behind.sock")
         try FileManager.default.moveItem(atPath: socketPath.string, toPath: behind.string)
@@ -40,7 +43,7 @@ final class LosingOwner: Sendable {
                 continuation.resume(
                     with: Result {
                         while true {
-                            let client = FileDescriptor(rawValue: accept(listener.rawValue, nil, nil))
+                            let client = try accept()
                             if try handThrough(client, until: word) { return client }
                             try client.close()
                         }
@@ -54,16 +57,27 @@ final class LosingOwner: Sendable {
         try last.close()
     }
 
+    /// - Throws: `Errno.timedOut` if nobody comes any more.
+    private func accept() throws -> FileDescriptor {
+        var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
+        guard unsafe poll(&waiting, 1, 120_000) > 0 else { throw Errno.timedOut }
+        #if canImport(Glibc)
+            return FileDescriptor(rawValue: Glibc.accept(listener.rawValue, nil, nil))
+        #else
+            return FileDescriptor(rawValue: Darwin.accept(listener.rawValue, nil, nil))
+        #endif
+    }
+
     /// Hands one request to the queue.
     ///
-    /// - Returns: Whether it was the one; its answer is kept back.
+    /// - Returns: Whether it was the one; its answer is kept back. A client that goes before it has asked, or heard, was none.
     private func handThrough(_ client: FileDescriptor, until word: String) throws -> Bool {
         let owner = try unsafe Self.socket(at: behind, connect)
         defer { try? owner.close() }
         var isLast = false
         // The greeting, parts of a request, and the request.
         for number in 0... {
-            let message = try Self.read(from: client)
+            guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)
             let text = String(decoding: message, as: UTF8.self)
             isLast = isLast || text.contains("\"\(word)\"")
@@ -73,7 +87,7 @@ final class LosingOwner: Sendable {
             for _ in 0..<2 { _ = try Self.read(from: owner) }
             return true
         }
-        while let answer = try? Self.read(from: owner) { try Self.write(answer, to: client) }
+        while let answer = try? Self.read(from: owner), (try? Self.write(answer, to: client)) != nil {}
         return false
     }
 
