@@ -12,7 +12,7 @@ enum ReachedQueue: Sendable {
 
 extension CommonOptions {
     private static let lookInterval = Duration.milliseconds(50)
-    /// How long a command tries again when owners end under its hands.
+    /// How long a command tries again, from when it first lost an owner.
     private static let patience = Duration.seconds(10)
 
     /// Hands a command the queue: that of the process that owns it, or else one that is opened here and closed in any case.
@@ -23,14 +23,14 @@ extension CommonOptions {
     func withQueue<Result: Sendable>(
         isRepeatable: Bool = true, _ body: (any ControllableQueue) async throws -> Result
     ) async throws -> Result {
-        let deadline = ContinuousClock.now + Self.patience
+        var deadline: ContinuousClock.Instant?
         while true {
             switch try await reachedQueue() {
             case .owned(let queue): return try await Self.closing(queue) { try await body($0) }
             case .remote(let queue):
                 do {
                     return try await body(queue)
-                } catch let error as QueueError where error.isEndOfOwner && isRepeatable && ContinuousClock.now < deadline {
+                } catch let error as QueueError where error.isEndOfOwner && isRepeatable && Self.isPatient(&deadline) {
                     continue
                 }
             }
@@ -41,7 +41,7 @@ extension CommonOptions {
     ///
     /// - Returns: What the body does; nil if no process owns the queue.
     func withOwner<Result: Sendable>(_ body: (RemoteTransferQueue) async throws -> Result) async throws -> Result? {
-        let deadline = ContinuousClock.now + Self.patience
+        var deadline: ContinuousClock.Instant?
         while true {
             switch try await reachedQueue() {
             case .owned(let queue):
@@ -51,11 +51,19 @@ extension CommonOptions {
             case .remote(let queue):
                 do {
                     return try await body(queue)
-                } catch let error as QueueError where error.isEndOfOwner && ContinuousClock.now < deadline {
+                } catch let error as QueueError where error.isEndOfOwner && Self.isPatient(&deadline) {
                     continue
                 }
             }
         }
+    }
+
+    /// Whether to try once more after an owner was lost. What was done until the first loss may have taken any time.
+    private static func isPatient(_ deadline: inout ContinuousClock.Instant?) -> Bool {
+        let now = ContinuousClock.now
+        let end = deadline ?? now + patience
+        deadline = end
+        return now < end
     }
 
     /// Opens the queue to run it; the caller shuts it down. To wait for another process that runs it would be to wait for its end.
