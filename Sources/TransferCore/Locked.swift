@@ -11,8 +11,7 @@
 package final class Locked<Value: Sendable>: Sendable {
     #if TRANSFERKIT_THREAD_SANITIZER
         private let lock = NSLock()
-        // Only touched between lock() and unlock().
-        private nonisolated(unsafe) var value: Value
+        private nonisolated(unsafe) var value: Value  // Only touched between lock() and unlock().
 
         package init(_ value: Value) {
             unsafe self.value = value

@@ -24,9 +24,8 @@ enum LoopCommand: Sendable {
     }
 
     private let state = Locked(State())
-    /// Used by the loop's thread, and here for `curl_multi_wakeup` alone, which any thread may call (its man page), under the lock while the
-    /// mailbox is open: the loop frees the handle after it closed the mailbox.
-    nonisolated(unsafe) let multi: UnsafeMutableRawPointer
+    /// Used by the loop's thread, which frees it after it closed the mailbox; and here, under the lock of the open mailbox, to wake that thread.
+    nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3), the only call made here.
 
     init(multi: UnsafeMutableRawPointer) {
         unsafe self.multi = unsafe multi

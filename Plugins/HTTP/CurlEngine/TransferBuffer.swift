@@ -1,7 +1,6 @@
 /// Storage for bytes that goes back and forth between the loop's thread and one that may block, so that it is allocated once for a transfer.
 @safe final class TransferBuffer: Sendable {
-    /// Used by one thread at a time: whoever was handed the buffer last, and each hand-over takes a lock.
-    nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer
+    nonisolated(unsafe) let bytes: UnsafeMutableRawBufferPointer  // Of whoever was handed the buffer last; each hand-over takes a lock.
 
     init(count: Int) {
         unsafe bytes = .allocate(byteCount: count, alignment: 4096)

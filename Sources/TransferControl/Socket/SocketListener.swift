@@ -13,8 +13,7 @@ import TransferKit
 final class SocketListener: Sendable {
     private let address: SocketAddress
     private let descriptor: CInt
-    /// Dispatch sources may be used from any thread (dispatch_source_create(3)), which their type does not say.
-    private nonisolated(unsafe) let source: any DispatchSourceRead
+    private nonisolated(unsafe) let source: any DispatchSourceRead  // For any thread: dispatch_source_create(3).
     private let isClosed = Locked(false)
     /// Which file it is, so that another one of that name is never removed.
     private let file: FileNumber

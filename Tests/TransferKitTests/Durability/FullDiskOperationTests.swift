@@ -68,7 +68,7 @@ import TransferKit
             let words = text.split(separator: " ").map(String.init)
             let act = try #require(words.first.flatMap(Act.init))
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
-            let stage = try await Self.running(FilePath(root))
+            let stage = try await Stage.running(Self.names, in: FilePath(root))
             try await act.prepare(stage)
             let events = stage.queue.events
             try disk.leave(words.last.flatMap { Int($0) })
@@ -82,24 +82,6 @@ import TransferKit
             try await Self.check(act, isDone, stage)
             await stage.queue.shutdown()
         }
-    }
-
-    /// A queue that runs, each session held after its first chunk.
-    private static func running(_ root: FilePath) async throws -> Stage {
-        let stage = try await Stage(root)
-        try await stage.queue.save(stage.account("a"))
-        try await stage.queue.setSessionLimit(3)
-        let requests = try names.map { name in
-            var request = try stage.upload(name)
-            // Time is made to pass faster than bytes can move.
-            request.options.stallTimeout = .seconds(1_000_000)
-            return request
-        }
-        _ = try await stage.queue.enqueue(requests)
-        for name in names { stage.server.close(name) }
-        try await stage.queue.start()
-        for name in names.prefix(3) { try await stage.server.reached(name) }
-        return stage
     }
 
     /// False if there was no room to do it, or if the session had ended before there was.

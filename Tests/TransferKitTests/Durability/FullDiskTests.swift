@@ -68,7 +68,7 @@ import TransferKit
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
-            let stage = try await Self.running(FilePath(root))
+            let stage = try await Stage.running(Self.names, in: FilePath(root))
             try await Self.fill(disk, room, stage)
             try disk.leave(nil)
             try await Self.finish(stage)
@@ -82,7 +82,7 @@ import TransferKit
         await #expect(processExitsWith: .success) {
             [root = folder.path.string as String, kind = disk.kind.rawValue as String, room = room as Int] in
             let disk = try #require(DiskKind(rawValue: kind).map { Disk($0, FilePath(root)) })
-            var stage = try await Self.running(FilePath(root))
+            var stage = try await Stage.running(Self.names, in: FilePath(root))
             try await Self.fill(disk, room, stage)
             await stage.queue.shutdown()
             try disk.leave(nil)
@@ -150,24 +150,6 @@ import TransferKit
     }
 
     private static let names = ["f1", "f2", "f3", "f4", "f5"]
-
-    /// A queue that runs, each session held after its first chunk.
-    private static func running(_ root: FilePath) async throws -> Stage {
-        let stage = try await Stage(root)
-        try await stage.queue.save(stage.account("a"))
-        try await stage.queue.setSessionLimit(3)
-        let requests = try names.map { name in
-            var request = try stage.upload(name)
-            // Time is made to pass faster than bytes can move.
-            request.options.stallTimeout = .seconds(1_000_000)
-            return request
-        }
-        _ = try await stage.queue.enqueue(requests)
-        for name in names { stage.server.close(name) }
-        try await stage.queue.start()
-        for name in names.prefix(3) { try await stage.server.reached(name) }
-        return stage
-    }
 
     /// Takes the disk away, and lets the sessions go on.
     private static func fill(_ disk: Disk, _ room: Int, _ stage: Stage) async throws {

@@ -90,6 +90,24 @@ final class Stage: Sendable {
         Set((try? FileManager.default.contentsOfDirectory(atPath: root.appending("store").appending("spool").string)) ?? [])
     }
 
+    /// A queue that runs three of these sessions, each held after its first chunk.
+    static func running(_ names: [String], in root: FilePath) async throws -> Stage {
+        let stage = try await Stage(root)
+        try await stage.queue.save(stage.account("a"))
+        try await stage.queue.setSessionLimit(3)
+        let requests = try names.map { name in
+            var request = try stage.upload(name)
+            // Time is made to pass faster than bytes can move.
+            request.options.stallTimeout = .seconds(1_000_000)
+            return request
+        }
+        _ = try await stage.queue.enqueue(requests)
+        for name in names { stage.server.close(name) }
+        try await stage.queue.start()
+        for name in names.prefix(3) { try await stage.server.reached(name) }
+        return stage
+    }
+
     /// Returns once the body is true of all sessions; looks again with each event.
     func wait(until isTrue: ([SessionStatus]) -> Bool) async throws {
         var events = queue.events.makeAsyncIterator()
