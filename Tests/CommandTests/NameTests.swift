@@ -72,7 +72,8 @@ import TransferCore
             let words: [[UInt8]] = ["add", "studio", "reel", "--hold"].map { Array($0.utf8) }
             let added = try await program.start(TransferQ.executable, words, workingFolder: folder).result()
             #expect(added.status == 0, "\(added.testDescription)")
-            let item = try #require((try await studio.session(added.lines[0])["items"] as? [[String: Any]])?.first)
+            let id = try #require(added.lines.first)
+            let item = try #require((try await studio.session(id)["items"] as? [[String: Any]])?.first)
             let bytes = (item["sourceBytes"] as? String).flatMap { Data(base64Encoded: $0) }
             #expect(bytes == Data(folder.appending("reel").bytes))
             // Where a download goes is named relatively, too.
