@@ -19,13 +19,15 @@ final class FallbackClock: Sendable {
     }
 
     private let state = Locked(State())
+    /// Both times move on together, whatever becomes of the machine's date.
+    private let beginning = (date: EngineClock.system.date(), uptime: EngineClock.system.now())
 
     var engineClock: EngineClock {
         EngineClock(now: { self.now }, date: { self.date }, sleep: { try await self.sleep($0) })
     }
 
     var now: Duration { EngineClock.system.now() + state.withLock { $0.passedOver } }
-    var date: Date { EngineClock.system.date().addingTimeInterval(state.withLock { $0.passedOver }.inSeconds) }
+    var date: Date { beginning.date.addingTimeInterval((now - beginning.uptime).inSeconds) }
 
     /// Moves time on, and wakes whoever is due.
     func jump(by duration: Duration) {

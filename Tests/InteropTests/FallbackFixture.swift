@@ -27,6 +27,7 @@ final class FallbackFixture: Sendable {
     /// How many bytes each discarded checkpoint vouched for.
     let discards: AsyncStream<Int64>
     private let arrivals = Locked<[String: Arrival]>([:])
+    private let failures = Locked<[String: Date]>([:])
     private let files: URL
 
     /// One for all: it ends with the tests.
@@ -59,7 +60,13 @@ final class FallbackFixture: Sendable {
                     $0[name] = $0[name] ?? Arrival(time: clock.date, checkpoint: attempt.checkpoint, leftBehind: leftBehind)
                 }
             })
-        let tus = FallbackTransport(base: TUSTransport(), didDiscard: { didDiscard.yield($0.confirmed) })
+        let tus = FallbackTransport(
+            base: TUSTransport(),
+            didFail: { [clock, failures] attempt in
+                let name = attempt.remotePath.description
+                failures.withLock { $0[name] = $0[name] ?? clock.date }
+            },
+            didDiscard: { didDiscard.yield($0.confirmed) })
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         configuration.randomFraction = { 1 }
@@ -95,6 +102,9 @@ final class FallbackFixture: Sendable {
 
     /// What is known of a file's first attempt at the SFTP server; nil if there was none.
     func arrival(of name: String) -> Arrival? { arrivals.withLock { $0[name] } }
+
+    /// When an attempt of a file failed first at the tus server.
+    func firstFailure(of name: String) -> Date? { failures.withLock { $0[name] } }
 
     func isAtPreferred(_ item: ItemStatus) -> Bool { item.remoteURL?.hasPrefix(tusAddress) == true }
 

@@ -4,13 +4,19 @@ import TransferCore
 struct FallbackTransport<Base: Transport & PartialDiscarding>: Transport, PartialDiscarding {
     let base: Base
     var willBegin: @Sendable (FileAttempt) -> Void = { _ in }
+    var didFail: @Sendable (FileAttempt) -> Void = { _ in }
     var didDiscard: @Sendable (Checkpoint) -> Void = { _ in }
 
     var id: TransportID { base.id }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         willBegin(attempt)
-        return try await base.perform(attempt, reporting: reporter)
+        do {
+            return try await base.perform(attempt, reporting: reporter)
+        } catch {
+            didFail(attempt)
+            throw error
+        }
     }
 
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {

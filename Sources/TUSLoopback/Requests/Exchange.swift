@@ -109,8 +109,14 @@ final class Exchange {
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
                 }
                 guard piece.readableBytes > 0 else { throw ConnectionEnded() }
-                try await writer.write(piece)
+                // Whoever has read them finds them counted.
                 content.sent(piece.readableBytes)
+                do {
+                    try await writer.write(piece)
+                } catch {
+                    content.sent(-piece.readableBytes)
+                    throw error
+                }
                 position += Int64(piece.readableBytes)
                 if let rate = content.rate { try await Task.sleep(for: .seconds(Double(piece.readableBytes) / Double(max(rate, 1)))) }
             }

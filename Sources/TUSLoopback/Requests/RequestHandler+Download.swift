@@ -63,6 +63,7 @@ struct Content: Sendable {
     let rate: Int64?
     /// What holds it.
     let faults: FaultScript
+    /// Counts what is about to be sent, and, below zero, what was counted and could not be sent.
     let sent: @Sendable (Int) -> Void
 }
 
