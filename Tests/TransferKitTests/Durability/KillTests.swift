@@ -6,14 +6,15 @@ import TransferKit
 
 /// The process is killed at the steps of the store: before each statement and each commit, and after each commit.
 ///
-/// All of them if `TRANSFERKIT_DURABILITY` is `all`, one if it is a number, else some that another run takes other ones of.
+/// All of them if `TRANSFERKIT_DURABILITY` is `all`, those of a scenario if it is its name, one of each if it is a number, else some that another
+/// run takes other ones of.
 @Suite(.oneProcessAtATime) struct KillTests {
     private static let samples = 20
 
     @Test(arguments: Scenario.allCases) func whatWasDoneIsFoundAfterAKill(_ scenario: Scenario) async throws {
         let undisturbed = try TemporaryFolder()
         let reference = try await ScenarioRun.play(scenario, in: undisturbed.path)
-        let moments = Self.moments(reference.moments)
+        let moments = Self.moments(reference.moments, of: scenario)
         // All moments take long: whoever waits for them sees where they are.
         print("\(scenario): \(moments.count) of \(reference.moments) moments")
         for moment in moments {
@@ -27,9 +28,9 @@ import TransferKit
         }
     }
 
-    private static func moments(_ count: Int) -> [Int] {
+    private static func moments(_ count: Int, of scenario: Scenario) -> [Int] {
         switch ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] {
-        case "all": return Array(1...count)
+        case "all", scenario.rawValue: return Array(1...count)
         case let number?: return Int(number).map { [$0] } ?? []
         case nil:
             let distance = max(1, count / samples)
@@ -41,7 +42,7 @@ import TransferKit
         _ root: FilePath, _ scenario: Scenario, _ reference: ScenarioRun.Reference, _ comment: Comment
     ) async throws {
         let done = ScenarioRun.stepsDone(in: root)
-        let stage = try await Stage(root, ordering: scenario.ordering, isTimed: false)
+        let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention, isTimed: false)
         try await ToldEvents.expectInLog(root, stage.queue, comment)
         let snapshot = try await QueueSnapshot.of(stage.queue)
         let step = scenario.steps.indices.contains(done) ? scenario.steps[done] : nil

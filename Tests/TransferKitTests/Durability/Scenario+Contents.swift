@@ -200,6 +200,68 @@ extension Scenario {
             await stage.queue.waitUntilIdle()
         },
     ]
+
+    // MARK: What the queue does by itself
+
+    static let leftToItself = [
+        Step("save a") { try await $0.queue.save($0.account("a")) },
+        Step("enqueue") { stage in
+            // Bytes from memory are gone once they have arrived: what runs again has none.
+            _ = try await stage.queue.enqueue(
+                (1...5).map { try stage.request("r\($0)", [stage.item("r\($0)")] + ($0 == 2 ? [] : [stage.blob("r\($0)-blob")])) })
+        },
+        Step("enqueue after the first") { stage in
+            var request = try stage.upload("r6")
+            request.dependency = .after(Stage.id("r1"))
+            _ = try await stage.queue.enqueue(request, held: true)
+        },
+        Step("start") { stage in
+            for number in 1...5 { stage.server.close("r\(number)") }
+            try await stage.queue.start()
+            try await stage.server.reached("r1")
+        },
+        Step("complete the first") { stage in
+            stage.server.open("r1")
+            try await stage.wait(for: "r1", .completed)
+            try await stage.server.reached("r2")
+        },
+        Step("complete the second") { stage in
+            stage.server.open("r2")
+            try await stage.wait(for: "r2", .completed)
+            try await stage.server.reached("r3")
+        },
+        Step("complete the third, and the first goes") { stage in
+            stage.server.open("r3")
+            try await stage.wait { sessions in !sessions.contains { $0.name == "r1" } }
+            try await stage.server.reached("r4")
+        },
+        Step("run a completed one again") { stage in
+            stage.server.close("r2")
+            try await stage.queue.run(Stage.id("r2"), again: true)
+            try await stage.server.reached("r2")
+        },
+        Step("complete it, and the displaced one goes on") { stage in
+            stage.server.close("r4")
+            stage.server.open("r2")
+            try await stage.wait(for: "r2", .completed)
+            try await stage.server.reached("r4")
+        },
+        Step("drain with a deadline, and reach it") { stage in
+            let events = stage.queue.events
+            try await stage.queue.stop(.drain, deadline: .seconds(10))
+            stage.clock.advance(by: .seconds(10))
+            // Whatever asks the queue has it look at the time.
+            _ = await stage.queue.status()
+            for await event in events { if case .queueStopped = event.kind { break } }
+        },
+        Step("edit the account of what was interrupted") { try await $0.queue.save($0.account("a", hosts: ["a", "b"])) },
+        Step("release") { _ = try await $0.queue.release(.all) },
+        Step("start again") { stage in
+            for number in 4...6 { stage.server.close("r\(number)") }
+            try await stage.queue.start()
+            try await stage.server.reached("r4")
+        },
+    ]
 }
 
 extension Stage {

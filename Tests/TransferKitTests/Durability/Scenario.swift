@@ -19,6 +19,8 @@ enum Scenario: String, CaseIterable, Sendable {
     case spooling
     /// A strict queue.
     case strict
+    /// What the queue does by itself: completed sessions that it no longer keeps go, and a drain ends at its deadline.
+    case retiring
 
     struct Step: Sendable {
         let name: String
@@ -42,10 +44,12 @@ enum Scenario: String, CaseIterable, Sendable {
         case .folders: Self.folderReading
         case .spooling: Self.spooled
         case .strict: Self.strictly
+        case .retiring: Self.leftToItself
         }
     }
 
     var ordering: QueueOrdering { self == .strict ? .strict : .inOrder }
+    var retention: Retention { self == .retiring ? .count(2) : .keepAll }
 
     // MARK: A stopped queue
 

@@ -21,7 +21,7 @@ enum ScenarioRun {
 
     static func play(_ scenario: Scenario, in root: FilePath) async throws -> Reference {
         let moments = Locked(0)
-        let stage = try await Stage(root, ordering: scenario.ordering) { step in
+        let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
             if isMoment(step) { moments.withLock { $0 += 1 } }
         }
         var snapshots = [QueueSnapshot.empty]
@@ -36,7 +36,7 @@ enum ScenarioRun {
     /// Plays a scenario until a moment, and dies there, or at its end. For a process of its own.
     static func die(at moment: Int, of scenario: Scenario, in root: FilePath) async throws {
         let moments = Locked(0)
-        let stage = try await Stage(root, ordering: scenario.ordering) { step in
+        let stage = try await Stage(root, ordering: scenario.ordering, retention: scenario.retention) { step in
             guard isMoment(step) else { return }
             let count = moments.withLock { count in
                 count += 1

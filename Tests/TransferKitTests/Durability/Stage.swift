@@ -15,11 +15,12 @@ final class Stage: Sendable {
     ///   - isTimed: Whether time is the scenario's; otherwise it is the machine's.
     ///   - observer: Told of every step of the store.
     init(
-        _ root: FilePath, ordering: QueueOrdering = .inOrder, isTimed: Bool = true, observer: (@Sendable (StoreStep) -> Void)? = nil
+        _ root: FilePath, ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, isTimed: Bool = true,
+        observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws {
         self.root = root
         server = try ServerFolder(root.appending("server"))
-        var configuration = QueueConfiguration(ordering: ordering)
+        var configuration = QueueConfiguration(ordering: ordering, retention: retention)
         configuration.logger.logLevel = .critical
         if isTimed { configuration.clock = clock.engineClock }
         configuration.randomFraction = { 1 }
