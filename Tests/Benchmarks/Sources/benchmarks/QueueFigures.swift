@@ -55,6 +55,11 @@ struct QueueFigures {
         figures.append(
             Figure(name: "from session to session, p50 ms", samples: try repeated(["gap", store, "500"], "gap p50 ms"), aim: "under 5"))
 
+        try clear()
+        for (name, value) in try values(["folder", store, "\(sessions)"]).sorted(by: { $0.key < $1.key }) {
+            figures.append(
+                Figure(name: "a folder of \(sessions) files: \(name)", samples: [value], aim: name == "peak MiB" ? "under 120" : ""))
+        }
         figures += try figuresOfManySessions(in: work)
         var commits: [String: [Double]] = [:]
         for _ in 0..<rounds {

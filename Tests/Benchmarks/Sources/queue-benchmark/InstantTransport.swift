@@ -7,6 +7,7 @@ final class InstantTransport: Transport {
     private struct State {
         var lastEnd: ContinuousClock.Instant?
         var gaps: [Double] = []
+        var firstBeginning: ContinuousClock.Instant?
         var isHolding = false
     }
 
@@ -16,8 +17,11 @@ final class InstantTransport: Transport {
     private let state = Mutex(State())
     private let (begun, beginning) = AsyncStream.makeStream(of: ContinuousClock.Instant.self)
 
-    /// Seconds from the end of a file to the beginning of the next.
+    /// Seconds from the end of a file to the beginning of the next; of the first ones, as memory is measured too.
     var gaps: [Double] { state.withLock { $0.gaps } }
+
+    /// When the first file of all began.
+    var firstBeginning: ContinuousClock.Instant? { state.withLock { $0.firstBeginning } }
 
     /// Whether files end when the queue is stopped only.
     var isHolding: Bool {
@@ -31,7 +35,8 @@ final class InstantTransport: Transport {
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let now = ContinuousClock.now
         let isHolding = state.withLock { state in
-            if let lastEnd = state.lastEnd { state.gaps.append(lastEnd.duration(to: now) / .seconds(1)) }
+            if state.firstBeginning == nil { state.firstBeginning = now }
+            if let lastEnd = state.lastEnd, state.gaps.count < 10_000 { state.gaps.append(lastEnd.duration(to: now) / .seconds(1)) }
             return state.isHolding
         }
         if isHolding {

@@ -6,7 +6,7 @@ import TransferKit
 /// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
-    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups STORE COUNT [TASKS]")
+    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder STORE COUNT [TASKS]")
     exit(2)
 }
 let store = FilePath(arguments[1])
@@ -119,6 +119,33 @@ case "gap":
     await queue.waitUntilIdle()
     reportPercentiles("gap", InstantTransport.shared.gaps)
     await queue.shutdown()
+case "folder":
+    // One session of one folder with so many files in it, 1,000 in each of its folders.
+    let tree = store.removingLastComponent().appending("queue-folder")
+    let manager = FileManager.default
+    try? manager.removeItem(atPath: tree.string)
+    for number in 0..<count {
+        let folder = tree.appending("folder-\(number / 1_000)")
+        if number.isMultiple(of: 1_000) { try manager.createDirectory(atPath: folder.string, withIntermediateDirectories: true) }
+        let file = try FileDescriptor.open(folder.appending("file-\(number)"), .writeOnly, options: [.create], permissions: .ownerReadWrite)
+        try file.close()
+    }
+    let queue = try await open()
+    let begun = ContinuousClock.now
+    let session = try await queue.enqueue(.upload([tree], to: "instant"))
+    try await queue.start()
+    await queue.waitUntilIdle()
+    let ended = ContinuousClock.now
+    let status = try await session.status
+    guard status.state == .completed, status.statistics.filesDone == count, let first = InstantTransport.shared.firstBeginning else {
+        print("queue-benchmark: the folder did not arrive: \(status)")
+        exit(1)
+    }
+    report("read s", begun.duration(to: first) / .seconds(1))
+    report("all files at the transport and stored s", first.duration(to: ended) / .seconds(1))
+    report("peak MiB", peakMiB())
+    await queue.shutdown()
+    try manager.removeItem(atPath: tree.string)
 case "groups":
     // Each verb on all sessions of a stopped queue, in one call.
     let queue = try await open()
