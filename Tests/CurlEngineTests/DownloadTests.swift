@@ -107,31 +107,42 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// While the sink writes nothing, the engine takes no more than it has room for: two chunks.
-    @Test func theNetworkWaitsForASlowSink() async throws {
-        let size = 16 * 1024 * 1024
+    /// While sinks write nothing, the engine takes no more than it has room for: eight chunks each, and two each and sixteen in all.
+    @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func theNetworkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
+        let size = 8 * 1024 * 1024
         let text = String(repeating: "x", count: size)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
-        let engine = CurlEngine()
+        var configuration = CurlEngine.Configuration()
+        configuration.writerThreads = count
+        let engine = CurlEngine(configuration: configuration)
         let gate = DispatchSemaphore(value: 0)
-        let sink = RecordingSink(gate: gate)
+        let sinks = (0..<count).map { _ in RecordingSink(gate: gate) }
         let request = HTTPRequest(method: "GET", url: server.url())
-        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let (begun, beginning) = AsyncStream.makeStream(of: Int.self)
         let taken = Locked(0)
-        async let response = engine.download(
-            request, into: sink,
-            pacing: { limit in
-                taken.withLock { $0 += limit }
-                beginning.finish()
-                return Allowance(bytes: limit)
-            })
-        for await _ in begun {}
-        // Time enough for all of it to have come.
-        _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
-        #expect(taken.withLock { $0 } <= 2 * 256 * 1024)
-        gate.signal()
-        #expect(try await response.status == 200)
-        #expect(sink.bytes.count == size)
+        let statuses = try await withThrowingTaskGroup(of: Int.self) { group in
+            for (number, sink) in sinks.enumerated() {
+                group.addTask {
+                    try await engine.download(
+                        request, into: sink,
+                        pacing: { limit in
+                            taken.withLock { $0 += limit }
+                            beginning.yield(number)
+                            return Allowance(bytes: limit)
+                        }
+                    ).status
+                }
+            }
+            var known: Set<Int> = []
+            for await number in begun where known.insert(number).inserted && known.count == count { break }
+            // Time enough for all of them to have come.
+            _ = try await engine.download(request, into: RecordingSink(), writingOn: WorkerThreads(limit: 1))
+            #expect(taken.withLock { $0 } <= chunks * 256 * 1024)
+            for _ in 0..<count { gate.signal() }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(statuses == Array(repeating: 200, count: count))
+        #expect(sinks.allSatisfy { $0.bytes.count == size })
         await engine.shutdown()
         server.stop()
     }

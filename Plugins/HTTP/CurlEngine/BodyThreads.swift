@@ -7,6 +7,13 @@ struct BodyThreads {
     let readers: ReaderThreads
     /// For sinks without threads of their own.
     let writers: WorkerThreads
+    private let extraChunks = ChunkAllowance()
+
+    init(mailbox: LoopMailbox, readers: ReaderThreads, writers: WorkerThreads) {
+        self.mailbox = mailbox
+        self.readers = readers
+        self.writers = writers
+    }
 
     /// Where the body of a request comes from.
     func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
@@ -40,9 +47,18 @@ struct BodyThreads {
     func download(_ order: TransferOrder) -> DownloadState? {
         guard case .download(let sink, let threads) = order.purpose else { return nil }
         let id = order.id
-        return DownloadState(sink, pacing: order.pacing, progress: order.progress) {
-            [mailbox, threads = threads ?? writers] chunk throws(TransferError) in
-            try threads.submit { mailbox.post(.bodyWritten(id, DownloadState.write(chunk, to: sink))) }
+        return DownloadState(sink, pacing: order.pacing, progress: order.progress, extraChunks: extraChunks) {
+            [mailbox, threads = threads ?? writers] queue throws(TransferError) in
+            try Self.write(queue, to: sink, on: threads) { mailbox.post(.bodyWritten(id)) }
+        }
+    }
+
+    private static func write(
+        _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, callLoop: @escaping @Sendable () -> Void
+    ) throws(TransferError) {
+        try threads.submit {
+            // There is a thread, this one, so that asking for it again does not fail.
+            if queue.write(to: sink, callLoop: callLoop) { try? write(queue, to: sink, on: threads, callLoop: callLoop) }
         }
     }
 }

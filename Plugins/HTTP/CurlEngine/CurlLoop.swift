@@ -21,6 +21,9 @@ import TransportSupport
     private var draining: [TransferOrder.ID: Transfer] = [:]
     private var isStopping = false
 
+    /// How late it may be seen that something was written which nobody waits for, in milliseconds.
+    private static let progressInterval: CInt = 50
+
     /// libcurl's one-time set-up for the process; repeated calls do nothing (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
@@ -60,8 +63,10 @@ import TransportSupport
             unsafe curl_multi_perform(multi, &running)
             finishDone()
             let wait = waiting.isEmpty || transfers.count >= configuration.maximumConnections ? resumePaced() : 0
-            for transfer in transfers.values { flush(transfer) }
-            unsafe curl_multi_poll(multi, nil, 0, mailbox.beginWaiting() ? wait : 0, nil)
+            var isWriting = false
+            for transfer in transfers.values where settle(transfer) { isWriting = isWriting || transfer.download?.isWriting == true }
+            let longest = isWriting ? min(wait, Self.progressInterval) : wait
+            unsafe curl_multi_poll(multi, nil, 0, mailbox.beginWaiting() ? longest : 0, nil)
         }
         end()
     }
@@ -76,7 +81,12 @@ import TransportSupport
             resumeUpload(transfer)
         case .bodyGrown(let id):
             if let transfer = transfers[id] { resumeUpload(transfer) }
-        case .bodyWritten(let id, let chunk): receive(chunk, for: id)
+        case .bodyWritten(let id):
+            if let transfer = transfers[id] {
+                settle(transfer)
+            } else if let transfer = draining[id], let code = transfer.code {
+                finish(transfer, code)
+            }
         case .stop: isStopping = true
         }
     }
@@ -126,6 +136,7 @@ import TransportSupport
     }
 
     private func complete(_ transfer: Transfer, _ result: Result<TransferOrder.Outcome, any Error>) {
+        transfer.download?.close()
         let isSuccess = if case .success = result { true } else { false }
         release(transfer.handle, transfer.pool, isClean: isSuccess && !transfer.hasTrailers)
         transfer.order.complete(result)
@@ -135,17 +146,6 @@ import TransportSupport
         // The handle lets go of the pool.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
-    }
-
-    private func receive(_ chunk: WriteChunk, for id: TransferOrder.ID) {
-        guard let transfer = transfers[id] ?? draining[id] else { return }
-        do {
-            try transfer.download?.receive(chunk)
-        } catch {
-            _ = remove(id) ?? draining.removeValue(forKey: id)
-            return complete(transfer, .failure(transfer.withSent(error)))
-        }
-        if let code = transfer.code { finish(transfer, code) } else { resumeDownload(transfer) }
     }
 
     private func resumeUpload(_ transfer: Transfer) {
@@ -177,12 +177,14 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Has written what libcurl gave so far, unless something is being written.
+    /// Takes back what was written, has more written, and lets the transfer go on that waited for that.
     ///
-    /// - Returns: Whether the transfer goes on.
-    @discardableResult private func flush(_ transfer: Transfer) -> Bool {
+    /// - Returns: Whether it goes on; false if the sink can't write.
+    @discardableResult private func settle(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
-            try transfer.download?.flush()
+            let wasStarved = transfer.download?.isStarved
+            try transfer.download?.settle(isEnd: isEnd)
+            if wasStarved == true, transfer.download?.isStarved == false { resumeDownload(transfer) }
             return true
         } catch {
             _ = remove(transfer.order.id) ?? draining.removeValue(forKey: transfer.order.id)
@@ -208,7 +210,7 @@ import TransportSupport
 
     /// Completes a transfer that libcurl is done with as soon as its sink has all.
     private func finish(_ transfer: Transfer, _ code: CURLcode) {
-        guard flush(transfer) else { return }
+        guard settle(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {
             transfer.code = code
             draining[transfer.order.id] = transfer

@@ -10,8 +10,8 @@ struct WriteChunk: Sendable {
     var failure: (any Error)?
 }
 
-/// Hands the body of an answer to a sink by way of a writer thread: one piece is written while the next one is gathered. Confined to the loop's
-/// thread.
+/// Hands the body of an answer to a sink by way of a writer thread: pieces are written while the next ones are gathered, so that neither thread
+/// waits for the other as long as both are about as fast. Confined to the loop's thread.
 struct DownloadState {
     /// What libcurl's offer of bytes came to.
     enum Take {
@@ -22,27 +22,39 @@ struct DownloadState {
     }
 
     private static let chunkSize = 256 * 1024
+    /// How many chunks a transfer always has: one to gather and one to write.
+    private static let ownChunks = 2
+    private static let mostChunks = 8
     /// What libcurl offers at once at most (CURLOPT_WRITEFUNCTION(3)).
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
-    /// Writes a chunk on a writer thread and sends it back to the loop.
-    private let writeElsewhere: (WriteChunk) throws(TransferError) -> Void
+    private let queue = WriteQueue()
+    /// Has a writer thread write what is in the queue, and send each chunk back to the loop.
+    private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
+    private let extraChunks: ChunkAllowance
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
-    private var spare: WriteChunk?
+    private var spares: [TransferBuffer] = []
+    /// How many chunks there are, wherever they are.
+    private var chunks = 0
+    /// How many of them are handed over to be written.
+    private var writing = 0
     private var written: Int64 = 0
-    private var isWriting = false
+    private var reported: Int64 = 0
     private(set) var isPaused = false
+    /// Whether the transfer is paused until there is a chunk to gather.
+    private(set) var isStarved = false
     /// Whether the sink wants the body; nil before it was asked.
     private(set) var isAccepted: Bool?
 
     init(
         _ sink: any HTTPResponseSink, pacing: (@Sendable (Int) -> Allowance)?, progress: (@Sendable (Int64) -> Void)?,
-        writeElsewhere: @escaping (WriteChunk) throws(TransferError) -> Void
+        extraChunks: ChunkAllowance, writeElsewhere: @escaping (WriteQueue) throws(TransferError) -> Void
     ) {
         self.sink = sink
+        self.extraChunks = extraChunks
         self.writeElsewhere = writeElsewhere
         self.progress = progress
         pace = Pace(pacing)
@@ -51,8 +63,11 @@ struct DownloadState {
     /// Set while the transfer is paused for the rate limits: when to ask again.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
+    /// Whether there is something to take back soon, of which the loop is not told.
+    var isWriting: Bool { writing > 0 }
+
     /// Whether the sink has all that came so far.
-    var isWritten: Bool { !isWriting && gathering == nil }
+    var isWritten: Bool { writing == 0 && gathering?.count ?? 0 == 0 }
 
     /// Shows the sink the head of the final answer.
     mutating func begin(_ head: HTTPResponseHead) throws {
@@ -60,7 +75,12 @@ struct DownloadState {
     }
 
     mutating func take(_ bytes: UnsafeRawBufferPointer) -> Take {
-        let chunk = gathering ?? spare ?? WriteChunk(storage: TransferBuffer(count: Self.chunkSize))
+        guard let chunk = gathering ?? makeChunk() else {
+            isPaused = true
+            isStarved = true
+            return .pause
+        }
+        gathering = chunk
         let end = chunk.count + bytes.count
         guard unsafe end <= chunk.storage.bytes.count, pace.cover(bytes.count) else {
             isPaused = true
@@ -68,8 +88,7 @@ struct DownloadState {
         }
         pace.use(bytes.count)
         unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.storage.bytes[chunk.count..<end]).copyMemory(from: bytes)
-        if gathering == nil { spare = nil }
-        gathering = WriteChunk(storage: chunk.storage, count: end)
+        gathering?.count = end
         guard unsafe end + Self.maximumOffer > chunk.storage.bytes.count else { return .taken }
         do {
             try handOver()
@@ -79,18 +98,36 @@ struct DownloadState {
         return .taken
     }
 
-    /// Has written what was gathered: called when libcurl has nothing more to offer at the moment, so that as much as possible is written at
-    /// once.
-    mutating func flush() throws { try handOver() }
-
-    /// Takes a chunk back from the writer thread.
-    mutating func receive(_ chunk: WriteChunk) throws {
-        isWriting = false
-        if let failure = chunk.failure { throw failure }
-        written += Int64(chunk.count)
+    /// Takes back what was written, and has written what was gathered if the writer has nothing else to do: called when libcurl has nothing more to
+    /// offer at the moment, so that as much as possible is written at once.
+    ///
+    /// - Parameter isEnd: Whether nothing more comes; the loop is called once all is written.
+    /// - Throws: What the sink threw.
+    mutating func settle(isEnd: Bool = false) throws {
+        var hasChanged = true
+        while hasChanged {
+            for chunk in queue.takeWritten() {
+                writing -= 1
+                if let failure = chunk.failure { throw failure }
+                written += Int64(chunk.count)
+                spares.append(chunk.storage)
+            }
+            if isEnd || writing == 0 { try handOver() }
+            // Half of them at once: a call for each one would cost more than it gains.
+            let least = isEnd ? 0 : chunks / 2
+            if writing <= least { isStarved = false }
+            hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)
+        }
+        guard reported != written else { return }
+        reported = written
         progress?(written)
-        spare = WriteChunk(storage: chunk.storage)
-        try handOver()
+    }
+
+    /// The transfer is over: what was not written yet is not to be.
+    mutating func close() {
+        queue.close()
+        extraChunks.left += max(0, chunks - Self.ownChunks)
+        chunks = 0
     }
 
     mutating func unpause() {
@@ -98,11 +135,21 @@ struct DownloadState {
         pace.resumesAt = nil
     }
 
+    private mutating func makeChunk() -> WriteChunk? {
+        if let storage = spares.popLast() { return WriteChunk(storage: storage) }
+        if chunks >= Self.ownChunks {
+            guard chunks < Self.mostChunks, extraChunks.left > 0 else { return nil }
+            extraChunks.left -= 1
+        }
+        chunks += 1
+        return WriteChunk(storage: TransferBuffer(count: Self.chunkSize))
+    }
+
     private mutating func handOver() throws(TransferError) {
-        guard !isWriting, let chunk = gathering else { return }
+        guard let chunk = gathering, chunk.count > 0 else { return }
         gathering = nil
-        isWriting = true
-        try writeElsewhere(chunk)
+        writing += 1
+        if queue.append(chunk) { try writeElsewhere(queue) }
     }
 
     /// Lets the sink write a chunk. Called on a writer thread.

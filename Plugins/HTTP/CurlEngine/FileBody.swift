@@ -30,8 +30,8 @@ final class FileBody {
         case failed(TransferError)
     }
 
-    /// Large enough to hide the time from one piece to the next; small enough for many transfers at once.
-    private static let chunkSize = 512 * 1024
+    /// Small enough for many transfers at once.
+    private static let chunkSize = 256 * 1024
     /// How much of the file the system is asked to read ahead of a piece that was not there.
     private static let readAheadSize = 8 * 1024 * 1024
 
@@ -40,8 +40,9 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// The chunk that a reader thread delivered, of which bytes before `position` are used up.
-    private var chunk: FileChunk?
+    /// What a reader thread delivered and is not used up, in the order of the file; bytes before `position` are used.
+    private var delivered: [FileChunk] = []
+    private var spare: TransferBuffer?
     private var isReadingElsewhere = false
     private var canReadCached: Bool
 
@@ -61,25 +62,34 @@ final class FileBody {
 
     /// Fills a buffer that is not larger than what remains, as far as can be done without waiting.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
-        if let count = unsafe takeFromChunk(into: buffer) { return .bytes(count) }
+        if let chunk = delivered.first {
+            if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
+            guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
+            let count = unsafe take(from: chunk, into: buffer)
+            // Where no cache can be asked, a reader thread is always a piece ahead.
+            if !canReadCached, delivered.count < 2 {
+                do { try readNext() } catch { return .failed(error) }
+            }
+            return .bytes(count)
+        }
         if isReadingElsewhere { return .later }
         if canReadCached, let result = unsafe readCached(into: buffer) { return result }
-        return startReading()
+        do { try readNext() } catch { return .failed(error) }
+        return .later
     }
 
     /// Takes what a reader thread read.
-    func receive(_ delivered: FileChunk) {
+    func receive(_ chunk: FileChunk) {
         isReadingElsewhere = false
-        chunk = delivered
+        delivered.append(chunk)
     }
 
-    private func takeFromChunk(into buffer: UnsafeMutableRawBufferPointer) -> Int? {
-        guard let chunk, chunk.count > 0 else { return nil }
+    private func take(from chunk: FileChunk, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         let start = Int(position - chunk.offset)
-        guard start < chunk.count else { return nil }
         let count = min(buffer.count, chunk.count - start)
         unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[start..<start + count]))
         position += Int64(count)
+        if start + count == chunk.count { spare = delivered.removeFirst().storage }
         return count
     }
 
@@ -99,21 +109,14 @@ final class FileBody {
         return nil
     }
 
-    private func startReading() -> Read {
-        if let chunk {
-            if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
-            if chunk.count == 0, chunk.offset == position { return .failed(file.endedEarly(at: position)) }
-        }
-        let storage = chunk?.storage ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), remaining)))
-        let next = FileChunk(offset: position, storage: storage)
-        chunk = nil
+    /// Has a reader thread read what comes behind all that was delivered, if there is anything.
+    private func readNext() throws(TransferError) {
+        let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
+        guard !isReadingElsewhere, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
+        let storage = spare ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), end - offset)))
+        spare = nil
         isReadingElsewhere = true
-        do {
-            try readElsewhere(next)
-        } catch {
-            return .failed(error)
-        }
-        return .later
+        try readElsewhere(FileChunk(offset: offset, storage: storage))
     }
 
     /// Fills a chunk, waiting for the disk. Called on a reader thread.

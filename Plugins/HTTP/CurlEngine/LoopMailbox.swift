@@ -7,7 +7,7 @@ enum LoopCommand: Sendable {
     case cancel(TransferOrder.ID)
     case bodyRead(TransferOrder.ID, FileChunk)
     case bodyGrown(TransferOrder.ID)
-    case bodyWritten(TransferOrder.ID, WriteChunk)
+    case bodyWritten(TransferOrder.ID)
     case stop
 }
 

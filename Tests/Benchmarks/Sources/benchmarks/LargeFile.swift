@@ -72,13 +72,3 @@ func makeFile(_ path: String, megabytes: Int) throws {
     }
     for _ in 0..<megabytes { try handle.write(contentsOf: block) }
 }
-
-/// Writes so much to a folder in memory and removes it again.
-///
-/// A virtual machine hands memory that is not used back to its host within seconds, and who writes to it next pays for getting it again: that is
-/// not to depend on what ran before, or how long ago.
-func takeMemory(megabytes: Int, in folder: String) throws {
-    let file = "\(folder)/memory"
-    try makeFile(file, megabytes: megabytes)
-    try FileManager.default.removeItem(atPath: file)
-}

@@ -24,7 +24,6 @@ struct PlainHTTP {
         var costs: [String: [Cost]] = [:]
         func note(_ name: String, _ round: Int, leaving result: String, _ body: () throws -> Cost) throws {
             try? FileManager.default.removeItem(atPath: result)
-            try takeMemory(megabytes: megabytes, in: folder)
             let cost = try body()
             guard try FileManager.default.attributesOfItem(atPath: result)[.size] as? Int == megabytes << 20 else {
                 throw BenchmarkError.failed("\(name) left no whole file")
@@ -32,22 +31,25 @@ struct PlainHTTP {
             // Round 0 warms all up and is not counted.
             if round > 0 { costs[name, default: []].append(cost) }
         }
+        let source = "http://\(url)large-file"
+        func download(_ options: [String]) throws -> Cost {
+            try programs.run(
+                store: store, to: "http+get://\(url)", adding: ["large-file"], options: ["--download", "--to", received] + options)
+        }
+        let uploads: [(String, () throws -> Cost)] = [
+            ("put", { try programs.run(store: store, to: "http+put://\(url)", adding: [file]) }),
+            ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, source]) }),
+        ]
+        let downloads: [(String, () throws -> Cost)] = [
+            ("get", { try download([]) }), ("get parts", { try download(["--parallel", "2"]) }),
+            ("curl -o", { try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", source]) }),
+        ]
         for round in 0...rounds {
-            try note("put", round, leaving: stored) { try programs.run(store: store, to: "http+put://\(url)", adding: [file]) }
-            try note("curl -T", round, leaving: stored) {
-                try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://\(url)large-file"])
-            }
-            try note("get", round, leaving: "\(received)/large-file") {
-                try programs.run(
-                    store: store, to: "http+get://\(url)", adding: ["large-file"], options: ["--download", "--to", received])
-            }
-            try note("get parts", round, leaving: "\(received)/large-file") {
-                try programs.run(
-                    store: store, to: "http+get://\(url)", adding: ["large-file"],
-                    options: ["--download", "--to", received, "--parallel", "2"])
-            }
-            try note("curl -o", round, leaving: "\(received)/large-file") {
-                try measure(["curl", "--silent", "--fail", "--output", "\(received)/large-file", "http://\(url)large-file"])
+            // Nobody always comes behind the same one.
+            let isTurned = !round.isMultiple(of: 2)
+            for (name, body) in isTurned ? uploads.reversed() : uploads { try note(name, round, leaving: stored, body) }
+            for (name, body) in isTurned ? downloads.reversed() : downloads {
+                try note(name, round, leaving: "\(received)/large-file", body)
             }
         }
         func measurements(_ benchmark: String, _ name: String, _ program: String) -> Measurements {

@@ -50,7 +50,6 @@ struct SecureShell {
                     let target = isUpload ? "\(folder)/remote" : "\(folder)/received"
                     try? FileManager.default.removeItem(atPath: target)
                     try FileManager.default.createDirectory(atPath: "\(target)/files", withIntermediateDirectories: true)
-                    if let megabytes { try takeMemory(megabytes: megabytes, in: folder) }
                     let cost = try contender.run("\(folder)/\(isUpload ? "local" : "remote")/files", isUpload)
                     let found = try FileManager.default.contentsOfDirectory(atPath: "\(target)/files").count
                     guard found == (megabytes == nil ? files : 1) else {

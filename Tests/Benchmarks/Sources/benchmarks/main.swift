@@ -60,6 +60,9 @@ do {
             try LargeFile(programs: programs, work: work, megabytes: 100, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, parts: 4)
                 .run())
     }
+    // The files of these are in memory, which a virtual machine would hand back to its host meanwhile: getting it again would be all that is seen.
+    let memory = isWanted("http") || isWanted("sftp") ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
+    defer { memory?.stop() }
     if isWanted("http") { show(try PlainHTTP(programs: programs, work: work, megabytes: megabytes, rounds: rounds).run()) }
     if isWanted("sftp") {
         let (near, far) = (
