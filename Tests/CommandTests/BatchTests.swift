@@ -180,6 +180,20 @@ import TransferKit
         }
     }
 
+    @Test func aServerThatFallsSilentIsLeft() async throws {
+        try await LoopbackStudio.with { studio in
+            // More than the sockets on the way take by themselves.
+            let size = 64 << 20
+            try studio.program.folder.file("a", size: size)
+            studio.server.holdContent(at: Int64(size / 2))
+            let id = try await studio.program.succeed("add", "studio", "a", "--stall-timeout", "0.2").lines[0]
+            _ = try await studio.program.run("run", "--no-wait", "--progress", "none")
+            let session = try await studio.session(id)
+            #expect(session["state"] as? String == "waiting")
+            #expect((session["error"] as? [String: Any])?["code"] as? String == "stalled", "\(session)")
+        }
+    }
+
     @Test func aChecksumThatTheServerCannotCompare() async throws {
         try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
             let program = studio.program

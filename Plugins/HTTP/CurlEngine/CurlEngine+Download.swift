@@ -4,7 +4,7 @@ public import TransportSupport
 extension CurlEngine {
     /// Sends a request and hands the body of the answer to a sink while it comes in.
     ///
-    /// At most some hundred KiB are on the way from the network to the sink: while the sink is slow, nothing is read from the network, and no
+    /// At most 2 MiB are on the way from the network to the sink: while the sink is slow, nothing is read from the network, and no
     /// other transfer is kept waiting. May be called from any task, any number of times at once. Cancelling the task closes the connection and
     /// returns at once, even while the sink writes.
     ///

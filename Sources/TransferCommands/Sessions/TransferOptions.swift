@@ -39,7 +39,23 @@ struct TransferOptions: ParsableArguments {
             valueName: "checksum"))
     var checksum: String?
 
+    @Option(
+        help: ArgumentHelp(
+            "Seconds without any byte moved, after which an attempt is given up and made again; otherwise 60.", valueName: "seconds"))
+    var stallTimeout: Double?
+
+    @Option(
+        help: ArgumentHelp(
+            "Seconds to wait for the server's answer to the last byte of a file, if they are more; otherwise 300.", valueName: "seconds"))
+    var responseTimeout: Double?
+
     func validate() throws {
+        for (option, seconds) in [("--stall-timeout", stallTimeout), ("--response-timeout", responseTimeout)] {
+            guard let seconds else { continue }
+            guard seconds > 0, seconds <= 86_400 else {
+                throw ValidationError("\(option) takes a number of seconds above 0, a day at most.")
+            }
+        }
         if let parallel, !(1...64).contains(parallel) { throw ValidationError("--parallel takes a number from 1 to 64.") }
         if let chunk, chunk.bytes < 1 { throw ValidationError("--chunk takes a size of at least 1 byte.") }
         _ = try Self.values(metadata, of: "--metadata")
@@ -47,9 +63,13 @@ struct TransferOptions: ParsableArguments {
     }
 
     func options() throws -> SessionOptions {
-        SessionOptions(
-            metadata: try Self.values(metadata, of: "--metadata"), rateLimit: rate?.limit, filesInFlight: parallel,
-            verification: verify ?? SessionOptions().verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1,
+        let defaults = SessionOptions()
+        return SessionOptions(
+            metadata: try Self.values(metadata, of: "--metadata"),
+            stallTimeout: stallTimeout.map { .seconds($0) } ?? defaults.stallTimeout,
+            responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout, rateLimit: rate?.limit,
+            filesInFlight: parallel,
+            verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1,
             settings: try Self.values(setting, of: "--setting"), expectedChecksum: checksum?.lowercased())
     }
 
