@@ -79,6 +79,7 @@ extension TransferQueue {
             }
             record = found
         } catch {
+            if !(error is CancellationError) { configuration.logger.error("The session \(id) can't be read from the store. \(error)") }
             let outcome: RunOutcome =
                 error is CancellationError
                 ? .interrupted

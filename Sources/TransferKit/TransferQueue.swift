@@ -44,8 +44,8 @@ public actor TransferQueue {
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
-    /// How many sessions had to be set aside since the store took anything else.
-    private var setAsideInARow = 0
+    /// When sessions had to be set aside lately, as uptime.
+    private var setAsideTimes: [Duration] = []
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
     package nonisolated let sweeper: RowSweeper
@@ -159,7 +159,6 @@ public actor TransferQueue {
                 return storeRefused(round.answers, error.error)
             }
             refusedUntil = nil
-            setAsideInARow = 0
             finish(round.transaction, events) { for (envelope, result) in round.answers { envelope.reply?(result) } }
             return
         }
@@ -198,17 +197,20 @@ public actor TransferQueue {
         return await DiskThread.run { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
-    /// More than these in a row: it is not their rows that are at fault.
+    /// More than these in so short a time: it is not their rows that are at fault.
     private static let mostSetAside = 64
+    private static let setAsideInterval = Duration.seconds(600)
 
     /// Takes a session out of the queue whose rows the store will not change, so that it holds nothing else up.
     ///
     /// - Returns: Whether that is done.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
-        guard setAsideInARow < Self.mostSetAside, let id = scheduler.roster[key]?.id else { return false }
+        let uptime = now.uptime
+        setAsideTimes.removeAll { uptime - $0 > Self.setAsideInterval }
+        guard setAsideTimes.count < Self.mostSetAside, let id = scheduler.roster[key]?.id else { return false }
         let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
-        setAsideInARow += 1
+        setAsideTimes.append(uptime)
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
             do throws(StoreRefusal) {

@@ -29,6 +29,11 @@ extension SessionDraft {
             throw QueueError(.invalidRequest, "A session for the account \"\(request.account)\" has no items; give it at least one.")
         }
         try request.options.validate()
+        try SessionContext.validate(request.context)
+        let calendar = Date.distantPast.timeIntervalSince1970...Date.distantFuture.timeIntervalSince1970
+        if let notBefore = request.notBefore, !calendar.contains(notBefore.timeIntervalSince1970) {
+            throw QueueError(.invalidRequest, "A session can't wait for a time that no calendar has; leave the start time out for none.")
+        }
         guard (request.direction == .download) == (request.folder != nil) else {
             throw QueueError(
                 .invalidRequest, "A session that downloads names the folder that it downloads to, and one that uploads does not.")

@@ -35,12 +35,7 @@ public struct SessionUpdate: Hashable, Sendable, Codable {
             throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second, or 0 for no limit.")
         }
         try retry?.validate()
-        guard let context else { return }
-        do {
-            _ = try JSONSerialization.jsonObject(with: context, options: .fragmentsAllowed)
-        } catch {
-            throw QueueError(.invalidRequest, "The new context of a session is not JSON.")
-        }
+        try SessionContext.validate(context)
     }
 
     /// Whether anything of the ``SessionOptions`` is to be changed.

@@ -1,10 +1,10 @@
 /// When and how often a failed attempt is repeated: exponential backoff with full jitter, so that many clients of one server do not come back
 /// together.
 public struct RetryPolicy: Hashable, Sendable, Codable {
-    /// The upper bound of the first delay. Default: 1 s. It doubles with each failure in a row.
+    /// The upper bound of the first delay, a year at most. Default: 1 s. It doubles with each failure in a row.
     public var base: Duration
 
-    /// The upper bound of any delay. Default: 5 min.
+    /// The upper bound of any delay, a year at most. Default: 5 min.
     public var maximumDelay: Duration
 
     /// After how many failed attempts in a row a file is given up, at least 1. Default: 8. A failure after progress begins a new row.
@@ -22,7 +22,12 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         guard maximumAttempts >= 1, base >= .zero, maximumDelay >= .zero else {
             throw QueueError(.invalidRequest, "A file is tried at least once, and delays between attempts are not below 0 s.")
         }
+        guard max(base, maximumDelay) <= Self.longestDelay else {
+            throw QueueError(.invalidRequest, "The delay between two attempts is a year at most.")
+        }
     }
+
+    private static let longestDelay = Duration.seconds(366 * 24 * 3_600)
 
     /// No server can keep a session waiting for longer than this.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)

@@ -308,10 +308,12 @@ package struct Roster: Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds.
+    /// Whole nanoseconds; as many as can be told, some 292 years, of what is longer.
     var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
-        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
+        let (whole, isTooMany) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        let (sum, overflows) = whole.addingReportingOverflow(attoseconds / 1_000_000_000)
+        return isTooMany || overflows ? (seconds < 0 ? .min : .max) : sum
     }
 
     init(nanoseconds: Int64) {

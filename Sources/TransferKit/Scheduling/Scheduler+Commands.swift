@@ -156,6 +156,9 @@ extension Scheduler {
         }
     }
 
+    /// A deadline that is farther away is none.
+    private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
+
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {
         guard flags.mode != .stopped else { return }
         if flags.mode == .running { mutateFlags { $0.hasInterrupted = false } }
@@ -165,7 +168,7 @@ extension Scheduler {
             guard flags.mode != .stopping else { return }
             mutateFlags {
                 $0.mode = .draining
-                $0.drainDeadline = deadline.map { now.uptime + $0 }
+                $0.drainDeadline = deadline.map { now.uptime + min($0, Self.longestDeadline) }
             }
         }
         finishStoppingIfQuiet(&transaction)

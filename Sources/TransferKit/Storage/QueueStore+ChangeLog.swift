@@ -37,7 +37,7 @@ extension QueueStore {
             let first = try Row.fetchOne(db.cachedStatement(sql: "SELECT revision, weight FROM event ORDER BY revision LIMIT 1"))
         else { return }
         var target: Int64 = 0
-        if last - first[0] >= limit + limit / 10 { target = last - limit }
+        if last - first[0] - limit / 10 >= limit { target = last - limit }
         if weight - first[1] > maximumWeight + maximumWeight / 10 {
             let kept = try Int64.fetchOne(
                 db, sql: "SELECT revision FROM event WHERE weight > ? ORDER BY revision LIMIT 1", arguments: [weight - maximumWeight])

@@ -89,7 +89,7 @@ extension QueueStore {
             let last = try Int64.fetchOne(
                 db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
             let next = (last ?? -1) + 1
-            let skipped = max(0, position - next)
+            let skipped = position > next ? position - next : 0
             let rows = try Row.fetchCursor(
                 db.cachedStatement(sql: "SELECT * FROM item WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?"),
                 arguments: [key, limit - items.count, skipped])

@@ -13,6 +13,7 @@ import TransportTesting
         SessionOptions(expectedChecksum: "sha256:00"), SessionOptions(expectedChecksum: "crc:00"),
         SessionOptions(expectedChecksum: "md5:" + String(repeating: "0", count: 32)),
         SessionOptions(retry: RetryPolicy(base: .seconds(-1))), SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(-1))),
+        SessionOptions(retry: RetryPolicy(base: .seconds(Int64.max), maximumDelay: .seconds(Int64.max))),
     ])
     func ofASession(options: SessionOptions) async throws {
         let fixture = try QueueFixture()
@@ -36,6 +37,50 @@ import TransportTesting
             #expect(error?.code == .invalidRequest)
         }
         #expect(try await session.status == before)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: [TimeInterval.infinity, -.infinity, .nan, 1e300]) func ofAStartTime(time: TimeInterval) async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("1")
+        request.notBefore = Date(timeIntervalSince1970: time)
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
+        #expect(error?.code == .invalidRequest)
+        request.notBefore = .distantFuture
+        let session = try await queue.enqueue(request)
+        try await queue.start()
+        _ = try await queue.forecast()
+        #expect(try await session.status.why == .notBefore(.distantFuture))
+        await queue.shutdown()
+    }
+
+    @Test func ofAContext() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("1")
+        request.context = Data("not json".utf8)
+        let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
+        #expect(error?.code == .invalidRequest)
+        await queue.shutdown()
+    }
+
+    /// As an app writes them that means "as long as can be" or "all".
+    @Test func farEndsAreNoErrors() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.open(changeLogLimit: .max)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let longest = Duration.seconds(Int64.max)
+        let session = try await queue.enqueue(
+            try fixture.upload("1", options: SessionOptions(stallTimeout: longest, responseTimeout: longest)))
+        #expect(try await queue.items(of: session.id, from: .min, limit: 5).count == 1)
+        #expect(try await queue.items(of: session.id, from: .max, limit: 5).isEmpty)
+        try await queue.start()
+        try await queue.stop(.drain, deadline: longest)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await session.status.state == .completed)
+        #expect(try await queue.stopAndWait(.drain, deadline: longest) == .drained)
         await queue.shutdown()
     }
 
