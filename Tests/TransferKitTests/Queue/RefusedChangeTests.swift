@@ -56,6 +56,20 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// What else is stored in between does not make it a matter of single sessions.
+    @Test func aStoreThatRefusesEverySessionIsItselfAtFault() async throws {
+        let queue = try await fixture.openWithAccounts()
+        try await queue.enqueue(try (1...70).map { try fixture.upload("\($0)") })
+        let events = queue.events
+        try await refuse("UPDATE ON file WHEN old.session > 0")
+        try await queue.start()
+        let told: String? = await events.first { if case .storageFailed(let error) = $0 { error.message } else { nil } }
+        #expect(told?.contains("bad row") == true)
+        #expect(try await queue.quarantined().count == 64)
+        #expect(await queue.sessionIDs().count == 6)
+        await queue.shutdown()
+    }
+
     @Test func whatCannotEvenBeSetAsideIsLeftWhereItIs() async throws {
         var queue = try await fixture.openWithAccounts()
         let sessions = try await enqueueAll(queue)
