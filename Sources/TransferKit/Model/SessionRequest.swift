@@ -14,7 +14,7 @@ public struct SessionRequest: Sendable {
     public var folder: FilePath?
     /// A name for people; nil for one made of the first item.
     public var name: String?
-    /// Words that the app groups sessions by.
+    /// Words that the app groups sessions by; in statuses they come sorted, each once.
     public var tags: [String]
     /// The app's own value as JSON, handed back in every status.
     public var context: Data?

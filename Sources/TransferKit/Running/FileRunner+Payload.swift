@@ -24,7 +24,16 @@ extension FileRunner {
         if file.kind == .download { return try await receiving(from: endpoint) }
         if file.kind == .stream { return try await streaming(to: endpoint) }
         let path = file.source
-        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        let identity: SourceIdentity
+        do throws(TransferError) {
+            identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        } catch {
+            guard file.kind == .blob, error.code == .noSuchFile else { throw error }
+            throw TransferError(
+                .sourceLost, .noSuchFile,
+                "The bytes of \(String(decoding: file.destination, as: UTF8.self)) are gone: those from memory are kept until they have arrived, and no longer. Enqueue them anew.",
+                cause: error.cause)
+        }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
         return MovingFile(payload: .upload(UploadSource(path: path, identity: identity)), size: identity.size, identity: identity)
     }

@@ -7,7 +7,7 @@ extension Scheduler {
         let index = index ?? roster.count
         guard (0...roster.count).contains(index) else {
             throw QueueError(
-                .indexOutOfRange, "There is no index \(index) to put a session at; the queue has \(roster.count) of them.")
+                .indexOutOfRange, "There is no index \(index) to put a session at in a queue of \(roster.count).")
         }
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty else { return }

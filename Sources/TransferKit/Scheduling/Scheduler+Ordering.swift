@@ -158,7 +158,7 @@ extension Scheduler {
 
     private func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
         guard (0...(roster.count - count)).contains(index) else {
-            throw QueueError(.indexOutOfRange, "There is no index \(index) to move to; the queue has \(roster.count) sessions.")
+            throw QueueError(.indexOutOfRange, "There is no index \(index) to move to in a queue of \(roster.count).")
         }
     }
 

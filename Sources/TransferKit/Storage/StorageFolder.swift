@@ -12,6 +12,7 @@ import TransferCore
 enum StorageFolder {
     /// Makes the folder, for its owner alone: upload URLs in the store are capabilities.
     static func prepare(_ folder: FilePath) throws(QueueError) {
+        guard !folder.isEmpty else { throw QueueError(.storageUnavailable, "The path of the storage folder is empty.") }
         var made = FilePath(root: folder.root)
         for component in folder.components {
             made.append(component)
@@ -24,6 +25,10 @@ enum StorageFolder {
             throw QueueError(
                 .storageUnavailable,
                 "The storage folder \(folder) can't be made: \(Errno(rawValue: code)). Choose another, or mend its permissions.")
+        }
+        var status = stat()
+        if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
+            throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: it is a file, and no folder.")
         }
         guard unsafe folder.withPlatformString({ unsafe access($0, R_OK | W_OK | X_OK) }) == 0 else {
             throw QueueError(

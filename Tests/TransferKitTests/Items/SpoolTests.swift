@@ -41,6 +41,17 @@ import TransportTesting
         #expect(fixture.memory.contents(of: "blob-two") == Data("two".utf8))
     }
 
+    @Test func bytesThatHaveArrivedCannotBeSentAgain() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let session = try await queue.enqueue(try request("one"))
+        try await queue.start()
+        _ = try await session.value
+        try await queue.run(session.id, again: true)
+        let error = try await #require(throws: TransferError.self) { try await session.value }
+        #expect(error.failureClass == .sourceLost && error.message.contains("blob-one") && !error.message.contains("spool"))
+        await queue.shutdown()
+    }
+
     @Test func aRemovedSessionLeavesNothing() async throws {
         let queue = try await fixture.openWithAccounts()
         let kept = try await queue.enqueue(try request("kept"))

@@ -214,6 +214,10 @@ import TransferKit
         }
         #expect(error.code == .storageUnavailable)
         #expect(error.message.contains(file.string))
+        let other = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(file), clock: .system) }
+        #expect(other.code == .storageUnavailable && other.message.contains("it is a file"))
+        let empty = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(FilePath()), clock: .system) }
+        #expect(empty.code == .storageUnavailable && empty.message.contains("empty"))
     }
 
     @Test func aFolderHasOneOwner() async throws {
