@@ -53,6 +53,27 @@ import TransportSupport
         server.stop()
     }
 
+    /// Where no cache can be asked, as in a file system in memory or of another machine, a reader thread is a piece ahead.
+    @Test(.timeLimit(.minutes(1)), arguments: [(0, 1), (0, 262_144), (1, 262_144), (0, 262_145), (7, 524_288), (3, 3_000_000)])
+    func whatIsReadAheadArrivesInOrder(offset: Int, length: Int) async throws {
+        let size = offset + length + 300_000
+        let file = try TemporaryFile(size: size)
+        let threads = WorkerThreads(limit: 4)
+        let reader = try await FileReader.open(file.source, on: threads)
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        var configuration = CurlEngine.Configuration()
+        configuration.uploadBufferSize = 64 * 1024
+        let engine = CurlEngine(configuration: configuration, readers: ReaderThreads(areSparedCachedFiles: false) { _ in threads })
+        let body = HTTPBody.file(reader, offset: Int64(offset), length: Int64(length))
+        _ = try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: body))
+        _ = try await engine.perform(HTTPRequest(method: "PATCH", url: server.url(), body: .sequence([body, .bytes([0]), body])))
+        let content = Array(TemporaryFile.content(size: size)[offset..<offset + length])
+        #expect(server.requests[0].body == content)
+        #expect(server.requests[1].body == content + [0] + content)
+        await engine.shutdown()
+        server.stop()
+    }
+
     @Test func shrinkingIsNoticedOnTheReaderThreadToo() async throws {
         let file = try TemporaryFile(size: 100_000)
         let source = try file.source

@@ -30,7 +30,7 @@ struct DownloadState {
 
     private let sink: any HTTPResponseSink
     private let queue = WriteQueue()
-    /// Has a writer thread write what is in the queue, and send each chunk back to the loop.
+    /// Has a writer thread write what is in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
     private var pace: Pace
