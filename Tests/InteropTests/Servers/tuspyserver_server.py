@@ -52,4 +52,7 @@ listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
 listener.bind(("127.0.0.1", int(sys.argv[2])))
 listener.listen(64)
 print(listener.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(Logged(app), log_level="critical", lifespan="off")).run(sockets=[listener])
+# By default connections that rest for 5 s are closed, also those on which a request is just arriving: such an attempt fails, and the queue makes
+# another one. Tests make one alone.
+config = uvicorn.Config(Logged(app), log_level="critical", lifespan="off", timeout_keep_alive=600)
+uvicorn.Server(config).run(sockets=[listener])
