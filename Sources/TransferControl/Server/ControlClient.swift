@@ -42,17 +42,14 @@ struct ControlClient: Sendable {
                 try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
             }
         }
-        let beat = Task { [connection] in
-            while (try? await Task.sleep(for: ControlConnection.heartbeat)) != nil {
-                guard (try? await connection.writeHeartbeat()) == nil else { continue }
-                connection.interrupt()
-                // What waits for something to happen may wait forever, and would keep the client's place.
-                if request.isWait { work.cancel() }
-                return
-            }
+        let isDone = Locked(false)
+        connection.keepBeating(while: { isDone.withLock { !$0 } }) { [connection] in
+            connection.interrupt()
+            // What waits for something to happen may wait forever, and would keep the client's place.
+            if request.isWait { work.cancel() }
         }
         await work.value
-        beat.cancel()
+        isDone.withLock { $0 = true }
     }
 
     private static func queueError(_ error: any Error) -> QueueError {

@@ -11,7 +11,7 @@ actor ControlConnection {
     /// How large a message may be: a session's context is the one thing in a message whose size is the app's choice.
     static let messageLimit = 8 << 20
     /// How often whoever is at work gives a sign of life.
-    static let heartbeat = Duration.seconds(2)
+    private static let heartbeatSeconds = 2
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
     private let executor = SocketExecutor()
@@ -64,8 +64,17 @@ actor ControlConnection {
         try send([UInt8](data))
     }
 
-    /// Sends a sign of life.
-    func writeHeartbeat() throws(QueueError) { try send([0, 0, 0, 0]) }
+    /// Sends signs of life for as long as they are needed, from the connection's own thread: what is at work may keep all those of the
+    /// cooperative pool busy, of which a machine with one core has one.
+    ///
+    /// - Parameter lost: Called on that thread once none can be sent.
+    nonisolated func keepBeating(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {
+        executor.queue.asyncAfter(deadline: .now() + .seconds(Self.heartbeatSeconds)) { [weak self] in
+            guard let self, isNeeded() else { return }
+            guard (try? assumeIsolated { connection in try connection.send([0, 0, 0, 0]) }) != nil else { return lost() }
+            keepBeating(while: isNeeded, orElse: lost)
+        }
+    }
 
     /// - Throws: ``QueueError`` with the code `invalidMessage` if it is too large.
     static nonisolated func encoded(_ message: some Encodable) throws(QueueError) -> Data {
@@ -146,12 +155,14 @@ actor ControlConnection {
 
 /// Runs a connection's methods on a thread that may wait, away from the cooperative thread pool.
 private final class SocketExecutor: SerialExecutor {
-    private let queue = DispatchQueue(label: "transferkit.control")
+    let queue = DispatchQueue(label: "transferkit.control")
 
     func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         queue.async { unsafe job.runSynchronously(on: self.asUnownedSerialExecutor()) }
     }
+
+    func checkIsolated() { dispatchPrecondition(condition: .onQueue(queue)) }
 }
 
 extension QueueError {
