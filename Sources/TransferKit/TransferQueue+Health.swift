@@ -41,13 +41,6 @@ extension TransferQueue {
     }
 }
 
-extension TransferQueue {
-    /// Takes a session whose row can't be read out of the queue, so that it stops nothing else.
-    nonisolated func setAside(_ id: SessionID, _ reason: String) {
-        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
-    }
-}
-
 extension QueueStore {
     private static let reportedProblems = 20
 

@@ -68,27 +68,32 @@ extension TransferQueue {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
-    func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
-        defer { runs[number] = nil }
-        let record: SessionRecord
+    /// The session of a run, as it is stored; if it can't be read, the run ends.
+    private func record(of key: SessionKey, _ id: SessionID, _ number: UInt64) async -> SessionRecord? {
+        var outcome = RunOutcome.interrupted
         do {
             let (records, unreadable) = try await store.readSessions([key])
-            guard let found = records.first else {
-                if let reason = unreadable[key] { setAside(id, reason) }
-                throw CancellationError()
-            }
-            record = found
+            if let found = records.first { return found }
+            let reason = unreadable[key] ?? "The session \(id) can't be read."
+            if !setAside(id, reason) { outcome = Self.unreadable(reason) }
+        } catch is CancellationError {
         } catch {
-            if !(error is CancellationError) { configuration.logger.error("The session \(id) can't be read from the store. \(error)") }
-            let outcome: RunOutcome =
-                error is CancellationError
-                ? .interrupted
-                : .backoff(
-                    .seconds(60),
-                    TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: "\(error)"))
-            mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
-            return
+            configuration.logger.error("The session \(id) can't be read from the store. \(error)")
+            outcome = Self.unreadable("\(error)")
         }
+        mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
+        return nil
+    }
+
+    private static func unreadable(_ cause: String) -> RunOutcome {
+        .backoff(
+            SessionRunner.damageRetryDelay,
+            TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: cause))
+    }
+
+    func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
+        defer { runs[number] = nil }
+        guard let record = await record(of: key, id, number) else { return }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
         let run = LiveRun(
@@ -102,7 +107,7 @@ extension TransferQueue {
             stale.remove(key)
             return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
         }
-        let context = RunContext(
+        var context = RunContext(
             key: key, id: id, run: number, currentEndpoints: { [weak self] in await self?.endpoints(for: key, run: number) },
             transports: transports, credentials: credentials, proven: proven, liveEndpoints: liveEndpoints,
             allowance: { [pacer] in pacer.allowance(upTo: $0, session: key, account: account) },
@@ -112,6 +117,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
+        context.storageFailed = { [weak self] in self?.tell(storageFailed: $0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {
             refresh(key)

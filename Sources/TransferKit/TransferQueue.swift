@@ -205,12 +205,10 @@ public actor TransferQueue {
     ///
     /// - Returns: Whether that is done.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
-        let uptime = now.uptime
-        setAsideTimes.removeAll { uptime - $0 > Self.setAsideInterval }
-        guard setAsideTimes.count < Self.mostSetAside, let id = scheduler.roster[key]?.id else { return false }
+        guard mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
         let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
-        setAsideTimes.append(uptime)
+        setAsideTimes.append(now.uptime)
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
             do throws(StoreRefusal) {
@@ -229,12 +227,37 @@ public actor TransferQueue {
         return true
     }
 
+    /// Takes a session out of the queue whose rows can't be read, so that it stops nothing else. After too many of them, it is the store that
+    /// counts as damaged: they stay where they are, and everybody is told.
+    ///
+    /// - Returns: Whether it is taken out.
+    @discardableResult
+    func setAside(_ id: SessionID, _ reason: String) -> Bool {
+        let now = configuration.clock.moment
+        guard mayStillSetAside(at: now) else {
+            tell(storageFailed: QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
+            return false
+        }
+        setAsideTimes.append(now.uptime)
+        mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
+        return true
+    }
+
+    private func mayStillSetAside(at now: Moment) -> Bool {
+        setAsideTimes.removeAll { now.uptime - $0 > Self.setAsideInterval }
+        return setAsideTimes.count < Self.mostSetAside
+    }
+
+    nonisolated func tell(storageFailed error: QueueError) {
+        configuration.logger.error("\(error.message)")
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
+    }
+
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
     /// the store takes it.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
-        configuration.logger.error("\(error.message)")
-        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
+        tell(storageFailed: error)
         var again: [Mailbox.Envelope] = []
         for (envelope, result) in answers {
             envelope.reply?(result.flatMap { _ in .failure(error) })

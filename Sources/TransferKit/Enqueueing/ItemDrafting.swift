@@ -124,12 +124,15 @@ struct ItemDrafting {
         return unsafe FilePath(platformString: path)
     }
 
-    /// - Throws: ``QueueError`` with the code `unreadableItems`, naming what is wrong, if something is.
+    /// - Throws: ``QueueError``, naming what is wrong, if something is: with the code `fileExists` if that is all, `invalidRequest` if no look at
+    ///   the disk was needed to see it, or else `unreadableItems`.
     func finish() throws(QueueError) {
         guard !problems.isEmpty else { return }
         var text = problems.prefix(Self.namedProblems).map(\.message).joined(separator: "\n")
         if problems.count > Self.namedProblems { text += "\n… and \(problems.count - Self.namedProblems) more." }
-        throw QueueError(problems.allSatisfy { $0.code == .fileExists } ? .fileExists : .unreadableItems, text)
+        if problems.allSatisfy({ $0.code == .fileExists }) { throw QueueError(.fileExists, text) }
+        let isSeenAtOnce = problems.allSatisfy { $0.failureClass == .permanent && [.unsafeName, .unsupported].contains($0.code) }
+        throw QueueError(isSeenAtOnce ? .invalidRequest : .unreadableItems, text)
     }
 }
 

@@ -32,7 +32,8 @@ public struct QueueEvent: Hashable, Sendable {
         case queueBecameIdle
         /// Limits or rates of the queue or of an account changed.
         case limitsChanged
-        /// The store does not take changes, for example because the disk is full. What runs goes on and is stored once that works again.
+        /// The store does not take changes, for example because the disk is full: what runs goes on and is stored once that works again. Or it is
+        /// damaged where a session needs it (`storageDamaged`): that one waits.
         case storageFailed(QueueError)
         /// A part of the store can't be read and was set aside; the text says which and why.
         case quarantined(String)

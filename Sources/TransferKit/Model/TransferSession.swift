@@ -74,8 +74,8 @@ public struct TransferSession: Sendable {
     }
 
     /// Removes the session; see ``TransferQueue/remove(_:isForced:)-([SessionID],_)``.
-    public func remove() async throws {
-        try await queue.remove(id)
+    public func remove(isForced: Bool = false) async throws {
+        try await queue.remove(id, isForced: isForced)
     }
 
     private func presentStatus() async throws -> SessionStatus {

@@ -23,6 +23,8 @@ package struct RunContext: Sendable {
     package var logger: Logger
     package var live: LiveRun
     package var streams: StreamRegistry
+    /// Tells everybody that the store is damaged where the session needs it.
+    var storageFailed: @Sendable (QueueError) -> Void = { _ in }
     let endpointQuestion: EndpointQuestion
 
     package init(

@@ -6,6 +6,8 @@ package struct SessionRunner: Sendable {
 
     /// After the store could not be read or written.
     private static let storeRetryDelay = Duration.seconds(10)
+    /// After the store turned out to be damaged, which does not pass by itself.
+    static let damageRetryDelay = Duration.seconds(60)
 
     package init(context: RunContext) {
         self.context = context
@@ -34,8 +36,10 @@ package struct SessionRunner: Sendable {
         } catch let error as TransferError where error.failureClass == .noSpace {
             outcome = Task.isCancelled ? .interrupted : .noSpace(error)
         } catch {
+            let damage = (error as? QueueError).flatMap { $0.code == .storageDamaged ? $0 : nil }
+            if let damage { context.storageFailed(damage) }
             let error = TransferError(.transient, .internalFailure, "The session can't go on. \(error)")
-            outcome = Task.isCancelled ? .interrupted : .backoff(Self.storeRetryDelay, error)
+            outcome = Task.isCancelled ? .interrupted : .backoff(damage == nil ? Self.storeRetryDelay : Self.damageRetryDelay, error)
         }
         monitor.cancel()
         await monitor.value

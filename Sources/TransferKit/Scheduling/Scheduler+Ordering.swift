@@ -22,7 +22,7 @@ extension Scheduler {
         guard let expected, expected != flags.orderRevision else { return }
         throw QueueError(
             .staleOrder,
-            "The order changed since the index \(index) was read: it was revision \(expected) and is \(flags.orderRevision) now. Read it again."
+            "The index \(index) is of revision \(expected) of the order, which is at revision \(flags.orderRevision). Read it again."
         )
     }
 

@@ -98,7 +98,10 @@ extension QueueStore {
             try StoreCoding.decodeIfPresent(
                 from: String.fetchOne(
                     db.cachedStatement(
-                        sql: "SELECT error FROM file WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1"), arguments: [key]))
+                        sql: """
+                            SELECT error FROM file INDEXED BY file_failed
+                            WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1
+                            """), arguments: [key]))
         }
     }
 
@@ -108,7 +111,7 @@ extension QueueStore {
             let row = try Row.fetchOne(
                 db.cachedStatement(
                     sql: """
-                        SELECT kind, directory, source, destination FROM file
+                        SELECT kind, directory, source, destination FROM file INDEXED BY file_failed
                         WHERE session = ? AND state = 'failed' ORDER BY position LIMIT 1
                         """), arguments: [key])
         else { return nil }

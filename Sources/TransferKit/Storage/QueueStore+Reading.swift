@@ -32,6 +32,22 @@ extension QueueStore {
     ///
     /// - Returns: Those that can be read, and why the others can't.
     func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
+        do {
+            return try await readSessionsAtOnce(keys)
+        } catch let error as QueueError where error.code == .storageDamaged {
+            guard keys.count > 1 else {
+                return ([], Dictionary(uniqueKeysWithValues: keys.map { ($0, "The session in row \($0) can't be read: \(error)") }))
+            }
+            // A page is damaged; most sessions may be on others.
+            let half = keys.count / 2
+            let (first, second) = (try await readSessions(Array(keys[..<half])), try await readSessions(Array(keys[half...])))
+            return (first.records + second.records, first.unreadable.merging(second.unreadable) { $1 })
+        }
+    }
+
+    private func readSessionsAtOnce(
+        _ keys: [SessionKey]
+    ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         try await read { [sources] db in
             var records: [SessionRecord] = []
             var unreadable: [SessionKey: String] = [:]
@@ -45,7 +61,11 @@ extension QueueStore {
                 do {
                     var record = try row.record(sources)
                     if record.status.statistics.filesFailed > 0 {
-                        record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
+                        do {
+                            record.status.failedItem = try Self.firstFailedItem(of: key, sources, in: db)
+                        } catch is DatabaseError {
+                            // Damage of the database, maybe of an index that all failed sessions share, is no reason to set one aside.
+                        }
                     }
                     records.append(record)
                 } catch {

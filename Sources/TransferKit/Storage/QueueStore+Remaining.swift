@@ -16,10 +16,11 @@ extension QueueStore {
                 sql: """
                     SELECT bytes_total - bytes_done - failed, is_unknown, limited FROM (
                         SELECT \(SessionFigures.columns),
-                            ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file
+                            ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file INDEXED BY file_failed
                                 WHERE file.session = session.key AND state = 'failed'), 0) AS failed,
                             EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind = 'folder' OR unsized = 1))
-                                OR EXISTS (SELECT 1 FROM file WHERE file.session = session.key AND unsized = 1 AND state = 'pending')
+                                OR EXISTS (SELECT 1 FROM file INDEXED BY file_unsized
+                                    WHERE file.session = session.key AND unsized = 1 AND state = 'pending')
                                 AS is_unknown,
                             CASE WHEN json_valid(options) THEN json_extract(options, '$.rateLimit') END AS limited
                         FROM session WHERE session.key = ?)

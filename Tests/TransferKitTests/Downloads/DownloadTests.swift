@@ -198,7 +198,7 @@ import TransportTesting
         let request = try SessionRequest.download(
             items: [.remote(try RemotePath("file"), as: FilePath(name))], from: "a", to: fixture.target)
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
-        #expect(error?.code == .unreadableItems && error?.message.contains(fixture.target.string) == true)
+        #expect(error?.code == .invalidRequest && error?.message.contains(fixture.target.string) == true)
         await queue.shutdown()
     }
 
@@ -214,11 +214,11 @@ import TransportTesting
         let missing = fixture.target.appending("missing")
         let (no, isFile) = (QueueError.Code.unreadableItems, fixture.queue.folder.path.appending("local"))
         for (request, code, word) in [
-            (try SessionRequest.download(items: [remote, twice], from: "a", to: fixture.target), no, "Two items"),
+            (try SessionRequest.download(items: [remote, twice], from: "a", to: fixture.target), .invalidRequest, "Two items"),
             (try .download(items: [remote], from: "a", to: missing), no, missing.string),
             (try .download(items: [remote], from: "a", to: isFile), no, isFile.string),
-            (try .download(items: [file], from: "a", to: fixture.target), no, "local"),
-            (try .upload(items: [remote], to: "a"), no, "file"),
+            (try .download(items: [file], from: "a", to: fixture.target), .invalidRequest, "local"),
+            (try .upload(items: [remote], to: "a"), .invalidRequest, "file"),
             (try .download([], from: "a", to: fixture.target), .invalidRequest, "no items"),
         ] {
             let error = await #expect(throws: QueueError.self) { try await queue.enqueue(request) }

@@ -67,7 +67,7 @@ import TransportTesting
         var item = TransferItem(try fixture.folder.file("1", size: 10))
         item.uploadURL = place
         let error = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }
-        #expect(error?.code == .unreadableItems && (place.isEmpty || error?.message.contains(place) == false))
+        #expect(error?.code == .invalidRequest && (place.isEmpty || error?.message.contains(place) == false))
         item = TransferItem(fixture.folder.path)
         item.uploadURL = Self.place
         let refusal = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "a")) }

@@ -1,0 +1,105 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// A page that many sessions share is garbage.
+@Suite struct DamagedTableTests {
+    private static let pageSize = 4_096
+
+    /// The files of the last ones are on the page that is damaged.
+    private static let names = (0..<40).map { "w\($0)" }
+
+    @Test(.timeLimit(.minutes(2))) func sessionsWaitWhereTheirFilesCannotBeRead() async throws {
+        let folder = try TemporaryFolder()
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.save(stage.account("a"))
+        _ = try await stage.queue.enqueue(
+            Self.names.map { name in try stage.request(name, (0..<10).map { try stage.item("\(name)-\($0)", size: 10) }) })
+        await stage.queue.shutdown()
+        try overwriteLastLeaf(of: "file", in: folder.path)
+
+        let damaged = try await Stage(folder.path, isTimed: false)
+        let events = damaged.queue.events
+        try await damaged.queue.start()
+        for await event in events {
+            guard case .storageFailed(let error) = event.kind else { continue }
+            #expect(error.code == .storageDamaged)
+            break
+        }
+        try await damaged.wait { sessions in sessions.allSatisfy { $0.state == .completed || $0.error?.code == .internalFailure } }
+        let sessions = try await damaged.queue.sessions()
+        #expect(sessions.map(\.name) == Self.names)
+        #expect(sessions.first?.state == .completed && sessions.last?.state == .waiting)
+        #expect(try await damaged.queue.quarantined().isEmpty)
+        await damaged.queue.shutdown()
+    }
+
+    @Test func aDamagedIndexOfFailedFilesSetsNoSessionAside() async throws {
+        let folder = try TemporaryFolder()
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.save(stage.account("a"))
+        _ = try await stage.queue.enqueue(["w1", "w2"].map { try stage.upload($0) })
+        for name in ["w1", "w2"] { try FileManager.default.removeItem(atPath: folder.path.appending("file-\(name)").string) }
+        try await stage.queue.start()
+        try await stage.wait { sessions in sessions.allSatisfy { $0.state == .failed && $0.failedItem != nil } }
+        await stage.queue.shutdown()
+        try overwriteLastLeaf(of: "file_failed", in: folder.path)
+
+        let damaged = try await Stage(folder.path, isTimed: false)
+        let sessions = try await damaged.queue.sessions()
+        #expect(sessions.map(\.name) == ["w1", "w2"])
+        #expect(sessions.map(\.state) == [.failed, .failed])
+        #expect(sessions.map(\.error?.failureClass) == [.sourceLost, .sourceLost])
+        #expect(sessions.map(\.failedItem) == [nil, nil])
+        await damaged.queue.waitUntilIdle()
+        #expect(try await damaged.queue.quarantined().isEmpty)
+        await damaged.queue.shutdown()
+    }
+
+    /// More than 64 of them can't be read.
+    @Test(.timeLimit(.minutes(2))) func sessionsThatCannotBeReadAreLeftOutAndNotAllAreSetAside() async throws {
+        let folder = try TemporaryFolder()
+        let stage = try await Stage(folder.path, isTimed: false)
+        try await stage.queue.save(stage.account("a"))
+        let names = (0..<400).map { "s\($0)" }
+        _ = try await stage.queue.enqueue(
+            names.map { name in
+                var request = try stage.request(name, [.data(Data([1]), as: RemotePath(name))])
+                request.tags = ["a tag of the session \(name)"]
+                return request
+            })
+        await stage.queue.shutdown()
+        try overwriteLastLeaf(of: "session_tag_session", in: folder.path)
+
+        let damaged = try await Stage(folder.path, isTimed: false)
+        let events = damaged.queue.events
+        let listed = try await damaged.queue.sessions().map(\.name)
+        #expect(listed.count > 200 && listed == Array(names.prefix(listed.count)))
+        for await event in events {
+            guard case .storageFailed(let error) = event.kind else { continue }
+            #expect(error.code == .storageDamaged)
+            break
+        }
+        await damaged.queue.waitUntilIdle()
+        let (left, aside) = (await damaged.queue.sessionIDs().count, try await damaged.queue.quarantined().count)
+        #expect(left >= names.count - 64 && left > listed.count && aside <= 64)
+        await damaged.queue.shutdown()
+    }
+
+    private func overwriteLastLeaf(of name: String, in root: FilePath) throws {
+        let path = root.appending("store").appending("queue.sqlite").string
+        let database = try DatabaseQueue(path: path)
+        let page = try database.read {
+            let leaves = "SELECT pageno FROM dbstat WHERE name = ? AND pagetype = 'leaf'"
+            return try Int.fetchOne($0, sql: "\(leaves) ORDER BY path DESC", arguments: [name])
+        }
+        try database.close()
+        var content = try Data(contentsOf: URL(fileURLWithPath: path))
+        let start = (try #require(page) - 1) * Self.pageSize
+        for index in start..<start + Self.pageSize { content[index] = 0xA5 }
+        try content.write(to: URL(fileURLWithPath: path))
+    }
+}
