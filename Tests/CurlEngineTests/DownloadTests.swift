@@ -14,6 +14,7 @@ private final class RecordingSink: HTTPResponseSink {
         var bytes: [UInt8] = []
     }
 
+    private let (writes, writing) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingOldest(1))
     private let state = Locked(State())
     private let gate: DispatchSemaphore?
     private let limit: Int
@@ -31,12 +32,18 @@ private final class RecordingSink: HTTPResponseSink {
     var bytes: [UInt8] { state.withLock { $0.bytes } }
     var head: HTTPResponseHead? { state.withLock { $0.head } }
 
+    /// Returns once it writes, or is made to hold still.
+    func firstWrite() async {
+        for await _ in writes { return }
+    }
+
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         state.withLock { $0.head = head }
         return head.status == acceptsOnly
     }
 
     func write(_ bytes: RawSpan) throws {
+        writing.yield()
         gate?.wait()
         gate?.signal()
         try state.withLock { state in
@@ -55,10 +62,17 @@ private final class RecordingSink: HTTPResponseSink {
         String(repeating: "0123456789abcdef", count: size / 16) + "0123456789abcdef".prefix(size % 16)
     }
 
-    @Test(arguments: [0, 1, 262_144, 3_200_000]) func arriveWhole(size: Int) async throws {
+    /// An engine in which so many downloads have threads of their own.
+    private static func engine(threads: Int) -> CurlEngine {
+        var configuration = CurlEngine.Configuration()
+        configuration.downloadThreads = threads
+        return CurlEngine(configuration: configuration)
+    }
+
+    @Test(arguments: [0, 1, 262_144, 3_200_000], [0, 1]) func arriveWhole(size: Int, threads: Int) async throws {
         let text = Self.makeText(size)
         let server = try ScriptedServer { _, _ in [.answer(200, ["ETag": "\"1\""], body: text)] }
-        let engine = CurlEngine()
+        let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
         let progress = Locked<[Int64]>([])
         let response = try await engine.download(
@@ -74,9 +88,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test func anAnswerThatIsNotWantedIsKeptInMemory() async throws {
+    @Test(arguments: [0, 1]) func anAnswerThatIsNotWantedIsKeptInMemory(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(404, body: "gone")] }
-        let engine = CurlEngine()
+        let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
         let response = try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: sink)
         #expect(response.status == 404)
@@ -86,15 +100,18 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    /// The only writer thread hangs in the first sink. Whoever brings threads of its own, or needs none, goes on; and a cancellation gets through.
-    @Test func aSinkThatHangsStallsNobodyElse() async throws {
+    /// The only writer thread, or the only thread for a download of its own, hangs in the first sink. Whoever brings threads of its own, or needs
+    /// none, goes on; and a cancellation gets through.
+    @Test(arguments: [0, 1]) func aSinkThatHangsStallsNobodyElse(threads downloadThreads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
         var configuration = CurlEngine.Configuration()
         configuration.writerThreads = 1
+        configuration.downloadThreads = downloadThreads
         let engine = CurlEngine(configuration: configuration)
         let gate = DispatchSemaphore(value: 0)
         let hanging = RecordingSink(gate: gate)
         let task = Task { try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: hanging) }
+        await hanging.firstWrite()
         let other = RecordingSink()
         let threads = WorkerThreads(limit: 1)
         _ = try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: other, writingOn: threads)
@@ -107,6 +124,48 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
+    /// It is left behind, with the thread that it hangs on.
+    @Test(arguments: [0, 1]) func anEngineIsShutDownWhileASinkHangs(threads: Int) async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
+        let engine = Self.engine(threads: threads)
+        let gate = DispatchSemaphore(value: 0)
+        let hanging = RecordingSink(gate: gate)
+        let task = Task { try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: hanging) }
+        await hanging.firstWrite()
+        await engine.shutdown()
+        await #expect(throws: CurlEngineError.self) { try await task.value }
+        let count = hanging.bytes.count
+        gate.signal()
+        #expect(count == 0)
+        server.stop()
+    }
+
+    /// One after the other on the same connection; the thread is free again after a failure, a cancellation and a hang.
+    @Test func aThreadIsUsedAgain() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
+        let engine = Self.engine(threads: 1)
+        let request = HTTPRequest(method: "GET", url: server.url())
+        for _ in 0..<3 {
+            let sink = RecordingSink()
+            _ = try await engine.download(request, into: sink)
+            #expect(sink.bytes.count == Self.text.utf8.count)
+        }
+        #expect(server.connectionCount == 1)
+        await #expect(throws: RecordingSink.Full.self) { try await engine.download(request, into: RecordingSink(limit: 1)) }
+        let gate = DispatchSemaphore(value: 0)
+        let hanging = RecordingSink(gate: gate)
+        let task = Task { try await engine.download(request, into: hanging) }
+        await hanging.firstWrite()
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        gate.signal()
+        let sink = RecordingSink()
+        _ = try await engine.download(request, into: sink)
+        #expect(sink.bytes.count == Self.text.utf8.count)
+        await engine.shutdown()
+        server.stop()
+    }
+
     /// While sinks write nothing, the engine takes no more than it has room for: eight chunks each, and two each and sixteen in all.
     @Test(arguments: [(1, 8), (4, 2 * 4 + 16)]) func theNetworkWaitsForSlowSinks(count: Int, chunks: Int) async throws {
         let size = 8 * 1024 * 1024
@@ -114,6 +173,7 @@ private final class RecordingSink: HTTPResponseSink {
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
         var configuration = CurlEngine.Configuration()
         configuration.writerThreads = count
+        configuration.downloadThreads = 0
         let engine = CurlEngine(configuration: configuration)
         let gate = DispatchSemaphore(value: 0)
         let sinks = (0..<count).map { _ in RecordingSink(gate: gate) }
@@ -147,9 +207,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test func theSinksErrorIsTheRequests() async throws {
+    @Test(arguments: [0, 1]) func theSinksErrorIsTheRequests(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: Self.text)] }
-        let engine = CurlEngine()
+        let engine = Self.engine(threads: threads)
         await #expect(throws: RecordingSink.Full.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: RecordingSink(limit: 100_000))
         }
@@ -161,9 +221,9 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test func whatCameBeforeACutIsWritten() async throws {
+    @Test(arguments: [0, 1]) func whatCameBeforeACutIsWritten(threads: Int) async throws {
         let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"), .close] }
-        let engine = CurlEngine()
+        let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
         let error = await #expect(throws: CurlEngineError.self) {
             try await engine.download(HTTPRequest(method: "GET", url: server.url()), into: sink)
@@ -174,10 +234,10 @@ private final class RecordingSink: HTTPResponseSink {
         server.stop()
     }
 
-    @Test func pacingDecidesHowMuchIsTaken() async throws {
+    @Test(arguments: [0, 1]) func pacingDecidesHowMuchIsTaken(threads: Int) async throws {
         let text = Self.makeText(100_000)
         let server = try ScriptedServer { _, _ in [.answer(200, body: text)] }
-        let engine = CurlEngine()
+        let engine = Self.engine(threads: threads)
         let sink = RecordingSink()
         let granted = Locked((asked: 0, bytes: 0))
         _ = try await engine.download(

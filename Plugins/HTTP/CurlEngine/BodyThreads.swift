@@ -47,7 +47,7 @@ struct BodyThreads {
     func download(_ order: TransferOrder) -> DownloadState? {
         guard case .download(let sink, let threads) = order.purpose else { return nil }
         let id = order.id
-        return DownloadState(sink, pacing: order.pacing, progress: order.progress, extraChunks: extraChunks) {
+        return DownloadState(sink, on: order.lane?.turn, pacing: order.pacing, progress: order.progress, extraChunks: extraChunks) {
             [mailbox, threads = threads ?? writers] queue throws(TransferError) in
             try Self.write(queue, to: sink, on: threads) { mailbox.post(.bodyWritten(id)) }
         }

@@ -24,6 +24,9 @@ public final class CurlEngine: Sendable {
         public var readerThreads = 4
         /// How many threads may write what is downloaded, where a download does not bring threads of its own.
         public var writerThreads = 4
+        /// How many downloads may have a thread of their own, on which they are received and written; those beyond share one thread that
+        /// receives and ``writerThreads``. Each thread is started when it is first needed.
+        public var downloadThreads = 2
 
         /// Makes the default limits.
         public init() {}
@@ -32,19 +35,15 @@ public final class CurlEngine: Sendable {
     /// The version of the libcurl that this process runs on, and of the libraries that it uses, in its own words (curl_version(3)).
     public static var libraryVersion: String { unsafe String(cString: curl_version()) }
 
-    private enum Stage {
-        case idle
-        case running(LoopMailbox)
-        case shutDown
-
-        var mailbox: LoopMailbox? {
-            if case .running(let mailbox) = self { mailbox } else { nil }
-        }
+    private struct Stage {
+        var mailbox: LoopMailbox?
+        var lanes: [DownloadLane] = []
+        var isShutDown = false
     }
 
     private let configuration: Configuration
     private let readers: ReaderThreads
-    private let stage = Locked(Stage.idle)
+    private let stage = Locked(Stage())
 
     /// Makes an engine. Its thread starts with the first request.
     public convenience init(configuration: Configuration = Configuration()) {
@@ -58,7 +57,9 @@ public final class CurlEngine: Sendable {
     }
 
     deinit {
-        stage.withLock { $0 }.mailbox?.post(.stop)
+        let stage = stage.withLock { $0 }
+        stage.mailbox?.post(.stop)
+        for lane in stage.lanes { lane.mailbox.post(.stop) }
     }
 
     /// Sends a request and waits for the whole answer.
@@ -78,15 +79,16 @@ public final class CurlEngine: Sendable {
         try await run(request, .response, pacing: pacing, progress: progress).response
     }
 
-    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns when the thread did
-    /// its last work. To be awaited before the process exits. Requests made later are refused.
+    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns when the threads did
+    /// their last work, except for those on which a sink is writing. To be awaited before the process exits. Requests made later are refused.
     public func shutdown() async {
-        let mailbox = stage.withLock { stage in
-            defer { stage = .shutDown }
-            return stage.mailbox
+        let ended = stage.withLock { stage in
+            defer { stage = Stage(isShutDown: true) }
+            return stage
         }
-        mailbox?.post(.stop)
-        await mailbox?.waitUntilClosed()
+        ended.mailbox?.post(.stop)
+        for lane in ended.lanes { await lane.shutdown() }
+        await ended.mailbox?.waitUntilClosed()
     }
 
     func run(
@@ -98,32 +100,50 @@ public final class CurlEngine: Sendable {
         request.connection.verification.warn?(
             "The identity of the server \(request.origin) is not verified: anybody on the way can read and change "
                 + "what is sent. Name its certificate as trusted instead.")
-        let mailbox = try start()
+        let completion = OrderCompletion()
+        let lane = if case .download = purpose { try lane(for: completion) } else { nil as Lane? }
+        let mailbox = try lane?.lane.mailbox ?? start()
         let id = mailbox.nextTransferID()
         let isCancelled = Locked(false)
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
+                completion.attach(continuation)
                 let order = TransferOrder(
-                    id: id, request: request, purpose: purpose, pacing: pacing, progress: progress, isCancelled: isCancelled,
-                    continuation: continuation)
+                    id: id, request: request, purpose: purpose, pacing: pacing, progress: progress, isCancelled: isCancelled, lane: lane,
+                    completion: completion)
                 if !mailbox.post(.start(order)) { order.complete(.failure(CurlEngineError.shutDown)) }
             }
         } onCancel: {
             isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(id))
+            // The loop may be waiting for the sink.
+            if lane?.turn.end() == true { completion.complete(.failure(CancellationError())) }
+        }
+    }
+
+    private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
+
+    /// A lane that is free; nil if there is none.
+    private func lane(for completion: OrderCompletion) throws(CurlEngineError) -> Lane? {
+        try stage.withLock { stage throws(CurlEngineError) in
+            guard !stage.isShutDown else { throw .shutDown }
+            for lane in stage.lanes {
+                if let turn = lane.take(for: completion) { return (lane, turn) }
+            }
+            guard stage.lanes.count < configuration.downloadThreads else { return nil }
+            let lane = DownloadLane(try CurlLoop.start(configuration, readers: readers))
+            stage.lanes.append(lane)
+            return lane.take(for: completion).map { (lane, $0) }
         }
     }
 
     private func start() throws(CurlEngineError) -> LoopMailbox {
         try stage.withLock { stage throws(CurlEngineError) in
-            switch stage {
-            case .running(let mailbox): return mailbox
-            case .shutDown: throw .shutDown
-            case .idle:
-                let mailbox = try CurlLoop.start(configuration, readers: readers)
-                stage = .running(mailbox)
-                return mailbox
-            }
+            guard !stage.isShutDown else { throw .shutDown }
+            if let mailbox = stage.mailbox { return mailbox }
+            let mailbox = try CurlLoop.start(configuration, readers: readers)
+            stage.mailbox = mailbox
+            return mailbox
         }
     }
 }

@@ -10,8 +10,8 @@ struct WriteChunk: Sendable {
     var failure: (any Error)?
 }
 
-/// Hands the body of an answer to a sink by way of a writer thread: pieces are written while the next ones are gathered, so that neither thread
-/// waits for the other as long as both are about as fast. Confined to the loop's thread.
+/// Hands the body of an answer to a sink. On a lane, at once; otherwise by way of a writer thread: pieces are written while the next ones are
+/// gathered, so that neither thread waits for the other as long as both are about as fast. Confined to the loop's thread.
 struct DownloadState {
     /// What libcurl's offer of bytes came to.
     enum Take {
@@ -29,6 +29,8 @@ struct DownloadState {
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
+    /// Set on a lane.
+    private let turn: DownloadLane.Turn?
     private let queue = WriteQueue()
     /// Has a writer thread write what is in the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
@@ -50,10 +52,12 @@ struct DownloadState {
     private(set) var isAccepted: Bool?
 
     init(
-        _ sink: any HTTPResponseSink, pacing: (@Sendable (Int) -> Allowance)?, progress: (@Sendable (Int64) -> Void)?,
-        extraChunks: ChunkAllowance, writeElsewhere: @escaping (WriteQueue) throws(TransferError) -> Void
+        _ sink: any HTTPResponseSink, on turn: DownloadLane.Turn?, pacing: (@Sendable (Int) -> Allowance)?,
+        progress: (@Sendable (Int64) -> Void)?, extraChunks: ChunkAllowance,
+        writeElsewhere: @escaping (WriteQueue) throws(TransferError) -> Void
     ) {
         self.sink = sink
+        self.turn = turn
         self.extraChunks = extraChunks
         self.writeElsewhere = writeElsewhere
         self.progress = progress
@@ -75,6 +79,7 @@ struct DownloadState {
     }
 
     mutating func take(_ bytes: UnsafeRawBufferPointer) -> Take {
+        if let turn { return unsafe write(bytes, turn) }
         guard let chunk = gathering ?? makeChunk() else {
             isPaused = true
             isStarved = true
@@ -95,6 +100,19 @@ struct DownloadState {
         } catch {
             return .failed(error)
         }
+        return .taken
+    }
+
+    private mutating func write(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
+        guard pace.cover(bytes.count) else {
+            isPaused = true
+            return .pause
+        }
+        pace.use(bytes.count)
+        guard turn.beginWriting() else { return .failed(CancellationError()) }
+        defer { turn.endWriting() }
+        do { try sink.write(unsafe bytes.bytes) } catch { return .failed(error) }
+        written += Int64(bytes.count)
         return .taken
     }
 

@@ -42,7 +42,9 @@ struct TransferOrder: Sendable {
     let progress: (@Sendable (Int64) -> Void)?
     /// Set before the cancellation is posted, which may be before the order itself is.
     let isCancelled: Locked<Bool>
-    let continuation: CheckedContinuation<Outcome, any Error>
+    /// The lane that it is on, if it is on one.
+    let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
+    let completion: OrderCompletion
 
     var isDownload: Bool {
         if case .download = purpose { true } else { false }
@@ -55,7 +57,8 @@ struct TransferOrder: Sendable {
     /// Hands the result to the caller. Called once.
     func complete(_ result: Result<Outcome, any Error>) {
         if case .stream(let stream, length: _) = request.body { stream.abandon() }
-        continuation.resume(with: result)
+        lane?.lane.giveBack()
+        completion.complete(result)
     }
 }
 

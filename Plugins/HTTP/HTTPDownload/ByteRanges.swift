@@ -18,6 +18,11 @@ struct ByteRanges: Sendable, Hashable {
 
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
+        if let last = ranges.last, last.upperBound == range.lowerBound {
+            // As nearly all do; nothing is allocated for it.
+            ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
+            return
+        }
         let first = ranges.firstIndex { $0.upperBound >= range.lowerBound } ?? ranges.endIndex
         let last = ranges[first...].firstIndex { $0.lowerBound > range.upperBound } ?? ranges.endIndex
         let touched = ranges[first..<last]

@@ -12,7 +12,7 @@ import TransferKit
     /// The files of the last ones are on the page that is damaged.
     private static let names = (0..<40).map { "w\($0)" }
 
-    @Test(.timeLimit(.minutes(2))) func sessionsWaitWhereTheirFilesCannotBeRead() async throws {
+    @Test(.timeLimit(.minutes(10))) func sessionsWaitWhereTheirFilesCannotBeRead() async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))
@@ -60,7 +60,7 @@ import TransferKit
     }
 
     /// More than 64 of them can't be read.
-    @Test(.timeLimit(.minutes(2))) func sessionsThatCannotBeReadAreLeftOutAndNotAllAreSetAside() async throws {
+    @Test(.timeLimit(.minutes(10))) func sessionsThatCannotBeReadAreLeftOutAndNotAllAreSetAside() async throws {
         let folder = try TemporaryFolder()
         let stage = try await Stage(folder.path, isTimed: false)
         try await stage.queue.save(stage.account("a"))

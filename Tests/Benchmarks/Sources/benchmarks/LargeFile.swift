@@ -71,4 +71,6 @@ func makeFile(_ path: String, megabytes: Int) throws {
         withUnsafeBytes(of: UInt64.random(in: .min ... .max)) { block.replaceSubrange(index * 8..<index * 8 + 8, with: $0) }
     }
     for _ in 0..<megabytes { try handle.write(contentsOf: block) }
+    // The disk is not to be busy with it later.
+    try handle.synchronize()
 }

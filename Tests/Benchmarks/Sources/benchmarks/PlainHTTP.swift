@@ -1,6 +1,7 @@
 import Foundation
 
-/// One large file by `PUT` to nginx, and by `GET` from it, in turn with curl. All files are in memory: no disk is measured.
+/// One large file by `PUT` to nginx, and by `GET` from it, in turn with curl. No disk is measured: the file that is sent is in the page cache, as
+/// round 0 has read it, and all that is written is written to memory.
 struct PlainHTTP {
     let programs: Programs
     let work: String
@@ -14,8 +15,9 @@ struct PlainHTTP {
         defer { try? FileManager.default.removeItem(atPath: folder) }
         let nginx = try Server(programs.python, [programs.nginxPut, "\(folder)/server", "\(megabytes + 1)m"])
         defer { nginx.stop() }
-        let file = "\(folder)/large-file"
+        let file = "\(work)/large-file"
         try makeFile(file, megabytes: megabytes)
+        defer { try? FileManager.default.removeItem(atPath: file) }
         let (url, store) = ("127.0.0.1:\(nginx.port)/", "\(work)/store-http")
         let stored = "\(folder)/server/files/large-file"
         let received = "\(folder)/received"
@@ -54,7 +56,7 @@ struct PlainHTTP {
         }
         func measurements(_ benchmark: String, _ name: String, _ program: String) -> Measurements {
             Measurements(
-                benchmark: "\(benchmark) of \(megabytes) MiB, loopback, nginx, files in memory", program: program,
+                benchmark: "\(benchmark) of \(megabytes) MiB, loopback, nginx, no disk", program: program,
                 megabytes: Double(megabytes), costs: costs[name] ?? [])
         }
         return [

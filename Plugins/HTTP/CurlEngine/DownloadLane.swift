@@ -1,0 +1,65 @@
+import TransferCore
+
+/// A loop that carries one download at a time, whose sink writes on the loop's own thread: nothing is copied in between, and no other thread is
+/// woken. If the sink hangs, it is this thread that does, and nobody else waits for it.
+final class DownloadLane: Sendable {
+    /// A download's time on a lane.
+    final class Turn: Sendable {
+        private struct State {
+            var isOver = false
+            var isWriting = false
+        }
+
+        private let state = Locked(State())
+
+        /// - Returns: Whether the sink may write; false once the caller is not waiting any more.
+        func beginWriting() -> Bool {
+            state.withLock { state in
+                state.isWriting = !state.isOver
+                return state.isWriting
+            }
+        }
+
+        func endWriting() { state.withLock { $0.isWriting = false } }
+
+        /// Lets the sink begin no further write.
+        ///
+        /// - Returns: Whether it is at one.
+        @discardableResult func end() -> Bool {
+            state.withLock { state in
+                state.isOver = true
+                return state.isWriting
+            }
+        }
+    }
+
+    let mailbox: LoopMailbox
+    private let turn = Locked<(turn: Turn, completion: OrderCompletion)?>(nil)
+
+    init(_ mailbox: LoopMailbox) {
+        self.mailbox = mailbox
+    }
+
+    /// - Returns: Nil if another download is on it.
+    func take(for completion: OrderCompletion) -> Turn? {
+        turn.withLock { present in
+            guard present == nil else { return nil }
+            let turn = Turn()
+            present = (turn, completion)
+            return turn
+        }
+    }
+
+    func giveBack() { turn.withLock { $0 = nil } }
+
+    /// Ends what is on it, and its thread: at once, or if the sink is at a write, as soon as that has ended, which may be never.
+    func shutdown() async {
+        let isWriting = turn.withLock { present in
+            guard let present, present.turn.end() else { return false }
+            present.completion.complete(.failure(CurlEngineError.shutDown))
+            return true
+        }
+        mailbox.post(.stop)
+        if !isWriting { await mailbox.waitUntilClosed() }
+    }
+}
