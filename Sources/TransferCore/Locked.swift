@@ -30,7 +30,8 @@ package final class Locked<Value: Sendable>: Sendable {
             mutex = Mutex(value)
         }
 
-        @inlinable package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
+        @inlinable package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result
+        {
             // The value is Sendable, so handing it in and out of the region is safe; `sending` can't express that for a generic result.
             try mutex.withLock { (value: inout sending Value) throws(Failure) -> Result in try body(&value) }
         }

@@ -113,6 +113,24 @@ import TransferKit
         }
     }
 
+    #if os(Linux)
+        /// Events that nobody gets to know are no success, whoever owns the queue.
+        @Test(arguments: [true, false]) func watchingIntoAFullDisk(isOwned: Bool) async throws {
+            let program = try TransferQ()
+            try await program.succeed("account", "add", "studio", "https://one.example/")
+            try program.folder.file("a", size: 1)
+            try await program.succeed("add", "studio", "a", "--hold")
+            let run = isOwned ? try RunningQueue(program, "--forever") : nil
+            try await run?.event("queueStarted")
+            let command = "exec \"$0\" watch --json --follow > /dev/full"
+            let watch = try program.start("/bin/sh", ["-c", command, TransferQ.executable.string].map { Array($0.utf8) })
+            let result = await watch.result()
+            #expect(result.status == 1 && result.diagnostics.contains("The output can't be written"), "\(result.testDescription)")
+            run?.command.send(SIGTERM)
+            if let run { #expect(await run.command.result().status == 130) }
+        }
+    #endif
+
     @Test func watchingWhileItRuns() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program

@@ -23,6 +23,18 @@ import Testing
         #expect((item["answer"] as? [String: Any])?["text"] as? String == "thank you")
     }
 
+    /// The server replaces what it likes: nobody is to think that it was asked not to.
+    @Test(arguments: ["never", "skip", "newer"]) func filesCannotBeSpared(policy: String) async throws {
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 1)
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:1/in/{path}")
+        let refused = try await program.run("add", "bucket", "reel", "--overwrite", policy)
+        #expect(refused.status == 2 && refused.diagnostics.contains("--overwrite"))
+        try await program.succeed("add", "bucket", "reel", "--overwrite", "always")
+        try await program.succeed("add", "bucket", "other", "--download", "--overwrite", policy)
+        #expect(try await program.succeed("list", "--json").lines.count == 2)
+    }
+
     /// The account's way of sending, and a session's own.
     @Test(arguments: [true, false]) func aFormIsFilledIn(isOfSession: Bool) async throws {
         let server = try ScriptedServer { _, _ in Self.accepted }

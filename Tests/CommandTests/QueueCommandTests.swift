@@ -54,6 +54,19 @@ import TransferKit
         }
     }
 
+    /// It was started with another one, and is limited while it runs all the same.
+    @Test func aLimitForNowAndAllRunsToCome() async throws {
+        let program = try TransferQ()
+        let run = try RunningQueue(program, "--forever", "--jobs", "4")
+        try await run.event("queueStarted")
+        #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 4)
+        try await program.succeed("queue", "set", "--max-sessions", "2")
+        #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 2)
+        run.command.send(SIGTERM)
+        #expect(await run.command.result().status == 130)
+        #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 2)
+    }
+
     @Test func aRunThatDoesNotEnd() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
@@ -61,6 +74,11 @@ import TransferKit
             try await program.succeed("add", "studio", "a")
             let run = try program.start(["run", "--forever", "--json"])
             for await line in run.lines where try CommandResult.object(line)["event"] as? String == "queueBecameIdle" { break }
+            #if os(Linux)
+                // What a crash would write.
+                let variables = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(run.processID)/environ")).split(separator: 0)
+                #expect(variables.contains(Data("SWIFT_BACKTRACE=registers=none".utf8)))
+            #endif
             run.send(SIGTERM)
             let result = await run.result()
             #expect(result.status == 130)

@@ -89,11 +89,9 @@ final class PieceSink: HTTPResponseSink {
         if head.status == 200 {
             // It may have changed, if the server names versions; otherwise the server knows no ranges.
             guard remote.validator != nil else { throw changed() }
-            server.noteIgnoredRange()
-            throw TransferError(
-                .resumeLost, .uploadGone, "The server sends \(server.name) from its start only, so that it begins anew.")
+            throw withoutRanges("from its start only")
         }
-        guard ContentRange(head.headers)?.start == piece.start else { throw violation("from another position than was asked for") }
+        guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from another position than was asked for") }
         remote.length = remote.length ?? known.length
         remote.digest = remote.digest ?? known.digest
         remote.modificationTime = remote.modificationTime ?? known.modificationTime
@@ -106,6 +104,12 @@ final class PieceSink: HTTPResponseSink {
         if isPiece, let end, position > end { throw violation("beyond the byte \(end), up to which it was asked for") }
         try part.write(bytes, at: start)
         state.withLock { $0.position = position }
+    }
+
+    /// The file is not asked for in parts any more.
+    private func withoutRanges(_ what: String) -> TransferError {
+        server.noteIgnoredRange()
+        return TransferError(.resumeLost, .uploadGone, "The server sends \(server.name) \(what), so that it begins anew.")
     }
 
     private func changed() -> TransferError {

@@ -151,11 +151,11 @@ struct HTTPServer {
         return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
     }
 
-    /// What may be a secret in a URL: the long values of its query.
+    /// What may be a secret in a URL: the values of its query, unless they are as short as a flag or a number.
     private static func signatures(in url: String) -> [String] {
         url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
             let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""
-            return value.count < 16 ? [] : [value, value.removingPercentEncoding ?? value]
+            return value.count < 8 ? [] : [value, value.removingPercentEncoding ?? value]
         }
     }
 

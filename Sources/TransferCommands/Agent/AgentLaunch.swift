@@ -81,7 +81,7 @@ enum AgentLaunch {
         let program = executable
         var argv = unsafe ([program.bytes] + arguments).map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) } + [nil]
         defer { unsafe argv.forEach { unsafe free($0) } }
-        let variable = unsafe strdup("\(crashReports.name)=\(crashReports.value)")
+        let variable = unsafe strdup("\(CrashReports.variable.name)=\(CrashReports.variable.value)")
         defer { unsafe free(variable) }
         // Of two with one name, getenv(3) finds the first.
         var variables = unsafe inheritedVariables + [variable, nil]
@@ -91,10 +91,6 @@ enum AgentLaunch {
         try check(code)
         return process
     }
-
-    /// What a crash writes goes into the log: nothing of the registers, nor of the memory that they point to, which may hold a secret. A variable
-    /// of that name which is set already comes first.
-    static let crashReports = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
     private static var inheritedVariables: [UnsafeMutablePointer<CChar>?] {
         var variables: [UnsafeMutablePointer<CChar>?] = unsafe []

@@ -26,7 +26,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
             RestartSec=5
             TimeoutStopSec=60
             UMask=0077
-            Environment=\(AgentLaunch.crashReports.name)=\(AgentLaunch.crashReports.value)
+            Environment=\(CrashReports.variable.name)=\(CrashReports.variable.value)
 
             [Install]
             WantedBy=default.target

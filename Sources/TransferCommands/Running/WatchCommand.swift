@@ -49,7 +49,7 @@ struct WatchCommand: AsyncParsableCommand {
                     // It was killed.
                 }
             }
-            guard follow else { return }
+            guard follow, CommandContext.current.output.failure == nil else { return }
             // Others may have written while this one read.
             if story.last == begun { try await StoreChange(in: try common.folder()).wait() }
         }
@@ -75,6 +75,8 @@ struct WatchCommand: AsyncParsableCommand {
                 if let id = event.session, story.names[id] == nil { story.names[id] = (try? await queue.session(id).name) ?? "" }
                 await output.write(Self.line(event, name: event.session.flatMap { story.names[$0] }) + "\n")
             }
+            // Nobody reads on, so that there is nothing to go on for.
+            if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }
     }

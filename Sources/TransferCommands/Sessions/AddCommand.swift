@@ -4,6 +4,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 import TransferKit
+import TransportHTTP
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -83,11 +84,23 @@ struct AddCommand: AsyncParsableCommand {
             return request
         }
         let ids = try await common.withQueue { queue in
+            if direction.overwrite != nil, !direction.download { try await checkThatFilesCanBeSpared(in: queue) }
             var requests = requests
             try await placement.apply(to: &requests, in: queue)
             return try await placement.add(requests, to: queue)
         }
         await CommandContext.current.output.write(ids, asJSON: common.json)
+    }
+
+    /// - Throws: If the account has an endpoint that can't be asked not to replace a file.
+    private func checkThatFilesCanBeSpared(in queue: any ControllableQueue) async throws {
+        guard direction.overwrite != .always, let endpoints = try await queue.account(account)?.account.endpoints,
+            let endpoint = endpoints.first(where: { $0.transport == .http })
+        else { return }
+        throw CommandFailure(
+            .usage,
+            "--overwrite is for downloads and SFTP uploads: \(endpoint.location) decides itself what happens to a file that is there already."
+        )
     }
 
     /// Where downloads go.

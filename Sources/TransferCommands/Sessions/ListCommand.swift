@@ -61,7 +61,7 @@ struct ListCommand: AsyncParsableCommand {
         if found > 0 {
             await output.write(table.text)
         } else {
-            await terminal.write(state.isEmpty && account == nil ? "The queue is empty." : "No session matches.")
+            await terminal.write(state.isEmpty && account == nil && max != 0 ? "The queue is empty." : "No session matches.")
         }
     }
 

@@ -102,7 +102,7 @@ struct DirectionOptions: ParsableArguments {
 
     @Option(
         help:
-            "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced.",
+            "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced there. A server that takes PUT or forms decides by itself, and for such an account the option is refused.",
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
 

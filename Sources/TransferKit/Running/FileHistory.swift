@@ -12,6 +12,9 @@ package struct FileHistory: Equatable, Sendable {
     /// How many attempts in a row have to fail before bytes at an endpoint are given up.
     static let attemptsBeforeFallback = 3
 
+    /// A server that keeps losing what it has just taken gets no further however often the file begins anew.
+    private static let mostFruitlessRestarts = 5
+
     /// Attempts of the file's present life.
     var attempts = 0
     /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one.
@@ -20,7 +23,11 @@ package struct FileHistory: Equatable, Sendable {
     var violations = 0
     /// Whether the last attempt got a sign of life from its endpoint.
     var hasMoved = false
-    var hasRestarted = false
+    private var hasRestarted = false
+    /// How often the file began anew since it last got further than ever.
+    private var fruitlessRestarts = 0
+    /// The most that any endpoint confirmed in any of the file's lives.
+    private var furthest: Int64 = 0
     var sourceChanges = 0
     /// How often all of it had moved and had another checksum, in all of the file's lives.
     var mismatches = 0
@@ -51,6 +58,10 @@ package struct FileHistory: Equatable, Sendable {
         confirmed[endpoint] = position
         outages[endpoint] = nil
         guard RetryPolicy.isProgress(confirmed: position - base, of: size) else { return }
+        if position > furthest {
+            furthest = position
+            fruitlessRestarts = 0
+        }
         rowStart = [endpoint: position]
         failures = 0
         violations = 0
@@ -88,6 +99,9 @@ package struct FileHistory: Equatable, Sendable {
         return outage.attempts >= Self.attemptsBeforeFallback && uptime - outage.since >= patience
     }
 
+    /// Whether the file may begin anew because its endpoint lost what it had.
+    package var mayRestart: Bool { !hasRestarted && fruitlessRestarts < Self.mostFruitlessRestarts }
+
     /// The file goes on at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
@@ -100,7 +114,12 @@ package struct FileHistory: Equatable, Sendable {
 
     /// The file begins anew.
     package mutating func startedOver(becauseSourceChanged: Bool) {
-        if becauseSourceChanged { sourceChanges += 1 } else { hasRestarted = true }
+        if becauseSourceChanged {
+            sourceChanges += 1
+        } else {
+            hasRestarted = true
+            fruitlessRestarts += 1
+        }
         attempts = 0
         outages = [:]
         confirmed = [:]

@@ -150,7 +150,7 @@ struct FileRunner: Sendable {
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         let others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
         return FailureVerdict.History(
-            failures: history.failures, violations: history.violations, hasRestarted: history.hasRestarted,
+            failures: history.failures, violations: history.violations, hasRestarted: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),

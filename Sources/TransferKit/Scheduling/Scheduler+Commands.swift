@@ -101,7 +101,10 @@ extension Scheduler {
             try edit(key, &transaction) { $0.sessionLimit = limit }
         } else {
             guard limit.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "The queue's limit of sessions is at least 1.") }
-            mutateFlags { $0.sessionLimit = limit }
+            mutateFlags { flags in
+                flags.sessionLimit = limit
+                flags.sessionLimitOverride = nil
+            }
             transaction.events.append(.limitsChanged)
         }
     }

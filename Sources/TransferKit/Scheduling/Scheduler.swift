@@ -56,6 +56,8 @@ package struct Scheduler: Sendable {
         package var mode = QueueStatus.Mode.stopped
         /// Nil until one is set: then that of the settings counts.
         package var sessionLimit: Int?
+        /// What this process was started with, until a limit is set.
+        package var sessionLimitOverride: Int?
         package var rateLimit: Int64?
         package var orderRevision: UInt64 = 0
         package var lastRun: UInt64 = 0
@@ -123,6 +125,7 @@ package struct Scheduler: Sendable {
         self.settings = settings
         flags = Flags()
         flags.network = settings.network
+        flags.sessionLimitOverride = settings.sessionLimitOverride
         roster = Roster(isStrict: settings.ordering == .strict, keepsEnds: settings.retention != .keepAll)
     }
 
@@ -130,7 +133,7 @@ package struct Scheduler: Sendable {
 
     /// How many sessions may use a slot at once.
     package var sessionLimit: Int {
-        settings.ordering == .strict ? 1 : settings.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
+        settings.ordering == .strict ? 1 : flags.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
     }
 
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }

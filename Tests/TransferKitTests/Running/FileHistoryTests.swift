@@ -34,4 +34,21 @@ import TransferKit
         history.progressed(to: 3 * step, of: nil, at: endpoint, from: step)
         #expect(history.failures == 0)
     }
+
+    /// Each life gets as far as the first one, which is progress in itself.
+    @Test func aServerThatLosesTheSameAgainAndAgainIsGivenUp() {
+        var history = FileHistory()
+        var restarts = 0
+        for _ in 0..<100 {
+            history.progressed(to: 2 << 20, of: nil, at: endpoint, from: 0)
+            guard history.mayRestart else { break }
+            history.startedOver(becauseSourceChanged: false)
+            restarts += 1
+        }
+        #expect(restarts == 5)
+        #expect(!history.mayRestart)
+        // Further than ever.
+        history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
+        #expect(history.mayRestart)
+    }
 }
