@@ -1,7 +1,7 @@
 #if TRANSFERKIT_THREAD_SANITIZER
     import Foundation
 #else
-    package import Synchronization
+    import Synchronization
 #endif
 
 /// A value behind a lock that is held for a few instructions only: never over a call out or an `await`.
@@ -23,15 +23,13 @@ package final class Locked<Value: Sendable>: Sendable {
             return unsafe try body(&value)
         }
     #else
-        // Made for each value where it is used: a lock that does not know its type at compile time costs more than what it guards.
-        @usableFromInline let mutex: Mutex<Value>
+        private let mutex: Mutex<Value>
 
-        @inlinable package init(_ value: Value) {
+        package init(_ value: Value) {
             mutex = Mutex(value)
         }
 
-        @inlinable package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result
-        {
+        package func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
             // The value is Sendable, so handing it in and out of the region is safe; `sending` can't express that for a generic result.
             try mutex.withLock { (value: inout sending Value) throws(Failure) -> Result in try body(&value) }
         }
