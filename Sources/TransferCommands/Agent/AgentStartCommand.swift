@@ -24,6 +24,10 @@ struct AgentStartCommand: AsyncParsableCommand {
     func run() async throws {
         let folder = try common.folder()
         if let owner = try await common.answeringQueue()?.owner(), owner.role == .agent {
+            if jobs != nil {
+                await CommandContext.current.terminal.write(
+                    "The agent runs already, so that --jobs has no effect; see \"transferq queue set --max-sessions\".")
+            }
             return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
         }
         var arguments = ["agent", "run", "--store"].map { Array($0.utf8) } + [folder.bytes]

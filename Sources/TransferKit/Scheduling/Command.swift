@@ -35,22 +35,22 @@ package enum Operation: Sendable, Codable, Hashable {
     /// Its row can't be read: it is taken out of the order and kept aside.
     case quarantine(String)
 
-    /// The operation's name for messages.
-    package var name: String {
+    /// What it does to a session, for messages: "it can't be …".
+    package var effect: String {
         switch self {
         case .run: "run"
-        case .runNext: "runNext"
-        case .pause: "pause"
-        case .resume: "resume"
-        case .hold: "hold"
-        case .release: "release"
-        case .stop: "stop"
-        case .cancel: "cancel"
-        case .retry: "retry"
-        case .move: "move"
-        case .update: "update"
-        case .remove: "remove"
-        case .quarantine: "quarantine"
+        case .runNext: "made the next one"
+        case .pause: "paused"
+        case .resume: "resumed"
+        case .hold: "held"
+        case .release: "released"
+        case .stop: "stopped"
+        case .cancel: "cancelled"
+        case .retry: "tried again"
+        case .move: "moved"
+        case .update: "changed"
+        case .remove: "removed"
+        case .quarantine: "set aside"
         }
     }
 }

@@ -117,7 +117,7 @@ extension Scheduler {
     mutating func add(_ items: [ItemDraft], to reference: SessionReference, _ transaction: inout Transaction) throws(QueueError) {
         let key = try resolve(reference)
         guard let entry = roster[key] else { return }
-        guard !entry.state.isEnded else { throw invalidTransition(entry, "addItems") }
+        guard !entry.state.isEnded else { throw invalidTransition(entry, "given more items") }
         guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items are given to add to the session \(entry.id).") }
         mutate(key) { entry, details in
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }

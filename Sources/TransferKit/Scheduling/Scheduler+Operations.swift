@@ -72,16 +72,19 @@ extension Scheduler {
         }
     }
 
-    func invalidTransition(_ entry: Entry, _ operation: String) -> QueueError {
-        QueueError(
-            .invalidTransition, "The session \(entry.id) is \(entry.state.rawValue); \(operation) makes no sense for it.")
+    /// - Parameter effect: What can't be done to the session, for example "paused".
+    func invalidTransition(_ entry: Entry, _ effect: String, _ advice: String = "") -> QueueError {
+        QueueError(.invalidTransition, "The session \(entry.id) is \(entry.state.rawValue), so it can't be \(effect).\(advice)")
     }
 
     /// - Returns: Whether anything changed.
     private mutating func apply(
         _ operation: Operation, to entry: Entry, mark: Int64, at now: Moment, _ told: inout Changed, _ transaction: inout Transaction
     ) throws(QueueError) -> Bool {
-        let refusal = invalidTransition(entry, operation.name)
+        var refusal: QueueError {
+            guard case (.resume, .held) = (operation, entry.state) else { return invalidTransition(entry, operation.effect) }
+            return invalidTransition(entry, operation.effect, " Release it instead.")
+        }
         let key = entry.key
         switch (operation, entry.state) {
         case (.run(let again), _):
