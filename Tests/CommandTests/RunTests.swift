@@ -148,6 +148,17 @@ import Testing
         }
     }
 
+    @Test func whatComesAfterACancelledSessionIsTold() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        for name in ["a", "b"] { try program.folder.file(name, size: 1) }
+        let first = try await program.succeed("add", "studio", "a").lines[0]
+        try await program.succeed("add", "studio", "b", "--after", first)
+        try await program.succeed("cancel", first)
+        let run = try await program.run("run", "--progress", "plain")
+        #expect(run.status == 1 && run.diagnostics.contains("which is cancelled"), "\(run.testDescription)")
+    }
+
     @Test(arguments: [["--jobs", "0"], ["--forever", "--no-wait"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
     func whatMakesNoSense(options: [String]) async throws {
         let program = try TransferQ()

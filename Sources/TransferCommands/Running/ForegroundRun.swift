@@ -74,10 +74,11 @@ struct ForegroundRun {
         ((try? await queue.sessions(0..<1_000)) ?? []).filter { $0.state == .waiting }
     }
 
-    /// Whether a person has to do something about this machine.
+    /// Whether a person has to do something about this machine, or about another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint: true
+        case .after(_, let state): [.held, .failed, .cancelled].contains(state)
         default: false
         }
     }
