@@ -69,9 +69,7 @@ extension TransferQueue {
     /// with a decision that is not durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await store.readSessions(places.map(\.key))
-        for (key, reason) in unreadable {
-            if let id = scheduler.roster[key]?.id { setAside(id, reason) }
-        }
+        for (key, reason) in unreadable { setAside(key, reason) }
         let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
         let now = configuration.clock.moment
         return records.map { record in

@@ -75,7 +75,7 @@ extension TransferQueue {
             let (records, unreadable) = try await store.readSessions([key])
             if let found = records.first { return found }
             let reason = unreadable[key] ?? "The session \(id) can't be read."
-            if !setAside(id, reason) { outcome = Self.unreadable(reason) }
+            if !setAside(key, reason) { outcome = Self.unreadable(reason) }
         } catch is CancellationError {
         } catch {
             configuration.logger.error("The session \(id) can't be read from the store. \(error)")
@@ -117,7 +117,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
-        context.storageFailed = { [weak self] in self?.tell(storageFailed: $0) }
+        context.storageFailed = { [weak self] in self?.tellOfDamage($0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {
             refresh(key)

@@ -46,6 +46,10 @@ public actor TransferQueue {
     private var isCommitting = false
     /// When sessions had to be set aside lately, as uptime.
     private var setAsideTimes: [Duration] = []
+    /// Sessions that could not be read, and are counted among those.
+    private var unreadable: Set<SessionKey> = []
+    /// When everybody was told of damage last, as uptime.
+    private nonisolated let damageToldAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
     package nonisolated let sweeper: RowSweeper
@@ -205,10 +209,10 @@ public actor TransferQueue {
     ///
     /// - Returns: Whether that is done.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
-        guard mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
+        guard unreadable.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
         let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
-        setAsideTimes.append(now.uptime)
+        if !unreadable.contains(key) { setAsideTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
             do throws(StoreRefusal) {
@@ -230,14 +234,16 @@ public actor TransferQueue {
     /// Takes a session out of the queue whose rows can't be read, so that it stops nothing else. After too many of them, it is the store that
     /// counts as damaged: they stay where they are, and everybody is told.
     ///
-    /// - Returns: Whether it is taken out.
+    /// - Returns: Whether it is taken out, or gone.
     @discardableResult
-    func setAside(_ id: SessionID, _ reason: String) -> Bool {
+    func setAside(_ key: SessionKey, _ reason: String) -> Bool {
+        guard let id = scheduler.roster[key]?.id, !unreadable.contains(key) else { return true }
         let now = configuration.clock.moment
         guard mayStillSetAside(at: now) else {
-            tell(storageFailed: QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
+            tellOfDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
             return false
         }
+        unreadable.insert(key)
         setAsideTimes.append(now.uptime)
         mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
         return true
@@ -248,7 +254,20 @@ public actor TransferQueue {
         return setAsideTimes.count < Self.mostSetAside
     }
 
-    nonisolated func tell(storageFailed error: QueueError) {
+    /// The least time between two events that tell of damage: many sessions may meet the same.
+    private static let damageInterval = Duration.seconds(60)
+
+    nonisolated func tellOfDamage(_ error: QueueError) {
+        let now = configuration.clock.now()
+        let isNews = damageToldAt.withLock { time in
+            if let known = time, now - known < Self.damageInterval { return false }
+            time = now
+            return true
+        }
+        if isNews { tell(storageFailed: error) }
+    }
+
+    private nonisolated func tell(storageFailed error: QueueError) {
         configuration.logger.error("\(error.message)")
         hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
     }

@@ -104,7 +104,7 @@ import Testing
     }
 
     /// What comes while nothing is there to do is counted when it comes.
-    @Test(.timeLimit(.minutes(5))) func sessionsThatComeLater() async throws {
+    @Test(.timeLimit(.minutes(10))) func sessionsThatComeLater() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -129,7 +129,7 @@ import Testing
     }
 
     /// It keeps its slot over the pause, and is not activated again.
-    @Test(.timeLimit(.minutes(5))) func oneThatWasPausedInAnEarlierRun() async throws {
+    @Test(.timeLimit(.minutes(10))) func oneThatWasPausedInAnEarlierRun() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]

@@ -92,7 +92,7 @@ import TransferKit
     }
 
     /// So many files of a session are under way at once, or parts of one that is large, and no more.
-    @Test(.timeLimit(.minutes(5)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
+    @Test(.timeLimit(.minutes(10)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
             let program = studio.program
             let names = isOneLargeFile ? ["large"] : (0..<6).map { "\($0)" }

@@ -39,7 +39,7 @@ import Testing
     }
 
     /// Who it is and what it allows.
-    @Test(.timeLimit(.minutes(2))) func anSFTPServer() async throws {
+    @Test(.timeLimit(.minutes(10))) func anSFTPServer() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let program = try TransferQ()

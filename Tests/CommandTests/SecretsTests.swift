@@ -76,7 +76,7 @@ import TransferKit
     }
 
     /// Of SSH and of proxies, and in the agent's log.
-    @Test(.timeLimit(.minutes(2))) func areNotInTheLogOfTheAgent() async throws {
+    @Test(.timeLimit(.minutes(10))) func areNotInTheLogOfTheAgent() async throws {
         let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)
         defer { server.stop() }
         let key = server.folder.appending(path: "secret-key")

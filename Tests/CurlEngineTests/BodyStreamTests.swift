@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 /// Bodies that come into being while they are sent, what is sent after a body, and who looks at it on its way.
-@Suite(.timeLimit(.minutes(3))) struct BodyStreamTests {
+@Suite(.timeLimit(.minutes(10))) struct BodyStreamTests {
     @Test(arguments: [nil, 6] as [Int64?]) func bytesArriveAsTheyCome(length: Int64?) async throws {
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
         // The server has the first bytes before the next ones are written: nothing is held back.

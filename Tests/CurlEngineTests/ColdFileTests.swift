@@ -54,7 +54,7 @@ import TransportSupport
     }
 
     /// Where no cache can be asked, as in a file system in memory or of another machine, a reader thread is a piece ahead.
-    @Test(.timeLimit(.minutes(1)), arguments: [(0, 1), (0, 262_144), (1, 262_144), (0, 262_145), (7, 524_288), (3, 3_000_000)])
+    @Test(.timeLimit(.minutes(10)), arguments: [(0, 1), (0, 262_144), (1, 262_144), (0, 262_145), (7, 524_288), (3, 3_000_000)])
     func whatIsReadAheadArrivesInOrder(offset: Int, length: Int) async throws {
         let size = offset + length + 300_000
         let file = try TemporaryFile(size: size)
@@ -91,7 +91,7 @@ import TransportSupport
     }
 
     /// The thread for one disk hangs, with two files that wait for it: files of another go on.
-    @Test(.timeLimit(.minutes(3))) func aDiskThatHangsStallsNobodyElse() async throws {
+    @Test(.timeLimit(.minutes(10))) func aDiskThatHangsStallsNobodyElse() async throws {
         let slow = try TemporaryFile(size: 300_000)
         let abandonedFile = try TemporaryFile(size: 300_000)
         let quick = try TemporaryFile(size: 300_000)

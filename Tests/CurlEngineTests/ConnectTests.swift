@@ -10,7 +10,7 @@ import TransportSupport
 #endif
 
 /// Plain connections, for protocols that libcurl is not to speak.
-@Suite(.timeLimit(.minutes(3))) struct ConnectTests {
+@Suite(.timeLimit(.minutes(10))) struct ConnectTests {
     /// Writes and reads, waiting, until the other end closes.
     private func exchange(_ text: String, over socket: FileDescriptor) async throws -> String {
         try await WorkerThreads(limit: 1).run {

@@ -8,7 +8,7 @@ import TransferCore
 #endif
 
 /// Where connections go, where they come from, and who may use them again.
-@Suite(.timeLimit(.minutes(3))) struct ConnectionOptionsTests {
+@Suite(.timeLimit(.minutes(10))) struct ConnectionOptionsTests {
     @Test func theAddressFamilyIsKept() async throws {
         // Listens on IPv4 only.
         let server = try ScriptedServer { _, _ in [.answer(200)] }

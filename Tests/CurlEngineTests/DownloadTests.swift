@@ -55,7 +55,7 @@ private final class RecordingSink: HTTPResponseSink {
 }
 
 /// Bodies of answers that go to a sink.
-@Suite(.timeLimit(.minutes(3))) struct DownloadTests {
+@Suite(.timeLimit(.minutes(10))) struct DownloadTests {
     private static let text = makeText(3_200_000)
 
     private static func makeText(_ size: Int) -> String {

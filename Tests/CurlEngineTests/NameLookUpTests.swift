@@ -5,7 +5,7 @@
     import TransportSupport
 
     /// Runs the suite below in a process in which look-ups can hang.
-    @Suite(.timeLimit(.minutes(3))) struct NameLookUpTests {
+    @Suite(.timeLimit(.minutes(10))) struct NameLookUpTests {
         @Test(.enabled(if: !HangingResolver.isPresent, "This is the process with the hanging resolver."))
         func lookUpsThatHang() async throws {
             // Waits for two programs.
@@ -18,7 +18,7 @@
 
     /// These look-ups hang for ever, so whatever waits for one makes the test hang too.
     @Suite(
-        .timeLimit(.minutes(3)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it."))
+        .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it."))
     struct LookUpsThatHang {
         private func begin(_ label: String) -> (name: String, begun: AsyncStream<Void>) {
             let name = "\(label).hangs.invalid"

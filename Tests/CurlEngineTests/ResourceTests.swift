@@ -10,7 +10,7 @@ import TransportSupport
 #endif
 
 /// What many transfers cost. In processes of their own, as threads, descriptors and memory are counted for a whole process.
-@Suite(.timeLimit(.minutes(2))) struct ResourceTests {
+@Suite(.timeLimit(.minutes(10))) struct ResourceTests {
     /// The server answers none before it has all, so that they really are under way at once.
     @Test(.oneProcessAtATime) func aThousandAtOnceNeedNoThreadEach() async {
         await #expect(processExitsWith: .success) {

@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 /// What is sent after a body, made of what was seen on its way.
-@Suite(.timeLimit(.minutes(3))) struct TrailerTests {
+@Suite(.timeLimit(.minutes(10))) struct TrailerTests {
     /// A checksum that is order-sensitive and simple.
     private static func checksum(_ bytes: some Sequence<UInt8>, after start: UInt64 = 0) -> UInt64 {
         bytes.reduce(start) { $0 &* 31 &+ UInt64($1) }

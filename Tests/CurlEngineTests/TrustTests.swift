@@ -5,7 +5,7 @@ import TransferCore
 import TransportSupport
 
 /// Whom the engine trusts, and who it says that it is. The servers have certificates made for the test.
-@Suite(.timeLimit(.minutes(3))) struct TrustTests {
+@Suite(.timeLimit(.minutes(10))) struct TrustTests {
     @Test func onlyWhatIsNamedIsTrusted() async throws {
         let server = try await TLSServer.start()
         defer { server.stop() }

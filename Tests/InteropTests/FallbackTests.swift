@@ -8,7 +8,7 @@ import TransferKit
 import TransportSFTP
 
 /// An account whose preferred server, a tus server, fails in the middle of a batch, and whose other one, an SFTP server, takes over.
-@Suite(.timeLimit(.minutes(5))) struct SFTPFallbackTests {
+@Suite(.timeLimit(.minutes(10))) struct SFTPFallbackTests {
     /// What becomes of the preferred server.
     enum Fault: CaseIterable {
         case refusesConnections

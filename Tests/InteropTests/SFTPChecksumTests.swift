@@ -5,7 +5,7 @@ import TransferKit
 import TransportSFTP
 
 /// How OpenSSH's server lets checksums be computed, or does not.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SFTPChecksumTests {
     /// SHA-256 of `abc` (FIPS 180-4, and its examples).
     private static let digest = "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

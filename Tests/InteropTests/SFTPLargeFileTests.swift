@@ -5,7 +5,7 @@ import Testing
 import TransferCore
 
 /// Files that are large enough for what happens only to those.
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct SFTPLargeFileTests {
     /// No two places of it look the same.
     private func content(_ size: Int) -> Data {

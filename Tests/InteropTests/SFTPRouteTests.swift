@@ -7,7 +7,7 @@ import TransferKit
 import TransportSFTP
 
 /// Ways to OpenSSH's server that are no connections of our own.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SFTPRouteTests {
     /// Sends a file to the server under a name that can't be resolved, so that only the way that is asked for leads there.
     private func send(_ settings: (SFTPServerFolder) async throws -> [String: String]) async throws {

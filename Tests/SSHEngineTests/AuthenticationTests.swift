@@ -11,7 +11,7 @@ import TransferCore
     import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct AuthenticationTests {
     private typealias KeyType = SSHServerProcess.KeyType
 

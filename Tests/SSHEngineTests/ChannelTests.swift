@@ -3,7 +3,7 @@ import SSHFixture
 import Testing
 import TransferCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ChannelTests {
     @Test func `a subsystem gets bytes and gives bytes`() async throws {
         let server = try await SSHServerProcess.start()

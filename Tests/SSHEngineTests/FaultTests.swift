@@ -10,7 +10,7 @@ import TransferCore
     import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct FaultTests {
     /// A subsystem that tells its process, sends without end, or takes without end after it took a million bytes. That one keeps its
     /// output open, whose end is what the server would tell as the end of the channel.

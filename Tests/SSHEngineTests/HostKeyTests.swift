@@ -5,7 +5,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostKeyTests {
     private func refusal(_ server: SSHServerProcess, _ policy: HostKeyPolicy) async throws -> TransferError {
         var settings = try server.settings()

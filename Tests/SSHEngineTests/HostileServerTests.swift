@@ -7,7 +7,7 @@ import Testing
 import TransferCore
 
 /// What answers at the port is no SSH server, or a bad one.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private func settings(_ port: UInt16, host: String = "127.0.0.1") -> SSHSettings {
         var settings = SSHSettings(host: host, port: port, user: "nobody")

@@ -3,7 +3,7 @@ import SSHFixture
 import Testing
 import TransferCore
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct PasswordTests {
     private func start(_ options: [String]) async throws -> SSHServerProcess {
         try await SSHServerProcess.start(options: options, knowsPasswords: true)

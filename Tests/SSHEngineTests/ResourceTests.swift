@@ -10,7 +10,7 @@ import TransferCore
     import Darwin
 #endif
 
-@Suite(.timeLimit(.minutes(5)))
+@Suite(.timeLimit(.minutes(10)))
 struct ResourceTests {
     /// With `TRANSFERKIT_SOAK` set, and this test alone in its process, all descriptors, threads and memory count, over a thousand connections.
     private static let isSoak = ProcessInfo.processInfo.environment["TRANSFERKIT_SOAK"] != nil

@@ -154,7 +154,7 @@ import TransportTesting
     }
 
     /// Somebody tidied up.
-    @Test(.timeLimit(.minutes(5))) func aSocketThatIsRemoved() async throws {
+    @Test(.timeLimit(.minutes(10))) func aSocketThatIsRemoved() async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock").string
             try FileManager.default.removeItem(atPath: socket)

@@ -6,7 +6,7 @@ import Testing
 import TransferCore
 import TransportSFTP
 
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct ChecksumTests {
     /// Names that a shell, or a program that prints them, could take for something else.
     private static let names: [[UInt8]] =

@@ -6,7 +6,7 @@ import TransferCore
 import TransportSFTP
 
 /// Downloads from servers that are odd, or mean harm.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private static let size = 300_000
 

@@ -3,7 +3,7 @@ import Testing
 import TransferCore
 
 /// Large files that are sent in ranges at once.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct RangeTests {
     private static let size = 400_000
 

@@ -6,7 +6,7 @@ import TransferCore
 import TransportSFTP
 
 /// Servers whose disks are full, or nearly.
-@Suite(.timeLimit(.minutes(2)))
+@Suite(.timeLimit(.minutes(10)))
 struct SpaceTests {
     /// Uploads a file to a server that has so much space.
     ///

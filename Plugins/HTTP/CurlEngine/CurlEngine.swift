@@ -10,7 +10,7 @@ public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
         /// How many requests may be under way at once, and so how many connections may be in use; requests beyond that wait. As many idle
-        /// connections are kept for each set of ``ConnectionOptions``.
+        /// connections are kept for each set of ``ConnectionOptions``. Downloads with a thread of their own come on top.
         public var maximumConnections = 128
         /// How long a connection may take to be made, TLS included.
         public var connectTimeout: Duration = .seconds(30)
@@ -117,7 +117,7 @@ public final class CurlEngine: Sendable {
             isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(id))
             // The loop may be waiting for the sink.
-            if lane?.turn.end() == true { completion.complete(.failure(CancellationError())) }
+            if lane?.turn.end(with: CancellationError()) == true { completion.complete(.failure(CancellationError())) }
         }
     }
 
@@ -131,7 +131,12 @@ public final class CurlEngine: Sendable {
                 if let turn = lane.take(for: completion) { return (lane, turn) }
             }
             guard stage.lanes.count < configuration.downloadThreads else { return nil }
-            let lane = DownloadLane(try CurlLoop.start(configuration, readers: readers))
+            var configuration = configuration
+            // One at a time, and few that rest.
+            configuration.maximumConnections = 2
+            // Without a thread of its own, a download goes with the others.
+            guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
+            let lane = DownloadLane(mailbox)
             stage.lanes.append(lane)
             return lane.take(for: completion).map { (lane, $0) }
         }

@@ -6,17 +6,23 @@ final class DownloadLane: Sendable {
     /// A download's time on a lane.
     final class Turn: Sendable {
         private struct State {
-            var isOver = false
+            /// Why the caller does not wait any more.
+            var end: (any Error)?
             var isWriting = false
         }
 
         private let state = Locked(State())
 
-        /// - Returns: Whether the sink may write; false once the caller is not waiting any more.
-        func beginWriting() -> Bool {
-            state.withLock { state in
-                state.isWriting = !state.isOver
-                return state.isWriting
+        /// Whether the caller is not waiting any more.
+        var isOver: Bool { state.withLock { $0.end != nil } }
+
+        /// The sink is about to write.
+        ///
+        /// - Throws: Why it may not, once the caller is not waiting any more.
+        func beginWriting() throws {
+            try state.withLock { state in
+                if let end = state.end { throw end }
+                state.isWriting = true
             }
         }
 
@@ -25,9 +31,9 @@ final class DownloadLane: Sendable {
         /// Lets the sink begin no further write.
         ///
         /// - Returns: Whether it is at one.
-        @discardableResult func end() -> Bool {
+        @discardableResult func end(with error: any Error) -> Bool {
             state.withLock { state in
-                state.isOver = true
+                state.end = state.end ?? error
                 return state.isWriting
             }
         }
@@ -55,7 +61,7 @@ final class DownloadLane: Sendable {
     /// Ends what is on it, and its thread: at once, or if the sink is at a write, as soon as that has ended, which may be never.
     func shutdown() async {
         let isWriting = turn.withLock { present in
-            guard let present, present.turn.end() else { return false }
+            guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }
             present.completion.complete(.failure(CurlEngineError.shutDown))
             return true
         }

@@ -104,14 +104,18 @@ struct DownloadState {
     }
 
     private mutating func write(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
-        guard pace.cover(bytes.count) else {
-            isPaused = true
-            return .pause
+        do {
+            try turn.beginWriting()
+            defer { turn.endWriting() }
+            guard pace.cover(bytes.count) else {
+                isPaused = true
+                return .pause
+            }
+            pace.use(bytes.count)
+            try sink.write(unsafe bytes.bytes)
+        } catch {
+            return .failed(error)
         }
-        pace.use(bytes.count)
-        guard turn.beginWriting() else { return .failed(CancellationError()) }
-        defer { turn.endWriting() }
-        do { try sink.write(unsafe bytes.bytes) } catch { return .failed(error) }
         written += Int64(bytes.count)
         return .taken
     }
@@ -136,7 +140,7 @@ struct DownloadState {
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)
         }
-        guard reported != written else { return }
+        guard reported != written, turn?.isOver != true else { return }
         reported = written
         progress?(written)
     }

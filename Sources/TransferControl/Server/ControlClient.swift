@@ -43,8 +43,8 @@ struct ControlClient: Sendable {
             }
         }
         let isDone = Locked(false)
-        connection.keepBeating(while: { isDone.withLock { !$0 } }) { [connection] in
-            connection.interrupt()
+        connection.keepBeating(while: { isDone.withLock { !$0 } }) { [weak connection] in
+            connection?.interrupt()
             // What waits for something to happen may wait forever, and would keep the client's place.
             if request.isWait { work.cancel() }
         }

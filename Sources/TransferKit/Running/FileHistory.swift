@@ -116,6 +116,8 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func startedOver(becauseSourceChanged: Bool) {
         if becauseSourceChanged {
             sourceChanges += 1
+            furthest = 0
+            fruitlessRestarts = 0
         } else {
             hasRestarted = true
             fruitlessRestarts += 1

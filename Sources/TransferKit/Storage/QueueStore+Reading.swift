@@ -33,11 +33,9 @@ extension QueueStore {
     /// - Returns: Those that can be read, and why the others can't.
     func readSessions(_ keys: [SessionKey]) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         do {
-            return try await readSessionsAtOnce(keys)
+            return try await readSessionsAtOnce(keys, SessionRow.query)
         } catch let error as QueueError where error.code == .storageDamaged {
-            guard keys.count > 1 else {
-                return ([], Dictionary(uniqueKeysWithValues: keys.map { ($0, "The session in row \($0) can't be read: \(error)") }))
-            }
+            guard keys.count > 1 else { return try await readBareSessions(keys) }
             // A page is damaged; most sessions may be on others.
             let half = keys.count / 2
             let (first, second) = (try await readSessions(Array(keys[..<half])), try await readSessions(Array(keys[half...])))
@@ -45,14 +43,25 @@ extension QueueStore {
         }
     }
 
-    private func readSessionsAtOnce(
+    /// A session whose own rows are sound is shown without what is not.
+    private func readBareSessions(
         _ keys: [SessionKey]
+    ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
+        do {
+            return try await readSessionsAtOnce(keys, SessionRow.bareQuery)
+        } catch let error as QueueError where error.code == .storageDamaged {
+            return ([], Dictionary(uniqueKeysWithValues: keys.map { ($0, "The session in row \($0) can't be read: \(error)") }))
+        }
+    }
+
+    private func readSessionsAtOnce(
+        _ keys: [SessionKey], _ query: String
     ) async throws -> (records: [SessionRecord], unreadable: [SessionKey: String]) {
         try await read { [sources] db in
             var records: [SessionRecord] = []
             var unreadable: [SessionKey: String] = [:]
             var missing = Set(keys)
-            let statement = try db.cachedStatement(sql: SessionRow.query)
+            let statement = try db.cachedStatement(sql: query)
             let rows = try Row.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
             while let row = try rows.next() {
                 let row = SessionRow(row: row)

@@ -40,15 +40,33 @@ struct SessionRow {
             }
         }
 
-        static let list = allCases.map(\.expression).joined(separator: ", ")
+        /// What stands for it where what it is read from is damaged.
+        private var substitute: String? {
+            switch self {
+            case .tags: "'[]'"
+            case .filesUnsized: "0"
+            default: nil
+            }
+        }
+
+        static func list(isBare: Bool) -> String {
+            allCases.map { (isBare ? $0.substitute : nil) ?? $0.expression }.joined(separator: ", ")
+        }
     }
 
     /// Reads the sessions whose keys are in a JSON array, in the order of the array.
-    static let query = """
-        SELECT \(Column.list)
+    static let query = query(isBare: false)
+
+    /// As ``query``, without what is not in the sessions' own rows, such as tags.
+    static let bareQuery = query(isBare: true)
+
+    private static func query(isBare: Bool) -> String {
+        """
+        SELECT \(Column.list(isBare: isBare))
         FROM json_each(?) AS wanted CROSS JOIN session ON session.key = wanted.value
             JOIN schedule ON schedule.session = session.key JOIN account ON account.key = session.account
         """
+    }
 
     let row: Row
 
