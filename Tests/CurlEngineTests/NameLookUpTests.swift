@@ -18,7 +18,8 @@
 
     /// These look-ups hang for ever, so whatever waits for one makes the test hang too.
     @Suite(
-        .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it."))
+        .timeLimit(.minutes(10)), .enabled(if: HangingResolver.isPresent, "Needs the hanging resolver: NameLookUpTests runs these with it.")
+    )
     struct LookUpsThatHang {
         private func begin(_ label: String) -> (name: String, begun: AsyncStream<Void>) {
             let name = "\(label).hangs.invalid"
