@@ -47,7 +47,7 @@ public actor TransferQueue {
     /// When sessions had to be set aside lately, as uptime.
     private var setAsideTimes: [Duration] = []
     /// Sessions that could not be read, and are counted among those.
-    private var unreadable: Set<SessionKey> = []
+    private var unreadableSessions: Set<SessionKey> = []
     /// When everybody was told of damage last, as uptime.
     private nonisolated let damageToldAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
@@ -209,10 +209,10 @@ public actor TransferQueue {
     ///
     /// - Returns: Whether that is done.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
-        guard unreadable.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
+        guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
         let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
-        if !unreadable.contains(key) { setAsideTimes.append(now.uptime) }
+        if !unreadableSessions.contains(key) { setAsideTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
         do throws(StoreRefusal) {
             do throws(StoreRefusal) {
@@ -237,13 +237,13 @@ public actor TransferQueue {
     /// - Returns: Whether it is taken out, or gone.
     @discardableResult
     func setAside(_ key: SessionKey, _ reason: String) -> Bool {
-        guard let id = scheduler.roster[key]?.id, !unreadable.contains(key) else { return true }
+        guard let id = scheduler.roster[key]?.id, !unreadableSessions.contains(key) else { return true }
         let now = configuration.clock.moment
         guard mayStillSetAside(at: now) else {
             tellOfDamage(QueueError(.storageDamaged, "The store in \(store.folder) is damaged in many places. \(reason)"))
             return false
         }
-        unreadable.insert(key)
+        unreadableSessions.insert(key)
         setAsideTimes.append(now.uptime)
         mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
         return true

@@ -50,16 +50,26 @@ import TransportHTTP
         let server = try ScriptedServer { _, _ in [.answer(201)] }
         defer { server.stop() }
         let endpoint = Endpoint.http("http+form://127.0.0.1:\(server.port)/files/")
-        let queue = try await workshop.openQueue(Account("real", endpoints: [endpoint]), transports: [HTTPTransport()])
+        let clock = FallbackClock()
+        let queue = try await workshop.openQueue(
+            Account("real", endpoints: [endpoint]), transports: [HTTPTransport()], clock: clock.engineClock)
         let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
         continuation.yield(Data("some of it, ".utf8))
         let options = SessionOptions(
             retry: RetryPolicy(maximumAttempts: 2), stallTimeout: .milliseconds(500), responseTimeout: .seconds(60))
         let session = try await queue.enqueue(
             .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
+        let waits = clock.waits
+        let events = queue.events
         try await queue.start()
-        // Four times as long as a server may take.
-        try await Task.sleep(for: .seconds(2))
+        for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
+        // So often the queue looks whether anything moves: for far longer than a server may take.
+        var looks = 0
+        for await wait in waits where wait == .milliseconds(100) {
+            clock.jump(by: wait)
+            looks += 1
+            if looks == 1_000 { break }
+        }
         continuation.yield(Data("and the rest".utf8))
         continuation.finish()
         #expect(try await session.value.state == .completed)

@@ -5,8 +5,9 @@ extension CurlEngine {
     /// Sends a request and hands the body of the answer to a sink while it comes in.
     ///
     /// Up to ``Configuration/downloadThreads`` downloads are received and written each on a thread of its own; of others, at most 2 MiB are on the
-    /// way from the network to the sink. While the sink is slow, nothing is read from the network, and no other transfer is kept waiting. May be called from any task, any number of times at once. Cancelling the task closes the connection and
-    /// returns at once, even while the sink writes.
+    /// way from the network to the sink. While the sink is slow, nothing is read from the network, and no other transfer is kept waiting. May be
+    /// called from any task, any number of times at once. Cancelling the task closes the connection and returns at once, even while the sink
+    /// writes.
     ///
     /// - Parameters:
     ///   - request: What to send.
