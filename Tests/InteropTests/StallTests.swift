@@ -60,21 +60,27 @@ import TransportHTTP
         let session = try await queue.enqueue(
             .upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "real", options: options))
         let waits = clock.waits
-        let events = queue.events
+        let (events, failures) = (queue.events, queue.events)
         try await queue.start()
         for await event in events where event.session == session.id { if case .didActivate = event.kind { break } }
         // So often the queue looks whether anything moves: for far longer than a server may take.
-        var looks = 0
-        for await wait in waits where wait == .milliseconds(100) {
-            clock.jump(by: wait)
-            looks += 1
-            if looks == 1_000 { break }
+        let looking = Task {
+            var looks = 0
+            for await wait in waits where wait == .milliseconds(100) {
+                clock.jump(by: wait)
+                looks += 1
+                if looks == 1_000 { break }
+            }
+            return looks
         }
+        let failing = Task { if await failures.firstFailure() != nil { looking.cancel() } }
+        #expect(await looking.value == 1_000, "an attempt was left")
         continuation.yield(Data("and the rest".utf8))
         continuation.finish()
         #expect(try await session.value.state == .completed)
         #expect(String(decoding: server.requests[0].body, as: UTF8.self).contains("some of it, and the rest"))
         await queue.shutdown()
+        await failing.value
     }
 
     /// No data at all for a while, before, in or behind what is sent or received: the transfer is left, and done by the next attempt.
