@@ -100,35 +100,31 @@ public final class CurlEngine: Sendable {
         request.connection.verification.warn?(
             "The identity of the server \(request.origin) is not verified: anybody on the way can read and change "
                 + "what is sent. Name its certificate as trusted instead.")
-        let completion = OrderCompletion()
-        let lane = if case .download = purpose { try lane(for: completion) } else { nil as Lane? }
+        let outcome = Once<TransferOrder.Outcome>()
+        let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()
-        let id = mailbox.nextTransferID()
-        let isCancelled = Locked(false)
+        let order = TransferOrder(
+            id: mailbox.nextTransferID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
+            isCancelled: Locked(false), lane: lane, outcome: outcome)
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                completion.attach(continuation)
-                let order = TransferOrder(
-                    id: id, request: request, purpose: purpose, pacing: pacing, progress: progress, isCancelled: isCancelled, lane: lane,
-                    completion: completion)
-                if !mailbox.post(.start(order)) { order.complete(.failure(CurlEngineError.shutDown)) }
-            }
+            if !mailbox.post(.start(order)) { order.complete(.failure(CurlEngineError.shutDown)) }
+            return try await outcome.value()
         } onCancel: {
-            isCancelled.withLock { $0 = true }
-            mailbox.post(.cancel(id))
+            order.isCancelled.withLock { $0 = true }
+            mailbox.post(.cancel(order.id))
             // The loop may be waiting for the sink.
-            if lane?.turn.end(with: CancellationError()) == true { completion.complete(.failure(CancellationError())) }
+            if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
     /// A lane that is free; nil if there is none.
-    private func lane(for completion: OrderCompletion) throws(CurlEngineError) -> Lane? {
+    private func lane(for outcome: Once<TransferOrder.Outcome>) throws(CurlEngineError) -> Lane? {
         try stage.withLock { stage throws(CurlEngineError) in
             guard !stage.isShutDown else { throw .shutDown }
             for lane in stage.lanes {
-                if let turn = lane.take(for: completion) { return (lane, turn) }
+                if let turn = lane.take(for: outcome) { return (lane, turn) }
             }
             guard stage.lanes.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
@@ -138,7 +134,7 @@ public final class CurlEngine: Sendable {
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let lane = DownloadLane(mailbox)
             stage.lanes.append(lane)
-            return lane.take(for: completion).map { (lane, $0) }
+            return lane.take(for: outcome).map { (lane, $0) }
         }
     }
 

@@ -1,4 +1,5 @@
 import TransferCore
+import TransportSupport
 
 /// A loop that carries one download at a time, whose sink writes on the loop's own thread: nothing is copied in between, and no other thread is
 /// woken. If the sink hangs, it is this thread that does, and nobody else waits for it.
@@ -40,18 +41,18 @@ final class DownloadLane: Sendable {
     }
 
     let mailbox: LoopMailbox
-    private let turn = Locked<(turn: Turn, completion: OrderCompletion)?>(nil)
+    private let turn = Locked<(turn: Turn, outcome: Once<TransferOrder.Outcome>)?>(nil)
 
     init(_ mailbox: LoopMailbox) {
         self.mailbox = mailbox
     }
 
     /// - Returns: Nil if another download is on it.
-    func take(for completion: OrderCompletion) -> Turn? {
+    func take(for outcome: Once<TransferOrder.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }
             let turn = Turn()
-            present = (turn, completion)
+            present = (turn, outcome)
             return turn
         }
     }
@@ -62,7 +63,7 @@ final class DownloadLane: Sendable {
     func shutdown() async {
         let isWriting = turn.withLock { present in
             guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }
-            present.completion.complete(.failure(CurlEngineError.shutDown))
+            present.outcome.resume(.failure(CurlEngineError.shutDown))
             return true
         }
         mailbox.post(.stop)

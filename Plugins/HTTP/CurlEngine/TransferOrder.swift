@@ -44,7 +44,7 @@ struct TransferOrder: Sendable {
     let isCancelled: Locked<Bool>
     /// The lane that it is on, if it is on one.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
-    let completion: OrderCompletion
+    let outcome: Once<Outcome>
 
     var isDownload: Bool {
         if case .download = purpose { true } else { false }
@@ -58,7 +58,7 @@ struct TransferOrder: Sendable {
     func complete(_ result: Result<Outcome, any Error>) {
         if case .stream(let stream, length: _) = request.body { stream.abandon() }
         lane?.lane.giveBack()
-        completion.complete(result)
+        outcome.resume(result)
     }
 }
 

@@ -1,5 +1,6 @@
 import CSSH2
 import TransferCore
+import TransportSupport
 
 /// One channel on the connection's thread: opens it, moves its bytes, and closes it, as far as it goes without waiting.
 @safe final class ChannelPump {
@@ -62,7 +63,7 @@ import TransferCore
     /// Ends the channel as soon as what is partly sent is through.
     func close() {
         wantsClose = true
-        order.opened.complete(.failure(CancellationError()))
+        order.opened.resume(.failure(CancellationError()))
         tellHandler(nil)
     }
 
@@ -83,7 +84,7 @@ import TransferCore
     /// The connection ended, and the channel with it.
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
-        if order.opened.complete(.failure(reason)) { return }
+        if order.opened.resume(.failure(reason)) { return }
         end.error = end.error ?? reason
         tellHandler(error)
         order.ended(end)
@@ -116,7 +117,7 @@ import TransferCore
             let error = session.lastError
             if error.code == LIBSSH2_ERROR_EAGAIN { return waiting }
             guard error.code == LIBSSH2_ERROR_CHANNEL_FAILURE else { throw session.failure(error.code) }
-            order.opened.complete(
+            order.opened.resume(
                 .failure(
                     TransferError(
                         .transient, .serverError, "The server \(session.server) opens no further channel on this connection.",
@@ -145,14 +146,14 @@ import TransferCore
                 unsafe phase = .closing(channel)
             } else {
                 unsafe phase = .open(channel)
-                if !order.opened.complete(.success(())) {
+                if !order.opened.resume(.success(())) {
                     // The caller was first, with a cancellation.
                     wantsClose = true
                     hasToldEnd = true
                 }
             }
         case LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED, LIBSSH2_ERROR_CHANNEL_FAILURE:
-            order.opened.complete(.failure(refusal))
+            order.opened.resume(.failure(refusal))
             hasToldEnd = true
             unsafe phase = .freeing(channel)
         default: throw session.failure(code)

@@ -2,6 +2,7 @@ import CSSH2
 import Logging
 import SystemPackage
 import TransferCore
+import TransportSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -34,7 +35,7 @@ final class ConnectionLoop {
 
     /// - Parameter given: What leads to the server already; nil to connect to it.
     func run(
-        over given: FileDescriptor?, _ opened: OpeningPromise<SSHConnection.Agreement>, _ secrets: SecretReader,
+        over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ secrets: SecretReader,
         _ ending: ConnectionEnding
     ) {
         var failure: TransferError?
@@ -44,14 +45,14 @@ final class ConnectionLoop {
             defer { session.end() }
             let agreement = try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
             session.traffic.limit = nil
-            if opened.complete(.success(agreement)) { failure = serve(session) }
+            if opened.resume(.success(agreement)) { failure = serve(session) }
         } catch {
-            opened.complete(.failure(error))
+            opened.resume(.failure(error))
         }
         let error = failure
         for command in mailbox.close() {
             if case .open(let order) = command {
-                order.opened.complete(
+                order.opened.resume(
                     .failure(error ?? TransferError(.transient, .connectionLost, "The connection to \(settings.server) was closed.")))
             }
         }

@@ -49,7 +49,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw error
         }
-        let opened = OpeningPromise<Agreement>()
+        let opened = Once<Agreement>()
         let ending = ConnectionEnding()
         do {
             try startThread {
@@ -64,7 +64,7 @@ package final class SSHConnection: Sendable {
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
         let watch = Task {
             try await Task.sleep(for: limit)
-            opened.complete(
+            opened.resume(
                 .failure(TransferError(.transient, .timedOut, "The connection to \(settings.server) was not made within \(limit).")))
             mailbox.stop()
         }
@@ -72,7 +72,7 @@ package final class SSHConnection: Sendable {
         let agreement = try await withTaskCancellationHandler {
             try await opened.value()
         } onCancel: {
-            opened.complete(.failure(CancellationError()))
+            opened.resume(.failure(CancellationError()))
             mailbox.stop()
         }
         return SSHConnection(agreement, mailbox, ending)
@@ -110,7 +110,7 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
     ///   further channel or the connection broke.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
-        let order = ChannelOrder(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: OpeningPromise())
+        let order = ChannelOrder(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
         try await open(order)
         return SSHChannel(id: order.id, mailbox: mailbox)
     }
@@ -124,16 +124,16 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`: `unsupported` if the server runs no commands.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
-        let done = OpeningPromise<ChannelOrder.End>()
+        let done = Once<ChannelOrder.End>()
         let id = mailbox.nextID()
-        let order = ChannelOrder(id: id, program: .command(command), handler: handler, opened: OpeningPromise()) {
-            done.complete(.success($0))
+        let order = ChannelOrder(id: id, program: .command(command), handler: handler, opened: Once()) {
+            done.resume(.success($0))
         }
         try await open(order)
         let end = try await withTaskCancellationHandler {
             try await done.value()
         } onCancel: {
-            done.complete(.failure(CancellationError()))
+            done.resume(.failure(CancellationError()))
             mailbox.post(.close(id))
         }
         if let error = end.error { throw error }
@@ -148,7 +148,7 @@ package final class SSHConnection: Sendable {
         try await withTaskCancellationHandler {
             try await order.opened.value()
         } onCancel: {
-            order.opened.complete(.failure(CancellationError()))
+            order.opened.resume(.failure(CancellationError()))
             mailbox.post(.close(order.id))
         }
     }

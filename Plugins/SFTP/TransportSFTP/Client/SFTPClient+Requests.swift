@@ -1,4 +1,5 @@
 import TransferCore
+import TransportSupport
 
 /// Requests that are awaited one by one. Each throws the answer's error if it is none of what was asked for; `CancellationError` at once when
 /// the task is cancelled, whatever becomes of the request.
@@ -7,7 +8,7 @@ extension SFTPClient {
     package func features() async throws -> ServerFeatures {
         let once = Once<ServerFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
-        return try await once.value()
+        return try await once.valueUnlessCancelled()
     }
 
     /// Makes a request whose answer is awaited later. Requests are sent in the order in which they are made.
@@ -76,7 +77,7 @@ struct PendingAnswer: Sendable {
 
     /// Whatever it is.
     func answer() async throws -> Answer {
-        try await once.value { [client, id] in client.forget(id) }
+        try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 
     /// Ends the wait with a `CancellationError`.

@@ -1,5 +1,6 @@
 import Logging
 import TransferCore
+import TransportSupport
 
 /// The connections to all endpoints: each is shared by all files that go to its endpoint.
 ///
@@ -95,7 +96,7 @@ actor ConnectionPool {
             group.waiters.append(arrival)
             groups[endpoint] = group
             do {
-                try await arrival.value()
+                try await arrival.valueUnlessCancelled()
             } catch  where index != nil && !(error is CancellationError) {
                 // One that others use is better than none.
                 continue

@@ -158,7 +158,7 @@ final class PartWriter: Sendable {
             state.drain = drain
             return false
         }
-        if !isDrained { try await drain.value() }
+        if !isDrained { try await drain.valueUnlessCancelled() }
         try checkFailure()
     }
 

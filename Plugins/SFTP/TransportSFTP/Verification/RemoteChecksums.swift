@@ -1,3 +1,5 @@
+import TransportSupport
+
 /// Runs commands at the server of a connection.
 package protocol CommandRunner: Sendable {
     /// Runs a command by the account's shell.
@@ -39,7 +41,7 @@ package actor RemoteChecksums {
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
         let answer = Once<ChecksumAlgorithm?>()
         Task { answer.resume(.success(await self.ask())) }
-        return try await answer.value()
+        return try await answer.valueUnlessCancelled()
     }
 
     private func ask() async -> ChecksumAlgorithm? {
@@ -58,7 +60,7 @@ package actor RemoteChecksums {
         guard try await algorithm() != nil else { return nil }
         let answer = Once<ContentDigest?>()
         await add(Wanted(path: path, size: size, answer: answer))
-        return try await answer.value { Task { await self.remove(answer) } }
+        return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
 
     /// How many files wait for a command that has not begun.
