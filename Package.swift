@@ -64,103 +64,125 @@ let package = Package(
         .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
     ],
     targets: [
-        .target(name: "TransferCore", dependencies: [logging, system], swiftSettings: settings),
-        .target(name: "TransferKit", dependencies: ["TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
+        .target(name: "Locking", swiftSettings: settings),
+        .target(name: "TransferCore", dependencies: ["Locking", logging, system], swiftSettings: settings),
+        .target(
+            name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
 
         // Transports, and what they are made of.
-        .target(name: "TransportSupport", dependencies: ["TransferCore", system], swiftSettings: settings),
+        .target(name: "TransportSupport", dependencies: ["Locking", "TransferCore", system], swiftSettings: settings),
         .target(
-            name: "TransportTesting", dependencies: ["TransportSupport", "TransferCore", logging, system], swiftSettings: settings),
+            name: "TransportTesting", dependencies: ["Locking", "TransportSupport", "TransferCore", logging, system],
+            swiftSettings: settings),
         .systemLibrary(
             name: "CCurl", path: "Plugins/HTTP/CCurl", pkgConfig: "libcurl",
             providers: [.apt(["libcurl4-openssl-dev"]), .brew(["curl"])]),
         .target(
-            name: "CurlEngine", dependencies: ["CCurl", "TransportSupport", "TransferCore", system],
+            name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "HTTPClient", dependencies: ["CurlEngine", "TransferCore"], path: "Plugins/HTTP/HTTPClient", swiftSettings: settings),
+            name: "HTTPClient", dependencies: ["Locking", "CurlEngine", "TransferCore"], path: "Plugins/HTTP/HTTPClient",
+            swiftSettings: settings),
         .target(
-            name: "HTTPDownload", dependencies: ["CurlEngine", "TransportSupport", "TransferCore", crypto, system],
+            name: "HTTPDownload", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", crypto, system],
             path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
         .target(
             name: "TransportTUS",
-            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system],
+            dependencies: [
+                "Locking", "CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system,
+            ],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
         .systemLibrary(
             name: "CSSH2", path: "Plugins/SFTP/CSSH2", pkgConfig: "libssh2", providers: [.apt(["libssh2-1-dev"]), .brew(["libssh2"])]),
         .target(
-            name: "SSHEngine", dependencies: ["CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "SSHEngine", dependencies: ["Locking", "CSSH2", "TransportSupport", "TransferCore", crypto, logging, system],
             path: "Plugins/SFTP/SSHEngine", swiftSettings: settings),
         .target(
             name: "TransportSFTP",
-            dependencies: ["CurlEngine", "HTTPClient", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            dependencies: [
+                "Locking", "CurlEngine", "HTTPClient", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system,
+            ],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         .target(
             name: "TransportHTTP",
-            dependencies: ["CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging],
+            dependencies: ["Locking", "CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging],
             path: "Plugins/HTTP/TransportHTTP", swiftSettings: settings),
 
         // Programs.
         .target(
-            name: "TransferControl", dependencies: ["TransferKit", "TransferCore", logging, system], swiftSettings: settings),
+            name: "TransferControl", dependencies: ["Locking", "TransferKit", "TransferCore", logging, system], swiftSettings: settings),
         .target(
             name: "TransferCommands",
             dependencies: [
-                "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportTUS", argumentParser, logging,
+                "Locking", "TransferControl", "TransferKit", "TransferCore", "TransportHTTP", "TransportSFTP", "TransportTUS",
+                argumentParser, logging,
                 system,
             ], swiftSettings: settings),
         .executableTarget(name: "transferq", dependencies: ["TransferCommands"], swiftSettings: settings),
         .target(
             name: "TUSLoopback",
-            dependencies: ["TransferCore", crypto, httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system],
+            dependencies: [
+                "Locking", "TransferCore", crypto, httpTypes, hummingbird, lifecycle, logging, nioCore, nioHTTPTypes, nioPosix, system,
+            ],
             swiftSettings: settings),
         .executableTarget(
             name: "tus-loopback", dependencies: ["TUSLoopback", argumentParser, system, unixSignals], swiftSettings: settings),
 
         // Tests.
-        .target(name: "ProcessFixture", dependencies: ["TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings),
         .target(
-            name: "ScriptedHTTP", dependencies: ["CurlEngine", "TransferCore", "TransportSupport", system], path: "Tests/ScriptedHTTP",
+            name: "ProcessFixture", dependencies: ["Locking", "TransferCore", system], path: "Tests/ProcessFixture", swiftSettings: settings
+        ),
+        .target(
+            name: "ScriptedHTTP", dependencies: ["Locking", "CurlEngine", "TransferCore", "TransportSupport", system],
+            path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(
-            name: "SSHFixture", dependencies: ["ProcessFixture", "TransferCore", "TransportSupport", system], path: "Tests/SSHFixture",
+            name: "SSHFixture", dependencies: ["Locking", "ProcessFixture", "TransferCore", "TransportSupport", system],
+            path: "Tests/SSHFixture",
             swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),
         .testTarget(
-            name: "TransportSupportTests", dependencies: ["TransportSupport", "TransferCore", system], swiftSettings: settings),
+            name: "TransportSupportTests", dependencies: ["Locking", "TransportSupport", "TransferCore", system], swiftSettings: settings),
         .testTarget(
-            name: "TransferKitTests", dependencies: ["TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
+            name: "TransferKitTests", dependencies: ["Locking", "TransferKit", "TransferCore", "TransportTesting", grdb, logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "CurlEngineTests",
-            dependencies: ["CurlEngine", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
+            dependencies: ["Locking", "CurlEngine", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportHTTPTests",
-            dependencies: ["TransportHTTP", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
+            dependencies: ["Locking", "TransportHTTP", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "TransportTUSTests",
-            dependencies: ["TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
+            dependencies: [
+                "Locking", "TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "SSHEngineTests",
-            dependencies: ["SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system],
+            dependencies: [
+                "Locking", "SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system,
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "TransportSFTPTests",
             dependencies: [
-                "TransportSFTP", "ProcessFixture", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore", crypto, logging,
+                "Locking", "TransportSFTP", "ProcessFixture", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore",
+                crypto, logging,
                 system,
             ], swiftSettings: settings),
         .testTarget(
-            name: "TransportTestingTests", dependencies: ["TransportTesting", "TransportSupport", "TransferCore", logging, system],
+            name: "TransportTestingTests",
+            dependencies: ["Locking", "TransportTesting", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
         .testTarget(
             name: "InteropTests",
             dependencies: [
-                "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport", "TransferCore",
+                "Locking", "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport",
+                "TransferCore",
                 "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "SSHFixture", crypto, logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
@@ -173,11 +195,12 @@ let package = Package(
         .testTarget(
             name: "CommandTests",
             dependencies: [
-                "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture", "ScriptedHTTP",
+                "Locking", "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture",
+                "ScriptedHTTP",
                 "TUSLoopback", "transferq", "tus-loopback", logging, system,
             ],
             swiftSettings: settings),
-        .testTarget(name: "TUSLoopbackTests", dependencies: ["TUSLoopback", "TransferCore", system], swiftSettings: settings),
+        .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Something that goes wrong on purpose, once; see ``TUSLoopbackServer/inject(_:times:)``.

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// What a server was asked since it started, for tests to assert on. Served as JSON at `/statistics`.

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// The connections whose requests are being treated, so that the server's end can cut them.

@@ -1,4 +1,5 @@
 public import Foundation
+import Locking
 import NIOPosix
 public import SystemPackage
 import TransferCore

@@ -41,7 +41,12 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            var command = try await RootCommand.asyncParseAsRoot(CommonOptions.movingBehindCommand(arguments))
+            let arguments = CommonOptions.movingBehindCommand(arguments)
+            if !Self.isForShell(arguments) {
+                try CommandWords.check(arguments)
+                try ShortOptions.check(arguments)
+            }
+            var command = try await RootCommand.asyncParseAsRoot(arguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
@@ -54,9 +59,12 @@ public struct CommandLineProgram: Sendable {
             let (status, message) = Self.explanation(of: error)
             return await refuse(message, status)
         } catch {
-            return await answer(parserError: error)
+            return await answer(parserError: error, isAboutCompletion: arguments.contains { $0.hasPrefix("--generate-completion-script") })
         }
     }
+
+    /// Whether a shell asks how to complete a command, with words that are not finished.
+    private static func isForShell(_ arguments: [String]) -> Bool { arguments.first?.hasPrefix("---") ?? false }
 
     /// How the program ends with an error that is not the parser's, and what it says.
     static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
@@ -69,6 +77,7 @@ public struct CommandLineProgram: Sendable {
     }
 
     private func refuse(_ message: String, _ status: ExitStatus) async -> ExitStatus {
+        let message = ProcessArguments.shown(message)
         // What is wrong may be a name. Lines stay lines: several things may be.
         let lines = message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControlCharacters }
         await context.terminal.write("transferq: " + lines.joined(separator: "\n"))
@@ -76,8 +85,8 @@ public struct CommandLineProgram: Sendable {
     }
 
     /// The parser's own errors include the requests for help and for the version, which are none.
-    private func answer(parserError error: any Error) async -> ExitStatus {
-        let text = RootCommand.fullMessage(for: error)
+    private func answer(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
+        let text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {
         case .success:
             await context.output.write(text + "\n")

@@ -1,3 +1,5 @@
+import Locking
+
 /// How far a source has come whose bytes arrive while it is sent, and word when it goes on.
 ///
 /// The queue writes an app's stream to a file in its spool and tells here how far that file may be read; a transport reads the file, and asks

@@ -97,6 +97,8 @@ extension TransferError.Code {
     public static let fileExists = Self(rawValue: "fileExists")
     /// There is no such file at the server.
     public static let noSuchRemoteFile = Self(rawValue: "noSuchRemoteFile")
+    /// What was to be received as a file is a folder at the server.
+    public static let isFolder = Self(rawValue: "isFolder")
     /// The producer of a stream failed, or ended with the process that it was part of.
     public static let producerGone = Self(rawValue: "producerGone")
     /// A local path is not a regular file.

@@ -9,6 +9,12 @@ public protocol Transport: Sendable {
     /// The name written to the store; never changed once released.
     var id: TransportID { get }
 
+    /// How many small files of a session are best in flight at once where the session does not say, 1 to 64; six by default.
+    ///
+    /// A small file has 1 MiB at most, and its time goes into waiting for answers: a transport whose connection carries many requests at once
+    /// wants many. Larger files go one at a time, whatever this is. Read on executors of the queue each time that a file is to start.
+    var smallFilesInFlight: Int { get }
+
     /// Moves the bytes of one file, from `attempt.checkpoint` on.
     ///
     /// The queue calls it from a task of its own, with as many attempts at once as files are in flight.
@@ -33,4 +39,9 @@ public protocol Transport: Sendable {
 
     /// Releases connections and threads. Called once, after the last attempt.
     func shutdown() async
+}
+
+extension Transport {
+    /// Six.
+    public var smallFilesInFlight: Int { 6 }
 }

@@ -79,6 +79,9 @@ public struct QueueConfiguration: Sendable {
     /// Told of every step of what changes the store; set by tests.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
+    /// How many names a session takes from remote folders: a server that has no end must not fill the disk.
+    package var mostListedNames: Int64 = 10_000_000
+
     /// Makes a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,

@@ -117,6 +117,7 @@ extension TransferQueue {
                 guard let self, let delegate = delivery.delegate else { return nil }
                 return await delegate.queue(self, endpointFor: id, among: endpoints)
             })
+        context.mostListedNames = configuration.mostListedNames
         context.storageFailed = { [weak self] in self?.tellOfDamage($0) }
         pacer.setRate(record.options.rateLimit, session: key)
         if stale.remove(key) != nil {

@@ -1,4 +1,5 @@
 public import Foundation
+import Locking
 public import SystemPackage
 public import TransferCore
 

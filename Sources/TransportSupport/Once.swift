@@ -1,4 +1,4 @@
-import TransferCore
+import Locking
 
 /// A result that one caller waits for until somebody has it. The first one counts; it may be there before the caller is.
 package final class Once<Value: Sendable>: Sendable {

@@ -248,4 +248,25 @@ import Testing
         #expect(!result.diagnostics.contains("hunter2"), "\(result.diagnostics)")
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
+
+    /// What can't hold a secret is not read for one later.
+    @Test(arguments: ["--token-file", "--password-file", "--proxy-password-file", "--header-file"])
+    func filesThatHoldNoSecret(option: String) async throws {
+        let program = try TransferQ()
+        try program.folder.sparseFile("large", size: 3 << 20)
+        try program.folder.sparseFile("secret", size: 100)
+        for (file, reason) in [(".", "is a folder"), ("large", "3145728 bytes"), ("secret", nil), ("later", nil)] as [(String, String?)] {
+            let word = option == "--header-file" ? "X-Key: \(file)" : file
+            let added = try await program.run("account", "add", "name-\(file)", "https://one.example/", option, word)
+            #expect(added.status == (reason == nil ? 0 : 2), "\(added.testDescription)")
+            if let reason { #expect(added.diagnostics.contains(reason) && added.diagnostics.contains(option)) }
+        }
+    }
+
+    @Test(arguments: ["--identity", "--ca-file", "--client-certificate"]) func foldersInPlaceOfFiles(option: String) async throws {
+        let program = try TransferQ()
+        let address = option == "--identity" ? "sftp://me@one.example/" : "https://one.example/"
+        let added = try await program.run("account", "add", "studio", address, option, ".")
+        #expect(added.status == 2 && added.diagnostics.contains("is a folder"), "\(added.testDescription)")
+    }
 }

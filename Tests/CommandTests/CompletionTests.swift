@@ -51,6 +51,16 @@ import TransferKit
         #expect(try await completions(program, "cancel", "--tag", "n") == ["night"])
         #expect(try await completions(program, "cancel", "--account", "sta") == ["stage"])
 
+        // Options of all commands before the command, and the store that they name.
+        var elsewhere = try TransferQ()
+        elsewhere.store = elsewhere.folder.path.appending("elsewhere")
+        let store = program.store.string
+        #expect(try await completions(elsewhere, "--sto") == ["--store"])
+        #expect(try await completions(elsewhere, "--store", store, "acc") == ["account"])
+        #expect(try await completions(elsewhere, "--store", store, "list", "--state", "wai") == ["waiting"])
+        #expect(try await completions(elsewhere, "--store", store, "--json", "account", "show", "stu") == ["studio"])
+        #expect(try await completions(elsewhere, "--store", store, "show", String(id.prefix(3))) == [id])
+
         // A queue that another process owns is not waited for.
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let blocked = try await completions(program, "account", "show", "st")

@@ -1,6 +1,7 @@
 import Foundation
 import SystemPackage
 import Testing
+import TransferControl
 
 /// A command whose owner ended before it answered is done by the next one, and what is done already is done.
 @Suite(.serialized) struct LostOwnerTests {
@@ -55,6 +56,41 @@ import Testing
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let result = try await result(of: ["account", "add", "studio", "https://two.example/"], in: program, doneWith: "replace")
         #expect(result.status == 4, "\(result.testDescription)")
+    }
+
+    /// An owner that is gone between two questions is no longer there, however it went.
+    @Test(
+        arguments: [
+            ["list", "--json"], ["show", "ID", "--json"], ["why", "ID"], ["watch"], ["now", "ID"], ["queue", "status"],
+            ["account", "list"],
+        ], LosingOwner.Remains.allCases)
+    func whatIsAskedLater(command: [String], remains: LosingOwner.Remains) async throws {
+        let (program, id) = try await programWithSession()
+        let owner = try await LosingOwner(program.store)
+        let running = try program.start(command.map { $0 == "ID" ? id : $0 })
+        // What it asks first is who the owner is.
+        try await owner.serve(1, leaving: remains)
+        let result = await running.result()
+        #expect(result.status == 0 && !result.lines.isEmpty && result.diagnostics == "", "\(result.testDescription)")
+    }
+
+    /// An agent that is gone before it could be told to go is stopped.
+    @Test(arguments: LosingOwner.Remains.allCases, 1...3) func anAgentThatStopsByItself(remains: LosingOwner.Remains, after count: Int)
+        async throws
+    {
+        let (program, _) = try await programWithSession()
+        let agent = try await LosingOwner(program.store, as: .agent)
+        let running = try program.start(["agent", "stop", "--json"])
+        try await agent.serve(count, leaving: remains)
+        let result = await running.result()
+        #expect(result.status == 0 && result.lines == ["{\"running\":false}"], "\(result.testDescription)")
+    }
+
+    private func programWithSession() async throws -> (TransferQ, id: String) {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        return (program, try await program.succeed("add", "studio", "a").lines[0])
     }
 
     private func result(of command: [String], in program: TransferQ, doneWith word: String) async throws -> CommandResult {

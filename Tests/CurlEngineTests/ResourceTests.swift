@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import Locking
 import ScriptedHTTP
 import Testing
 import TransferCore

@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import Locking
 import Testing
 import TransferCore
 import TransportSupport

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 package import SystemPackage
 import TransferCore
 

@@ -1,4 +1,5 @@
 package import CurlEngine
+import Locking
 import TransferCore
 
 /// An app's hook that hands out tokens by their number, the next one after each rejection.

@@ -27,13 +27,33 @@ import TransportHTTP
     @Test(arguments: [
         ["origins": "host"], ["fileField": ""], ["transferTimeout": "0"], ["transferTimeout": "soon"], ["acceptedStatuses": "200"],
         ["header.Content-Length": "1"], ["header.Authorization": "x"], ["header.Content-Type": "x/y"], ["header.Range": "bytes=0-"],
-        ["field.": "x"], ["chunkSize": "1"], ["clientKey": "/key.pem"],
+        ["field.": "x"], ["chunkSize": "1"], ["clientKey": "/key.pem"], ["metadataPrefix": "x: "], ["uploadURL.a": "https://host/"],
+        ["header.X-Own": "a\r\nX-Other: b"],
     ])
     func settingsAreChecked(settings: [String: String]) throws {
         let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: settings)) }
         #expect(error?.code == .invalidEndpoint)
         let name = try #require(settings.keys.first?.split(separator: ".").last)
         #expect(error?.message.contains(name) == true)
+    }
+
+    /// All files would go to one address, one in the place of the other.
+    @Test(arguments: [
+        ("/in/{nmae}", "{nmae}"), ("/in?key={Path}", "{Path}"), ("/{name}/{source}", "{source}"), ("/in/{name", "a brace"),
+        ("/in/name}", "a brace"), ("/in?sig={secret-0123}", "a brace"), ("/{{name}}", "a brace"),
+    ])
+    func placesThatStandForNothingAreRefused(path: String, shown: String) {
+        for mode in ["put", "form", "get"] {
+            let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+\(mode)://host\(path)")) }
+            #expect(error?.code == .invalidEndpoint)
+            #expect(error?.message.contains(shown) == true && error?.message.contains("{name}, {path}, {transfer}") == true)
+            #expect(error?.message.contains("secret") == false)
+        }
+    }
+
+    @Test(arguments: ["https+put://{name}.host/", "https+put://a%3Ab@host/"]) func whatCanNotBeSentIsRefused(address: String) {
+        let error = #expect(throws: TransferError.self) { try HTTPTransport.validate(.http(address)) }
+        #expect(error?.code == .invalidEndpoint)
     }
 
     @Test func credentialsForHeadersOfItsOwnAreRefused() {

@@ -107,8 +107,8 @@ import TransportHTTP
 
     @Test func anAddressWithoutAHandlerIsLeft() async throws {
         let transfer = try TestTransfer("form", size: 1, answers: [[.answer(404)], [.answer(405)]])
-        #expect(await transfer.failure()?.failureClass == .unreachable)
-        #expect(await transfer.failure()?.failureClass == .unreachable)
+        #expect(await transfer.failure()?.failureClass == .unsupported)
+        #expect(await transfer.failure()?.failureClass == .unsupported)
         await transfer.end()
     }
 }

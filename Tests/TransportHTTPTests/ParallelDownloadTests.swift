@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Locking
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -119,6 +120,31 @@ import TransportHTTP
         }
         #expect(try await transfer.run().bytes == 20_000)
         #expect(transfer.content == server.text)
+        await transfer.end()
+    }
+
+    /// The other one has nothing left to do by then.
+    @Test func whatIsRefusedLastIsAskedForOnceMore() async throws {
+        let server = RangeServer(size: 2_000)
+        let (hasBegun, hasEnded) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        let transfer = try Self.transfer(2) { request, number in
+            switch number {
+            case 0:
+                let wait = ServerStep.call { #expect(hasBegun.wait(timeout: .now() + 60) == .success) }
+                return [server.beginning(request, bytes: 100), wait, server.rest(request, after: 100)]
+            case 1:
+                let wait = ServerStep.call { #expect(hasEnded.wait(timeout: .now() + 60) == .success) }
+                return [.call { hasBegun.signal() }, wait, .answer(503, ["Connection": "close"]), .close]
+            default: return [server.answer(request)]
+            }
+        }
+        let watch = Task {
+            for await position in transfer.recorder.positions.stream where position == 1_000 { return hasEnded.signal() }
+            return 0
+        }
+        #expect(try await transfer.run().bytes == 2_000)
+        #expect(transfer.content == server.text)
+        watch.cancel()
         await transfer.end()
     }
 

@@ -29,7 +29,7 @@ import TransportHTTP
     @Test(arguments: [
         ("/files", "/files/d/%7Bname%7D%20%C3%A9"), ("", "/d/%7Bname%7D%20%C3%A9"), ("/x?sig=a%2Fb", "/x/d/%7Bname%7D%20%C3%A9?sig=a%2Fb"),
         ("/in/{name}?sig=1", "/in/%7Bname%7D%20%C3%A9?sig=1"), ("/in?key={path}&id={transfer}", "/in?key=d/%7Bname%7D%20%C3%A9&id=t-1"),
-        ("/{path}/{other}", "/d/%7Bname%7D%20%C3%A9/%7Bother%7D"),
+        ("/{path}/%7Bother%7D", "/d/%7Bname%7D%20%C3%A9/%7Bother%7D"),
     ])
     func namesGoWhereTheAddressHasAPlaceForThem(address: String, path: String) async throws {
         var transfer = try TestTransfer("put", address, size: 1, answers: [[.answer(200)]])
@@ -55,7 +55,7 @@ import TransportHTTP
         #expect(request.headers["x-own"] == "1")
         #expect(request.headers["content-type"] == "text/x-own")
         #expect(receipt.remoteURL == other.url("/bucket/key"))
-        #expect(receipt.answer == nil, "it repeats the signature")
+        #expect(receipt.answer?.text.contains("0123456789abcdef") == false, "it repeats the signature")
         #expect(transfer.server.requests.isEmpty)
         other.stop()
         await transfer.end()
@@ -69,6 +69,7 @@ import TransportHTTP
         #expect(expired?.code == .forbidden)
         let gone = await transfer.failure()
         #expect(gone?.failureClass == .permanent)
+        #expect(gone?.code == .rejected)
         #expect(await transfer.failure()?.failureClass == .permanent)
         #expect(expired?.description.contains("signature") == false)
         await transfer.end()

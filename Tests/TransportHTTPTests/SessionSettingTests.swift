@@ -52,6 +52,86 @@ import TransportHTTP
         await transfer.end()
     }
 
+    // MARK: URLs for single files
+
+    @Test func eachFileHasAURLOfItsOwn() async throws {
+        var transfer = try TestTransfer("put", size: 3) { _, _ in [.answer(200, body: "0123456789abcdef")] }
+        transfer.options.settings = [
+            "uploadURL.day/a.mov": transfer.server.url("/bucket/1?signature=0123456789abcdef"),
+            "uploadURL.b.mov": transfer.server.url("/bucket/2"),
+        ]
+        transfer.remotePath = "day/a.mov"
+        let receipt = try await transfer.run()
+        #expect(receipt.remoteURL == transfer.server.url("/bucket/1"))
+        #expect(receipt.answer?.text.contains("0123456789abcdef") == false)
+        transfer.remotePath = "b.mov"
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.map(\.path) == ["/bucket/1?signature=0123456789abcdef", "/bucket/2"])
+        transfer.options.uploadURL = transfer.server.url("/bucket/3")
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.last?.path == "/bucket/3", "the item's own")
+        await transfer.end()
+    }
+
+    /// It would go where nobody meant it to.
+    @Test func aFileWithoutOneIsRefusedIfOthersHaveThem() async throws {
+        var transfer = try TestTransfer("put", size: 3, answers: [[.answer(200)]])
+        transfer.options.settings = ["uploadURL.a.mov": transfer.server.url("/1?signature=x")]
+        transfer.remotePath = "b.mov"
+        let error = await transfer.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.message.contains("a.mov") == true && error?.message.contains("b.mov") == true)
+        #expect(error?.message.contains("signature") == false)
+        #expect(transfer.server.connectionCount == 0)
+        await transfer.end()
+    }
+
+    // MARK: Before anything runs
+
+    @Test(arguments: [
+        ("put", TransferDirection.upload, ["uplaod": "put"], "uplaod"), ("put", .upload, ["upload": "puut"], "puut"),
+        ("put", .upload, ["field.a": "1"], "field.a"), ("form", .upload, ["upload": "put", "file.a": "/x"], "file.a"),
+        ("put", .upload, ["fileField": "x"], "fileField"), ("form", .upload, ["metadataPrefix": "x-"], "metadataPrefix"),
+        ("put", .upload, ["uploadURL.a": "ftp://host/secret"], "uploadURL.a"),
+        ("put", .upload, ["uploadURL.": "https://host/"], "uploadURL."),
+        ("get", .download, ["upload": "put"], "upload"), ("get", .download, ["field.a": "1"], "field.a"),
+        ("get", .download, ["parallelThreshold": "0"], "parallelThreshold"), ("get", .upload, [:], "download"),
+    ])
+    func whatCanNotWorkIsSaid(mode: String, direction: TransferDirection, settings: [String: String], words: String) throws {
+        let endpoint = Endpoint.http("https+\(mode)://host/")
+        let error = #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(AttemptOptions(settings: settings), for: direction, at: endpoint)
+        }
+        #expect(error?.message.contains(words) == true)
+        #expect(error?.message.contains("secret") == false)
+    }
+
+    @Test(arguments: [
+        AttemptOptions(metadata: ["a": "b"]), AttemptOptions(verification: .checksum), AttemptOptions(headers: ["Authorization": "x"]),
+        AttemptOptions(headers: ["X-A": "a\r\nb"]), AttemptOptions(expectedChecksum: "sha256:00"),
+    ])
+    func whatAPutCanNotDoIsSaid(options: AttemptOptions) {
+        #expect(throws: TransferError.self) { try HTTPTransport.validate(options, for: .upload, at: .http("https+put://host/")) }
+    }
+
+    /// What makes a header of a name could make one of the transport's own.
+    @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b")])
+    func metadataAreNoHeadersOfOtherKinds(prefix: String, name: String) {
+        let endpoint = Endpoint.http("https+put://host/", settings: ["metadataPrefix": prefix])
+        #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(AttemptOptions(metadata: [name: "1"]), for: .upload, at: endpoint)
+        }
+    }
+
+    @Test func whatWorksIsTaken() throws {
+        let put = Endpoint.http("https+put://host/{name}", settings: ["field.a": "1", "metadataPrefix": "x-"])
+        try HTTPTransport.validate(AttemptOptions(metadata: ["a": "b"]), for: .upload, at: put)
+        try HTTPTransport.validate(AttemptOptions(settings: ["upload": "form", "field.b": "{name}"]), for: .upload, at: put)
+        try HTTPTransport.validate(AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?b=c"]), for: .upload, at: put)
+        try HTTPTransport.validate(
+            AttemptOptions(verification: .checksum, settings: ["parallelThreshold": "1", "transferTimeout": "9"]), for: .download, at: put)
+    }
+
     @Test func theWayIsNoSettingOfEndpoints() {
         #expect(throws: TransferError.self) { try HTTPTransport.validate(.http("https+put://host/", settings: ["upload": "form"])) }
     }

@@ -1,5 +1,6 @@
 import CurlEngine
 import Foundation
+import Locking
 import Logging
 import ScriptedHTTP
 import SystemPackage
@@ -52,6 +53,8 @@ struct TestTransfer {
     var credentials = FixedCredentials()
     var options = AttemptOptions()
     var remotePath = "a.bin"
+    /// What a download is to be called.
+    var localName: FilePath = "file"
     /// In place of the path, for names that are no text.
     var remoteBytes: [UInt8]?
     var number = 1
@@ -86,7 +89,7 @@ struct TestTransfer {
 
     /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
-        let destination = DownloadDestination(root: folder, name: "file", partName: ".file.part")
+        let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part")
         let payload = try (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
         let attempt = FileAttempt(
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,

@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Locking
 import Logging
 import SystemPackage
 import Testing

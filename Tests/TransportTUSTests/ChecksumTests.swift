@@ -1,5 +1,6 @@
 import Crypto
 import Foundation
+import Locking
 import ScriptedHTTP
 import Testing
 import TransferCore

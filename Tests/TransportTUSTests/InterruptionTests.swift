@@ -1,3 +1,4 @@
+import Locking
 import ScriptedHTTP
 import Testing
 import TransferCore

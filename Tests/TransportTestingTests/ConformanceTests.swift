@@ -59,6 +59,32 @@ import TransportTesting
         #expect(Set(DownloadDefect.allCases.flatMap(\.brokenPromises)) == Set(DownloadPromise.allCases))
     }
 
+    @Test(arguments: ListingPromise.allCases)
+    func `the transport that lists memory keeps`(promise: ListingPromise) async throws {
+        try await promise.verify(MemoryFixture())
+    }
+
+    @Test(arguments: ListingDefect.allCases)
+    func `the suite catches a listing that`(defect: ListingDefect) async throws {
+        for promise in defect.brokenPromises {
+            let fixture = try MemoryFixture { BrokenListings(memory: $0, defect: defect) }
+            let violation = await #expect(throws: PromiseViolation.self, "\(promise)") {
+                try await promise.verify(fixture, deadline: defect == .ignoresCancellation ? .milliseconds(300) : .seconds(60))
+            }
+            #expect(violation?.promise == promise.rawValue)
+        }
+    }
+
+    @Test func `each promise of listings is broken by some defect`() {
+        #expect(Set(ListingDefect.allCases.flatMap(\.brokenPromises)) == Set(ListingPromise.allCases))
+    }
+
+    @Test func `a transport that lists nothing keeps no promise of listings`() async throws {
+        let fixture = try MemoryFixture { BrokenDownloads(memory: $0, defect: .goesBack) }
+        let violation = await #expect(throws: PromiseViolation.self) { try await ListingPromise.entriesAreWhole.verify(fixture) }
+        #expect(violation?.observation == "The transport does not conform to FolderListing.")
+    }
+
     @Test(arguments: StreamPromise.allCases)
     func `the transport of streams into memory keeps`(promise: StreamPromise) async throws {
         try await promise.verify(MemoryFixture())

@@ -4,7 +4,7 @@ import TransferCore
 import TransportTesting
 
 /// The conformance suite's view of a ``MemoryTransport``, bare or wrapped by a broken one.
-struct MemoryFixture: DownloadingFixture {
+struct MemoryFixture: ListingFixture {
     let memory: MemoryTransport
     let transport: any Transport
     let bench: Workbench
@@ -38,6 +38,8 @@ struct MemoryFixture: DownloadingFixture {
     }
 
     func provide(_ content: Data, as path: RemotePath) async throws { memory.provide(content, as: path.description) }
+
+    func makeFolder(_ path: RemotePath) async throws { memory.provideFolder(path.description) }
 
     func cut(afterBytes bytes: Int64) async throws { memory.faults.append(.cut(afterBytes: bytes)) }
 }

@@ -1,4 +1,5 @@
 import CCurl
+import Locking
 public import TransferCore
 import TransportSupport
 

@@ -1,4 +1,5 @@
 import CCurl
+import Locking
 import SystemPackage
 import TransferCore
 import TransportSupport

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// A request's body that comes into being while it is sent: one side writes, the engine sends, and the transfer rests while there is nothing.

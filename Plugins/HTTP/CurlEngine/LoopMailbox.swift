@@ -1,4 +1,5 @@
 import CCurl
+import Locking
 import TransferCore
 
 /// What other threads ask of the loop's thread.

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 package import TransportSupport
 

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// The pieces of an answer's body that are on their way to its sink, in order: filled by the loop's thread, and emptied by one writer thread at a

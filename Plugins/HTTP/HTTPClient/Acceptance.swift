@@ -1,4 +1,5 @@
 package import CurlEngine
+import Locking
 import TransferCore
 
 /// Remembers which credentials an origin accepted, so that a later 403 is told from credentials that were never right.

@@ -19,6 +19,11 @@ extension CurlEngineError {
         case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
         case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
         case .timedOut: error(.unreachable, .timedOut, "\(origin) did not take the connection in time.")
+        case .tlsFailed where isAnsweredWithoutTLS:
+            error(
+                .unreachable, .notThisProtocol,
+                "What answers at \(origin) does not speak TLS; if it is a server without TLS, write http in place of https in the address, and otherwise check the port."
+            )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
         case .tlsNotTrusted:
             error(
@@ -32,6 +37,11 @@ extension CurlEngineError {
                 .credentials, .credentialsRejected,
                 "The client certificate for \(origin) can't be used; look at the settings clientCertificate and clientKey.")
         case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through.")
+        case .badAnswer where isEndpoint && origin.scheme == "http":
+            error(
+                .unreachable, .notThisProtocol,
+                "What \(origin) answers is not HTTP; if it is a port for TLS, write https in place of http in the address, and otherwise check the port."
+            )
         case .badAnswer where isEndpoint:
             error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
         case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")
@@ -44,6 +54,11 @@ extension CurlEngineError {
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
+    }
+
+    /// Whether OpenSSL's words are those for an answer that is no record of TLS, as from a server that speaks plain HTTP.
+    private var isAnsweredWithoutTLS: Bool {
+        ["wrong version number", "packet length too long", "http request", "unknown protocol"].contains { cause?.contains($0) == true }
     }
 
     private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {

@@ -30,6 +30,13 @@ extension HTTPResponse {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
+    /// Whether it is the page by which nginx, Apache or Go refuses a request that came without TLS to a port for TLS.
+    package var wantsTLS: Bool {
+        let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
+        let text = String(decoding: body, as: UTF8.self)
+        return status == 400 && signs.contains { text.contains($0) }
+    }
+
     /// The server's own words about a refusal: one short line, or nil when they are a page, or hold one of the secrets.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
@@ -43,12 +50,30 @@ extension HTTPResponse {
         return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
     }
 
-    /// Whether the body holds one of the secrets that the request carried: a server that repeats a header must not get it into a log or a store.
+    /// Whether the body, or its media type, holds one of the secrets that the request carried: a server that repeats a header must not get it into
+    /// a log or a store.
     package func repeats(_ secrets: [String]) -> Bool {
-        let text = String(decoding: body, as: UTF8.self)
-        // A scheme such as "Bearer" is no secret by itself.
-        return secrets.contains { secret in
-            secret.split(separator: " ").contains { $0 != "Bearer" && $0 != "Basic" && text.contains($0) }
+        String(decoding: body, as: UTF8.self).repeats(secrets) || headers["Content-Type"]?.repeats(secrets) == true
+    }
+}
+
+extension String {
+    /// Whether it holds one of the secrets that headers carry: a part of a value, or the password within one for HTTP Basic.
+    package func repeats(_ secrets: [String]) -> Bool {
+        secrets.contains { secret in
+            let parts = secret.split(separator: " ")
+            if parts.first == "Basic", let password = parts.last.flatMap({ Self.password(inBasic: String($0)) }), contains(password) {
+                return true
+            }
+            // A scheme such as "Bearer" is no secret by itself.
+            return parts.contains { $0 != "Bearer" && $0 != "Basic" && contains($0) }
         }
+    }
+
+    /// RFC 7617, section 2.
+    private static func password(inBasic text: String) -> String? {
+        guard let data = Data(base64Encoded: text) else { return nil }
+        let password = String(decoding: data, as: UTF8.self).drop { $0 != ":" }.dropFirst()
+        return password.isEmpty ? nil : String(password)
     }
 }

@@ -1,4 +1,5 @@
 package import CurlEngine
+import Locking
 import TransferCore
 
 /// Asks an app's header hook, and sees to it that rejected credentials are renewed once for all who were rejected with them.

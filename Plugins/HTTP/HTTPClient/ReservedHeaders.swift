@@ -46,6 +46,29 @@ package struct ReservedHeaders: Sendable {
         }
     }
 
+    /// Refuses what ``check(_:)-(String)`` does, and what could be a second header or none (RFC 9110, sections 5.1 and 5.5).
+    ///
+    /// - Throws: A ``TransferError`` that names the header, and never its value.
+    package func check(_ name: String, _ value: String) throws(TransferError) {
+        let isName = !name.isEmpty && name.utf8.allSatisfy(Self.isOfNames)
+        guard isName else {
+            throw TransferError(
+                .permanent, .invalidEndpoint,
+                "\(name.debugDescription) can't be the name of a header; it has letters, digits and hyphens only.")
+        }
+        guard !value.utf8.contains(where: { $0 < 0x20 && $0 != 0x09 || $0 == 0x7F }) else {
+            throw TransferError(
+                .permanent, .invalidEndpoint, "The value of the header \(name) has a line break or another control character; remove it.")
+        }
+        try check(name)
+    }
+
+    /// Whether names of headers may have such a byte (RFC 9110, section 5.6.2).
+    package static func isOfNames(_ byte: UInt8) -> Bool {
+        let character = Character(UnicodeScalar(byte))
+        return character.isASCII && (character.isLetter || character.isNumber || "!#$%&'*+-.^_`|~".contains(character))
+    }
+
     /// The error for one that an app's hook changed.
     func changedByHook(_ name: String) -> TransferError {
         TransferError(

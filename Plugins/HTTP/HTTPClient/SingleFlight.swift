@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Lets those who want the same thing at the same time wait for one piece of work.

@@ -1,14 +1,14 @@
 import CurlEngine
-import TransferCore
+package import TransferCore
 
 /// Which checksum a download has to have.
-struct DigestCheck: Sendable {
+package struct DigestCheck: Sendable {
     /// The one that the session gives; it goes before the server's.
     private let expected: ContentDigest?
     private let verification: Verification
 
     /// - Throws: A ``TransferError`` if the session's is not one.
-    init(_ options: AttemptOptions) throws(TransferError) {
+    package init(_ options: AttemptOptions) throws(TransferError) {
         verification = options.verification
         guard let text = options.expectedChecksum else {
             expected = nil
@@ -53,6 +53,7 @@ struct DigestCheck: Sendable {
     func mismatch(of name: String) -> TransferError {
         TransferError(
             .resumeLost, .checksumMismatch,
-            "What arrived of \(name) has another checksum than \(expected == nil ? "the server told" : "is expected"); it begins anew.")
+            "What arrived of \(name) has another checksum than \(expected == nil ? "the server told" : "is expected"), so it can't be used."
+        )
     }
 }

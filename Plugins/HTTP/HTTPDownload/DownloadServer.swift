@@ -15,6 +15,12 @@ package protocol DownloadServer: Sendable {
     /// Keeps that the server sends this file from its start whatever is asked.
     func noteIgnoredRange()
 
+    /// Whether this file was seen to change between two requests, so that all of it has to come by one.
+    var isChanging: Bool { get }
+
+    /// Keeps that this file changed between two requests.
+    func noteChange()
+
     /// From how many bytes on a file is received in several parts at once, where a session asks for that.
     var parallelThreshold: Int64 { get }
 
@@ -25,6 +31,14 @@ package protocol DownloadServer: Sendable {
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
     ) async throws -> DownloadAnswer
+}
+
+extension DownloadServer {
+    /// No: nothing is kept of that.
+    package var isChanging: Bool { false }
+
+    /// Keeps nothing.
+    package func noteChange() {}
 }
 
 /// What a server answers to a request for a file.

@@ -17,30 +17,33 @@ extension HTTPDownload {
     /// A failure that may pass ends one of several connections, and the others do its work: a server may allow fewer than were asked for. Any
     /// other one ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
-        let failure = try await withThrowingTaskGroup(of: TransferError?.self) { group in
+        let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
-                for _ in 0..<part.plan({ $0.connections(of: length, underWay: 0) }) { group.addTask { try await work(on: part) } }
+                for _ in 0..<part.plan({ $0.connections(of: length, underWay: 0) }) { group.addTask { [try await work(on: part)] } }
             } else {
                 group.addTask {
                     defer { part.endOpening() }
-                    return try await work(on: part)
+                    return [try await work(on: part)]
                 }
                 group.addTask { try await workBesideTheFirst(on: part) }
             }
-            return try await group.reduce(nil) { $0 ?? $1 }
+            return try await group.reduce([], +)
         }
+        var failure = ends.compactMap(\.self).first
+        // Those who could have done its work may have been done before it failed.
+        if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
     /// Once the first answer told what there is, and brought some of it: two requests must not both open the part.
-    private func workBesideTheFirst(on part: DownloadPart) async throws -> TransferError? {
+    private func workBesideTheFirst(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
-        guard part.writer != nil, let length = part.remote?.length else { return nil }
+        guard part.writer != nil, let length = part.remote?.length else { return [] }
         let connections = part.plan { $0.connections(of: length, underWay: 1) } - 1
         return try await withThrowingTaskGroup(of: TransferError?.self) { group in
             for _ in 0..<connections { group.addTask { try await work(on: part) } }
-            return try await group.reduce(nil) { $0 ?? $1 }
+            return try await group.reduce(into: []) { $0.append($1) }
         }
     }
 
@@ -87,7 +90,11 @@ extension HTTPDownload {
         // A file without any bytes has no beginning either (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
         // There is nothing beyond the last byte of the same version (RFC 9110, section 15.5.17).
-        if piece.end == nil, ContentRange(answer.response.headers)?.total == piece.start { return }
-        throw TransferError(.resumeLost, .uploadGone, "\(server.name) is shorter now than when its download began; it begins anew.")
+        let told = RemoteFile(status: 416, headers: answer.response.headers)
+        let isSame = part.version.map { !told.differs(from: $0) } ?? false
+        if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
+        server.noteChange()
+        throw TransferError(
+            .resumeLost, .uploadGone, "\(server.name) is shorter now than when its download began; it has to begin anew.")
     }
 }

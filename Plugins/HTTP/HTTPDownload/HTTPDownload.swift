@@ -8,7 +8,7 @@ package import TransportSupport
 ///
 /// Where a session asks for several parts of a file at once, the first request asks for a beginning of it. If the server answers with just that,
 /// names the version, and tells that the file is large, other requests bring the rest in pieces meanwhile; otherwise the answer to the first one
-/// is all that is needed. A checkpoint tells which pieces there are; its position is that up to which nothing is missing.
+/// is all that is needed. So does a file that turned out to change between two requests, as one that is still being written: it comes by one. A checkpoint tells which pieces there are; its position is that up to which nothing is missing.
 package struct HTTPDownload<Server: DownloadServer>: Sendable {
     let server: Server
     let threads: WorkerThreads
@@ -36,6 +36,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
+        let parallel = server.isChanging ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
         if let checkpoint, checkpoint.confirmed > 0 {
             known = RemoteFile(checkpoint)
@@ -44,7 +45,9 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
-                throw TransferError(.resumeLost, .uploadGone, "What was received of \(server.name) can't be continued; it begins anew.")
+                throw TransferError(
+                    .resumeLost, .uploadGone, "What was received of \(server.name) can't be continued; it has to begin anew."
+                )
             }
             reporter.report(sent: received.count, confirmed: received.prefix)
             writer = opened

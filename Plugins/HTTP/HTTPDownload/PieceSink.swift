@@ -1,4 +1,6 @@
 import CurlEngine
+import Locking
+import SystemPackage
 import TransferCore
 
 /// Takes the answer to a request for one piece of a file, once it proves to be what was asked for.
@@ -56,9 +58,7 @@ final class PieceSink: HTTPResponseSink {
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         guard head.status == 200 || head.status == 206 else { return false }
-        if let coding = head.headers["Content-Encoding"], coding.lowercased() != "identity" {
-            throw violation("in the coding \"\(coding.prefix(40))\", which was not asked for")
-        }
+        try checkCoding(head)
         var remote = RemoteFile(head)
         if let length = remote.length, length > RemoteFile.maximumLength {
             throw violation("with a length of \(length) bytes, which cannot be")
@@ -91,6 +91,10 @@ final class PieceSink: HTTPResponseSink {
             guard remote.validator != nil else { throw changed() }
             throw withoutRanges("from its start only")
         }
+        // An answer in part names the version if that to the whole file did (RFC 9110, section 15.3.7): without, nobody vouches for it.
+        guard head.headers["ETag"] != nil || known.validator?.hasPrefix("\"") != true else {
+            throw withoutRanges("in part without its version's name")
+        }
         guard ContentRange(head.headers)?.start == piece.start else { throw withoutRanges("from another position than was asked for") }
         remote.length = remote.length ?? known.length
         remote.digest = remote.digest ?? known.digest
@@ -109,12 +113,34 @@ final class PieceSink: HTTPResponseSink {
     /// The file is not asked for in parts any more.
     private func withoutRanges(_ what: String) -> TransferError {
         server.noteIgnoredRange()
-        return TransferError(.resumeLost, .uploadGone, "The server sends \(server.name) \(what), so that it begins anew.")
+        return TransferError(.resumeLost, .uploadGone, "The server sends \(server.name) \(what), so it has to begin anew.")
     }
 
     private func changed() -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "\(server.name) is another file now than when its download began; it begins anew.")
+        server.noteChange()
+        return TransferError(
+            .resumeLost, .uploadGone, "\(server.name) is another file now than when its download began; it has to begin anew.")
     }
+
+    /// Refuses content that is not the file itself but a coding of it. The coding of a file that has its name from it is the file: servers that go by
+    /// names tell of `reel.tar.gz` that it is in the coding `gzip`.
+    private func checkCoding(_ head: HTTPResponseHead) throws(TransferError) {
+        guard let coding = head.headers["Content-Encoding"]?.lowercased(), !["", "identity"].contains(coding) else { return }
+        let ending = part.destination.name.extension?.lowercased() ?? ""
+        guard Self.endings[coding]?.contains(ending) != true else { return }
+        let what = "in the coding \"\(coding.prefix(40))\", which was not asked for"
+        guard head.status == 200 else { throw violation(what) }
+        throw TransferError(
+            .unsupported, .badAnswer,
+            "The server sends \(server.name) \(what), so it is not the file itself; ask for an address that gives it as it is."
+        )
+    }
+
+    /// How the names of files end that were made by a coding.
+    private static let endings: [String: Set<String>] = [
+        "gzip": ["gz", "tgz", "svgz"], "x-gzip": ["gz", "tgz", "svgz"], "compress": ["z"], "x-compress": ["z"], "br": ["br"],
+        "zstd": ["zst", "tzst"], "x-bzip2": ["bz2", "tbz2"], "x-xz": ["xz", "txz"],
+    ]
 
     private func violation(_ what: String) -> TransferError {
         TransferError(.protocolViolation, .badAnswer, "The server sends \(server.name) \(what).")

@@ -19,22 +19,24 @@ struct RemoteFile: Codable, Sendable, Hashable {
     /// What a checkpoint vouches for besides the bytes up to its position: what several requests at once brought. Nil for nothing.
     private var received: ByteRanges?
 
-    init(_ head: HTTPResponseHead) {
-        let changed = head.headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
+    init(_ head: HTTPResponseHead) { self.init(status: head.status, headers: head.headers) }
+
+    init(status: Int, headers: HTTPHeaders) {
+        let changed = headers["Last-Modified"].flatMap(secondsSince1970(ofHTTPDate:))
         // Nanoseconds end in the year 2262, HTTP's dates in 9999.
         modificationTime = changed.flatMap { seconds in
             let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
             return isBeyond ? nil : time
         }
         length =
-            head.status == 206
-            ? ContentRange(head.headers)?.total : head.headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
-        digest = ContentDigest(head.headers, isWhole: head.status == 200)
-        if let tag = head.headers["ETag"], tag.hasPrefix("\"") {
+            status == 200
+            ? headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil } : ContentRange(headers)?.total
+        digest = ContentDigest(headers, isWhole: status == 200)
+        if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
-        } else if let changed, let now = head.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
+        } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
             // A file that changed in this very second may change once more in it (RFC 9110, section 8.8.2.2).
-            validator = head.headers["Last-Modified"]
+            validator = headers["Last-Modified"]
         }
     }
 

@@ -11,7 +11,8 @@ extension Endpoint {
     ///     - `https+get`, `http+get`: they are not, as the server is there to download from. With the others, files can be downloaded too.
     ///
     ///     The text `{name}` in it stands for the last component of the remote name, `{path}` for all of it, and `{transfer}` for an ID that
-    ///     stays the same when a transfer is repeated; so a query that carries a signature for many names can go along. An address without
+    ///     stays the same when a transfer is repeated; so a query that carries a signature for many names can go along. Any other brace is refused;
+    ///     `%7B` and `%7D` are braces themselves. An address without
     ///     `{name}` or `{path}` is that of a folder, which the remote name is put behind; but forms go to the address as it is. A user name in it
     ///     goes with a credential of the kind `password` (HTTP Basic).
     ///
@@ -44,8 +45,12 @@ extension Endpoint {
     ///       `addressFamily`, `interface`: as the tus transport has them.
     ///
     ///     A session can have some of its own (``TransferCore/AttemptOptions/settings``), which go before these: `acceptedStatuses`, `contentType`,
-    ///     `field.NAME`, `file.NAME`, `fileField`, `metadataPrefix`, `parallelThreshold`, `transferTimeout`, and `upload`, which is `put` or `form`
-    ///     and goes before the way that the address names.
+    ///     `field.NAME`, `file.NAME`, `fileField`, `metadataPrefix`, `parallelThreshold`, `transferTimeout`; and besides
+    ///     - `upload`: `put` or `form`, which goes before the way that the address names;
+    ///     - `uploadURL.NAME`: the URL that the file with this remote name goes to; a session with such settings has one for each of its files. An
+    ///       item's own `uploadURL` goes before it.
+    ///
+    ///     A setting of a session that has no effect on its files is refused. <doc:PlainHTTP> has all of this in tables.
     public static func http(_ address: String, credentials: [CredentialReference], settings: [String: String] = [:]) -> Endpoint {
         Endpoint(transport: .http, address: address, credentials: credentials, settings: settings)
     }

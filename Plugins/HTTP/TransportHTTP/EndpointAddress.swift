@@ -36,6 +36,10 @@ struct EndpointAddress {
         let rest = text.dropFirst(scheme.count + "://".count)
         let authority = rest.prefix { !"/?".contains($0) }
         let target = rest.dropFirst(authority.count)
+        guard !authority.contains(where: { "{}".contains($0) }) else {
+            throw SettingsValue.invalid("The endpoint address has a brace before its path; names can stand in the path and the query only.")
+        }
+        try Self.checkPlaces(in: target)
         let host = authority.split(separator: "@", omittingEmptySubsequences: false).last ?? ""
         root = "\(parts[0])://\(host)"
         guard let origin = URL(string: root).flatMap(Origin.init) else {
@@ -44,8 +48,29 @@ struct EndpointAddress {
         self.upload = upload
         self.origin = origin
         userName = host.count < authority.count ? String(authority.dropLast(host.count + 1)).removingPercentEncoding : nil
+        guard userName?.contains(":") != true else {
+            throw SettingsValue.invalid("The user name in the endpoint address has a colon, which HTTP Basic has no way to send.")
+        }
         path = String(target.prefix { $0 != "?" })
         query = String(target.dropFirst(path.count))
+    }
+
+    /// Refuses braces that stand for nothing, as misspelt places do: all files would go to one address.
+    private static func checkPlaces(in target: Substring) throws(TransferError) {
+        var rest = target
+        while let brace = rest.firstIndex(where: { "{}".contains($0) }) {
+            rest = rest[brace...]
+            if let place = TransferNames.places.first(where: { rest.hasPrefix($0) }) {
+                rest = rest.dropFirst(place.count)
+                continue
+            }
+            let word = rest.dropFirst().prefix { $0.isASCII && $0.isLetter }
+            // What has another form is not shown: it may be a part of a signature.
+            let isPlace = rest.first == "{" && !word.isEmpty && rest[word.endIndex...].first == "}"
+            throw SettingsValue.invalid(
+                "The endpoint address has \(isPlace ? "{\(word)}" : "a brace"), which stands for nothing; what stands for something is "
+                    + "\(TransferNames.places.joined(separator: ", ")). Write %7B and %7D for braces that are meant as such.")
+        }
     }
 
     /// Whether the address says itself where the remote name goes.

@@ -10,13 +10,9 @@ import TransportSupport
 struct HTTPServer {
     private static let maximumRedirects = 5
 
-    let address: EndpointAddress
-    let settings: HTTPSettings
-    /// How files are uploaded.
-    var upload: EndpointAddress.Upload { settings.upload ?? address.upload }
-    /// The media type that the session gives to its files.
-    let sessionContentType: String?
-    private let sessionHeaders: HTTPHeaders
+    let plan: SessionPlan
+    /// Where the file goes that is uploaded, if that was given for it alone. A capability.
+    let givenURL: String?
     private let credentials: EndpointCredentials
     private let resources: TransportResources
     private let logger: Logger
@@ -26,30 +22,32 @@ struct HTTPServer {
     /// What may be a secret in the URLs that were given.
     private let signatures: [String]
 
+    var address: EndpointAddress { plan.address }
+    var settings: HTTPSettings { plan.settings }
+    /// How files are uploaded.
+    var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
 
     /// - Parameter attempt: What the requests are for; nil for those that belong to no session.
     init(
         _ endpoint: Endpoint, credentials: any CredentialProvider, resources: TransportResources, attempt: FileAttempt? = nil
     ) throws(TransferError) {
-        address = try EndpointAddress(endpoint)
-        settings = try HTTPSettings(endpoint.settings, session: attempt?.options.settings ?? [:])
+        plan = try SessionPlan(endpoint, attempt?.options ?? AttemptOptions(), for: attempt?.direction)
+        givenURL =
+            if let url = attempt?.options.uploadURL {
+                url
+            } else if let attempt, attempt.direction == .upload {
+                try plan.settings.uploadURL(for: attempt.remotePath)
+            } else {
+                nil
+            }
         account = endpoint.address
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
         self.credentials = EndpointCredentials(
-            references: endpoint.credentials, userName: address.userName, origin: address.origin, provider: credentials)
+            references: endpoint.credentials, userName: plan.address.userName, origin: plan.address.origin, provider: credentials)
         self.resources = resources
-        var headers = HTTPHeaders()
-        for (name, value) in (attempt?.options.headers ?? [:]).sorted(by: { $0.key < $1.key }) {
-            try ReservedHeaders.http.check(name)
-            headers.append(name, value)
-        }
-        sessionContentType = headers["Content-Type"]
-        headers["Content-Type"] = nil
-        sessionHeaders = headers
         // Where a name is put in, there is no signature.
-        signatures =
-            Self.signatures(in: endpoint.address).filter { !$0.contains("{") } + Self.signatures(in: attempt?.options.uploadURL ?? "")
+        signatures = Self.signatures(in: endpoint.address).filter { !$0.contains("{") } + Self.signatures(in: givenURL ?? "")
         logger = attempt?.logger ?? Logger(label: "TransferKit.http")
     }
 
@@ -72,7 +70,7 @@ struct HTTPServer {
         var request = HTTPRequest(
             method: method, url: url, headers: headers, body: body,
             expectsContinue: expectsContinue && !habits.refusesExpectation(asked.description), connection: try await connection())
-        for field in Array(settings.headers) + Array(sessionHeaders) { request.headers.append(field.name, field.value) }
+        for field in Array(settings.headers) + Array(plan.headers) { request.headers.append(field.name, field.value) }
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         var isTrusted = asked == origin || settings.origins.contains(asked)
         var flight = Flight(request: request, signatures: signatures, sink: sink, pacing: pacing, progress: progress)
@@ -135,11 +133,9 @@ struct HTTPServer {
             } else {
                 try await resources.engine.perform(request, pacing: flight.pacing, progress: flight.progress)
             }
-        let secrets = identity.map(\.value) + flight.signatures
         let answer = HTTPAnswer(
             method: request.method, response: response, origin: asked, latency: ContinuousClock.now - start,
-            words: response.words(without: secrets), kept: response.repeats(secrets) ? nil : ServerAnswer(response),
-            sentCredentials: !identity.isEmpty,
+            secrets: identity.map(\.value) + flight.signatures, sentCredentials: !identity.isEmpty,
             credentialsWereAccepted: resources.acceptance.wereAccepted(identity, at: asked.description))
         if (200..<300).contains(response.status) { resources.acceptance.note(identity, at: asked.description) }
         return answer
@@ -171,20 +167,11 @@ struct HTTPServer {
         var answer = try await send("HEAD", to: address.folder)
         // The answer to HEAD lacks the page that tells whether that is for the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
-        if answer.response.refusesClientCertificate { throw answer.failure("request") }
+        if answer.response.refusesClientCertificate || answer.response.wantsTLS { throw answer.failure("request") }
         if answer.status == 401 || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers
         let features = ["Accept-Ranges", "Allow"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
         return EndpointReport(
             version: answer.response.version == .http2 ? "HTTP/2" : "HTTP/1.1", features: features, latency: answer.latency)
-    }
-}
-
-extension ServerAnswer {
-    init(_ response: HTTPResponse) {
-        self.init(
-            status: response.status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
-            text: String(decoding: response.body.prefix(Self.maximumBytes), as: UTF8.self),
-            isTruncated: response.isBodyTruncated || response.body.count > Self.maximumBytes)
     }
 }

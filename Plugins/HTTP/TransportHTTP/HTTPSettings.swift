@@ -1,4 +1,5 @@
 import CurlEngine
+import Foundation
 import HTTPClient
 import TransferCore
 
@@ -40,9 +41,13 @@ struct HTTPSettings {
     /// How long an attempt may take.
     var transferTimeout: Duration?
 
+    /// The URLs that a session has for its files, by their remote names: capabilities.
+    private(set) var uploadURLs: [String: String] = [:]
+
     private static let headerKey = "header."
     private static let fieldKey = "field."
     private static let fileKey = "file."
+    private static let uploadURLKey = "uploadURL."
 
     /// - Parameters:
     ///   - settings: The endpoint's.
@@ -52,10 +57,13 @@ struct HTTPSettings {
         for key in others.keys.sorted() where !Self.isForSessions(key) {
             throw SettingsValue.invalid(
                 "The setting \(key.debugDescription) can't be a session's own; those of the http transport are "
-                    + "\(Self.forSessions.sorted().joined(separator: ", ")), field.NAME and file.NAME.")
+                    + "\(Self.ofSessions.joined(separator: ", ")).")
         }
         guard settings["upload"] == nil else {
             throw SettingsValue.invalid("The setting upload is one of sessions; an endpoint's address says how files are uploaded.")
+        }
+        if let key = settings.keys.first(where: { $0.hasPrefix(Self.uploadURLKey) }) {
+            throw SettingsValue.invalid("The setting \(key) is one of sessions; an endpoint's address says where files go.")
         }
         for (key, value) in settings.merging(others, uniquingKeysWith: { $1 }).sorted(by: { $0.key < $1.key }) {
             if try connection.take(key, value) { continue }
@@ -64,12 +72,14 @@ struct HTTPSettings {
                 guard name.lowercased() != "content-type" else {
                     throw SettingsValue.invalid("The setting \(key) is not for the type of files; write contentType.")
                 }
-                try ReservedHeaders.http.check(name)
+                try ReservedHeaders.http.check(name, value)
                 headers.append(name, value)
             } else if key.hasPrefix(Self.fieldKey), key != Self.fieldKey {
                 fields[String(key.dropFirst(Self.fieldKey.count))] = value
             } else if key.hasPrefix(Self.fileKey), key != Self.fileKey {
                 files[String(key.dropFirst(Self.fileKey.count))] = try Self.paths(key, value)
+            } else if key.hasPrefix(Self.uploadURLKey), key != Self.uploadURLKey {
+                uploadURLs[String(key.dropFirst(Self.uploadURLKey.count))] = try Self.url(key, value)
             } else {
                 try set(key, value)
             }
@@ -82,9 +92,14 @@ struct HTTPSettings {
         "acceptedStatuses", "contentType", "fileField", "metadataPrefix", "parallelThreshold", "transferTimeout", "upload",
     ]
 
+    private static let prefixesForSessions = [fieldKey, fileKey, uploadURLKey]
+
     private static func isForSessions(_ key: String) -> Bool {
-        forSessions.contains(key) || key.hasPrefix(fieldKey) || key.hasPrefix(fileKey)
+        forSessions.contains(key) || prefixesForSessions.contains { key.hasPrefix($0) }
     }
+
+    /// The settings that a session may have, as people read them.
+    static let ofSessions = (Array(forSessions) + prefixesForSessions.map { "\($0)NAME" }).sorted()
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
@@ -92,7 +107,11 @@ struct HTTPSettings {
         case "origins": origins = try SettingsValue.origins(value)
         case "fileField": fileField = try Self.notEmpty(key, value)
         case "contentType": contentType = try Self.notEmpty(key, value)
-        case "metadataPrefix": metadataPrefix = try Self.notEmpty(key, value)
+        case "metadataPrefix":
+            guard value.utf8.allSatisfy({ ReservedHeaders.isOfNames($0) }) else {
+                throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write the beginning of a header's name.")
+            }
+            metadataPrefix = try Self.notEmpty(key, value)
         case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
         case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         case "transferTimeout":
@@ -106,7 +125,8 @@ struct HTTPSettings {
         }
     }
 
-    private static let known =
+    /// The settings that an endpoint may have, as people read them.
+    static let known =
         (ConnectionSettings.names + [
             "acceptedStatuses", "contentType", "field.NAME", "file.NAME", "fileField", "header.NAME", "metadataPrefix", "origins",
             "parallelThreshold", "transferTimeout",
@@ -120,6 +140,14 @@ struct HTTPSettings {
                     + "with line breaks between them.")
         }
         return paths
+    }
+
+    /// - Throws: An error without the URL, which lets whoever has it write there.
+    private static func url(_ key: String, _ text: String) throws(TransferError) -> String {
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), URL(string: text).flatMap(Origin.init) != nil else {
+            throw SettingsValue.invalid("The setting \(key) is no URL of https or http; write it as https://host/path?query.")
+        }
+        return text
     }
 
     private static func notEmpty(_ key: String, _ value: String) throws(TransferError) -> String {

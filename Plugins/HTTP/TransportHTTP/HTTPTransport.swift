@@ -31,8 +31,23 @@ public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
-        _ = try EndpointAddress(endpoint)
-        _ = try HTTPSettings(endpoint.settings)
+        _ = try SessionPlan(endpoint, for: nil)
+    }
+
+    /// Checks what can be known of a session's options without asking anybody: that each makes sense, and has an effect at the endpoint.
+    ///
+    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
+    /// what this one can't.
+    ///
+    /// - Parameters:
+    ///   - options: As an attempt would get them.
+    ///   - direction: That of the session.
+    ///   - endpoint: One of its account's.
+    /// - Throws: A `TransferError` that names the option, or the setting.
+    public static func validate(
+        _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
+    ) throws(TransferError) {
+        _ = try SessionPlan(endpoint, options, for: direction)
     }
 
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.

@@ -1,6 +1,7 @@
 import CurlEngine
 import Foundation
 import HTTPClient
+import Locking
 import TransferCore
 import TransportSupport
 
@@ -8,6 +9,8 @@ import TransportSupport
 struct HTTPUpload {
     /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
     private static let unaskedContent: Int64 = 256 * 1024
+    /// How often a server may say that it has a file that it can't have.
+    private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
     private let source: UploadSource
@@ -20,19 +23,6 @@ struct HTTPUpload {
         _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on threads: WorkerThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        guard server.upload != .none else {
-            throw Self.unsupported(
-                "The endpoint \(server.origin) is one to download from; write its address with https+put:// or https+form://.")
-        }
-        guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
-            throw Self.unsupported("Plain HTTP has no means to compare checksums of what was uploaded; ask for another verification.")
-        }
-        guard server.upload == .form || attempt.options.metadata.isEmpty || server.settings.metadataPrefix != nil else {
-            throw Self.unsupported("A PUT has no place for metadata, unless the setting metadataPrefix makes headers of them.")
-        }
-        guard server.upload == .form || server.settings.files.isEmpty else {
-            throw Self.unsupported("A PUT brings one file; the settings file.NAME are for forms.")
-        }
         // Some form handlers leave out a part without a word whose name they can't read.
         guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
             throw TransferError(
@@ -44,18 +34,12 @@ struct HTTPUpload {
         self.server = server
         self.threads = threads
         self.reporter = reporter
-        // In a form it is written among the body's own lines.
-        guard !mediaType.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) else {
-            throw TransferError(.permanent, .rejected, "The media type for files has a line break or a control character; remove it.")
-        }
     }
-
-    private static func unsupported(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
 
     private var isForm: Bool { server.upload == .form }
     private var names: TransferNames { TransferNames(attempt) }
     private var mediaType: String {
-        server.sessionContentType ?? server.settings.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
+        server.plan.contentType ?? server.settings.contentType ?? MediaType.ofFile(named: attempt.remotePath.lastComponent)
     }
 
     func run() async throws -> TransferReceipt {
@@ -63,14 +47,19 @@ struct HTTPUpload {
         let size = try await wholeSize()
         let companions = try await FormFiles(server.settings, for: source, names).open(on: threads)
         let (answer, length) = try await send(file, size, with: companions)
+        guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
         // A server that answers early has not seen all of it, whatever it says.
-        guard isSuccess(answer), answer.response.sent.taken == length else {
-            throw answer.uploadFailure(isOneTime: attempt.options.uploadURL != nil)
-        }
+        let taken = answer.response.sent.taken
+        guard taken == length else { throw answer.earlySuccess(after: taken, of: length, isFinal: isLastEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
+    }
+
+    /// A `PUT` may be repeated, in case that it was an accident (RFC 9110, section 9.2.2); of a form, the server may have a record already.
+    private func isLastEarlySuccess() -> Bool {
+        isForm || server.habits.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses
     }
 
     /// The number of bytes, once all of them are there: it is told before the first one.
@@ -85,7 +74,7 @@ struct HTTPUpload {
     }
 
     private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (HTTPAnswer, length: Int64) {
-        let url = attempt.options.uploadURL ?? server.address.upload(names, by: server.upload)
+        let url = server.givenURL ?? server.address.upload(names, by: server.upload)
         let reporter = reporter
         var headers: HTTPHeaders
         let (body, prefix): (HTTPBody, Int64)
@@ -133,9 +122,8 @@ struct HTTPUpload {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.settings.acceptedStatuses.contains(answer.status)
     }
 
-    /// Where the file is, without what may be a signature.
+    /// Where the file is.
     private func place(_ answer: HTTPAnswer) -> String? {
-        let url = isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL
-        return url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
+        answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }
 }

@@ -23,6 +23,10 @@ struct RemoteResource: DownloadServer {
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
+    var isChanging: Bool { server.habits.isChanging(shownURL) }
+
+    func noteChange() { server.habits.noteChange(shownURL) }
+
     func noteIgnoredRange() { server.habits.noteIgnoredRange(shownURL) }
 
     func get(

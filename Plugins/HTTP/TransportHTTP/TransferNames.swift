@@ -3,6 +3,9 @@ import TransferCore
 
 /// What texts of an endpoint stand for in one transfer.
 struct TransferNames {
+    /// The texts that stand for something in a URL.
+    static let places = ["{name}", "{path}", "{transfer}"]
+
     let path: RemotePath
     let transferID: String
 

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Feeds a command and keeps what it writes.

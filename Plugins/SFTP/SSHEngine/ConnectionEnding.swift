@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// That a connection ended, and why.

@@ -1,3 +1,4 @@
+import Locking
 import SystemPackage
 import TransferCore
 
@@ -24,6 +25,13 @@ final class ConnectionMailbox: Sendable {
         var isWaiting = false
         /// Somebody wants the thread to look round once.
         var isWoken = false
+
+        /// - Returns: Whether the thread sleeps, and nobody else wakes it.
+        mutating func wakes() -> Bool {
+            isWoken = true
+            defer { isWaiting = false }
+            return isWaiting
+        }
     }
 
     private let state = Locked(State())
@@ -59,31 +67,32 @@ final class ConnectionMailbox: Sendable {
     /// - Returns: Whether the thread will see it; false once it has ended.
     @discardableResult
     func post(_ command: ConnectionCommand) -> Bool {
-        state.withLock { state in
-            guard !state.isClosed else { return false }
+        let (isTaken, isAsleep) = state.withLock { state in
+            guard !state.isClosed else { return (false, false) }
             state.commands.append(command)
-            ring(&state)
-            return true
+            return (true, state.wakes())
         }
+        if isAsleep { ring() }
+        return isTaken
     }
 
     /// Lets the thread look at its channels.
     func wake() {
-        state.withLock { ring(&$0) }
+        if state.withLock({ $0.wakes() }) { ring() }
     }
 
     /// Lets the thread end as soon as it can.
     func stop() {
-        state.withLock { state in
+        let isAsleep = state.withLock { state in
             state.isStopping = true
-            ring(&state)
+            return state.wakes()
         }
+        if isAsleep { ring() }
     }
 
-    private func ring(_ state: inout State) {
-        state.isWoken = true
-        guard state.isWaiting else { return }
-        state.isWaiting = false
+    /// Not under the lock, which everybody who has a request wants. A ring that comes when the thread is awake again only lets it look round once
+    /// more.
+    private func ring() {
         // A pipe that is full wakes as well.
         _ = try? doorbell.writeAll([0])
     }

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Reads secrets from the connection's thread, which waits for them by its mailbox.

@@ -12,6 +12,9 @@ struct RemotePlace: Sendable {
     /// The file.
     var final: [UInt8] { join(path.bytes) }
 
+    /// Something in it, if it is a folder.
+    func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
+
     /// For people.
     var name: String { path.description }
 

@@ -17,6 +17,9 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     /// `sftp`
     public let id: TransportID = .sftp
 
+    /// 64: one connection carries the requests of many files at once, each of which needs several answers.
+    public let smallFilesInFlight = 64
+
     /// The C libraries that this process runs on, each with its version.
     public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
@@ -32,7 +35,7 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    private let pool: ConnectionPool
+    let pool: ConnectionPool
     private let threads = WorkerThreads(limit: 4)
     private static let logger = Logger(label: "transport-sftp")
 

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// How far an attempt is, told in order and never backwards, from whichever threads it is learned on.

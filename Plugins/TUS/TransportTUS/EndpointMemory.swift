@@ -1,4 +1,5 @@
 import HTTPClient
+import Locking
 import TransferCore
 
 /// What was learned of endpoints, by their address: kept while the transport lives, and never stored.

@@ -1,4 +1,5 @@
 import CurlEngine
+import Locking
 import TransferCore
 import TransportSupport
 

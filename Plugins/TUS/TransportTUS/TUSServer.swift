@@ -1,6 +1,7 @@
 import CurlEngine
 import Foundation
 import HTTPClient
+import Locking
 import Logging
 import TransferCore
 import TransportSupport

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// What is known of a file's uploads: made durable before it is told.

@@ -30,7 +30,7 @@ struct AccountAddCommand: AsyncParsableCommand {
     @OptionGroup var options: EndpointOptions
     @OptionGroup var limits: AccountLimitOptions
 
-    @Argument(help: "The account's name.")
+    @Argument(help: "The account's name.", transform: TextArgument.text)
     var name: String
 
     @Argument(help: ArgumentHelp("URLs, the preferred one first.", valueName: "endpoint"))

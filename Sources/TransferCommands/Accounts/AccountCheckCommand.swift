@@ -15,7 +15,7 @@ struct AccountCheckCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var patience: CheckOptions
 
-    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
     func run() async throws {

@@ -18,7 +18,7 @@ struct AccountEditCommand: AsyncParsableCommand {
     @OptionGroup var options: EndpointOptions
     @OptionGroup var limits: AccountLimitOptions
 
-    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
     @Argument(help: ArgumentHelp("URLs, the preferred one first; none to keep those that it has.", valueName: "endpoint"))

@@ -12,7 +12,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
     @Flag(help: "Remove the sessions that refer to it too.")
     var cascade = false
 
-    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
     func run() async throws {

@@ -10,7 +10,7 @@ struct AccountShowCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
     func run() async throws {

@@ -9,7 +9,7 @@ struct AccountUnblockCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The account's name.", completion: Candidates.accounts)
+    @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
     func run() async throws {

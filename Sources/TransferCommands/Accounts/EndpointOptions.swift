@@ -33,7 +33,7 @@ struct EndpointOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Which SSH servers to trust: strict, those that are known; accept-new, to note new ones; or SHA256:…, the one with this key.",
-            valueName: "policy"))
+            valueName: "policy"), transform: TextArgument.text)
     var hostKey: String?
 
     @Option(help: ArgumentHelp("Certificates of the authorities to trust instead of the system's (PEM).", valueName: "file"))
@@ -59,7 +59,8 @@ struct EndpointOptions: ParsableArguments {
             valueName: "name=value"))
     var setting: [String] = []
 
-    @Option(help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"))
+    @Option(
+        help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"), transform: TextArgument.text)
     var header: [String] = []
 
     @Option(help: ArgumentHelp("A header whose value is in an environment variable.", valueName: "name: variable"))
@@ -245,12 +246,25 @@ struct EndpointOptions: ParsableArguments {
         return .environment(name)
     }
 
+    /// What holds a secret is read when a connection needs it, and may not be there yet. What is there has to be able to hold one.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
-        .file(try filePath(path, option))
+        let text = try filePath(path, option)
+        guard !path.isFolder else {
+            throw ValidationError("\(text), given to \(option), is a folder; name the file that holds the secret.")
+        }
+        if let size = path.size, size > Self.secretLimit {
+            throw ValidationError(
+                "The file \(text), given to \(option), has \(size) bytes; one with a secret has \(Self.secretLimit) at most.")
+        }
+        return .file(text)
     }
+
+    /// No server takes a header or a password that is longer.
+    private static let secretLimit: Int64 = 1 << 16
 
     private func readableFile(_ path: FilePath, _ option: String) throws -> String {
         let path = try filePath(path, option)
+        guard !FilePath(path).isFolder else { throw ValidationError("\(path), given to \(option), is a folder; name a file.") }
         guard FileManager.default.isReadableFile(atPath: path) else {
             throw ValidationError("The file \(path) given to \(option) can't be read.")
         }

@@ -43,12 +43,22 @@ public struct RegisteredTransport: Sendable {
     /// Checks an endpoint of this transport without asking anybody; throws what is wrong with it, for a person.
     public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
 
+    /// Whether two files of one remote name stay two files there. The endpoint has the settings that a session wants otherwise.
+    public var keepsFilesApart: @Sendable (Endpoint) -> Bool
+
+    /// Checks what a session wants of an endpoint of this transport without asking anybody; throws what can't be had there, for a person.
+    public var validateSession: @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void
+
     /// Makes an entry.
     public init(
         id: TransportID, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
         make: @escaping @Sendable () -> any Transport,
         libraries: @escaping @Sendable () -> [String] = { [] },
-        validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in }
+        validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
+        keepsFilesApart: @escaping @Sendable (Endpoint) -> Bool = { _ in false },
+        validateSession: @escaping @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void = {
+            (_, _, _) throws(TransferError) in
+        }
     ) {
         self.id = id
         self.schemes = schemes
@@ -56,6 +66,8 @@ public struct RegisteredTransport: Sendable {
         self.make = make
         self.libraries = libraries
         self.validate = validate
+        self.keepsFilesApart = keepsFilesApart
+        self.validateSession = validateSession
     }
 }
 
@@ -74,7 +86,7 @@ public struct RegisteredTransports: Sendable {
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
             options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }),
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, keepsFilesApart: { _ in true }),
         RegisteredTransport(
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
@@ -82,7 +94,15 @@ public struct RegisteredTransports: Sendable {
         RegisteredTransport(
             id: .http, schemes: plainHTTPSchemes, options: httpOptions, make: { HTTPTransport() },
             libraries: { HTTPTransport.libraries },
-            validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) }),
+            validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) },
+            // A form's handler names its files itself.
+            keepsFilesApart: { endpoint in
+                let isForm = endpoint.settings["upload"].map { $0 == "form" } ?? endpoint.address.contains("+form://")
+                return isForm || endpoint.address.contains("{transfer}")
+            },
+            validateSession: { (options, direction, endpoint) throws(TransferError) in
+                try HTTPTransport.validate(options, for: direction, at: endpoint)
+            }),
     ])
 
     private static let httpOptions: Set<RegisteredTransport.EndpointOption> = [
@@ -101,6 +121,16 @@ public struct RegisteredTransports: Sendable {
     /// What the endpoints of a transport have a use for.
     func options(of transport: TransportID) -> Set<RegisteredTransport.EndpointOption> {
         all.first { $0.id == transport }?.options ?? []
+    }
+
+    /// Whether two files of one remote name stay two files at an endpoint.
+    func keepsFilesApart(_ endpoint: Endpoint) -> Bool {
+        all.first { $0.id == endpoint.transport }?.keepsFilesApart(endpoint) ?? false
+    }
+
+    /// Checks what a session wants of an endpoint as its transport does.
+    func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        try all.first { $0.id == endpoint.transport }?.validateSession(options, direction, endpoint)
     }
 
     /// Checks an endpoint as its transport does.

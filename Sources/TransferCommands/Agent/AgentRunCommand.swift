@@ -20,14 +20,16 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
     var jobs: Int?
 
     @Option(help: ArgumentHelp("A descriptor that is told when the agent is ready, and then closed.", visibility: .private))
     var readyDescriptor: Int32?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on.") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
     }
 
     func run() async throws {

@@ -14,16 +14,18 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
     var jobs: Int?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on.") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
     }
 
     func run() async throws {
         let folder = try common.folder()
-        if let owner = try await common.answeringQueue()?.owner(), owner.role == .agent {
+        if let owner = try await common.answeringOwner()?.owner, owner.role == .agent {
             if jobs != nil {
                 await CommandContext.current.terminal.write(
                     "The agent runs already, so that --jobs has no effect; see \"transferq queue set --max-sessions\".")
@@ -38,9 +40,11 @@ struct AgentStartCommand: AsyncParsableCommand {
             _ = try await BlockingWork.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
         } catch {
             // Another command may have started one meanwhile.
-            guard let owner = try await common.answeringQueue()?.owner(), owner.role == .agent else { throw error }
+            guard let owner = try await common.answeringOwner()?.owner, owner.role == .agent else { throw error }
         }
-        let owner = try await RemoteTransferQueue(folder: folder).owner()
+        guard let owner = try await common.answeringOwner()?.owner else {
+            throw CommandFailure(.storage, "The agent was ready, and has ended since; \(log) may tell why.")
+        }
         await AgentDescription(owner, folder: folder).write(asJSON: common.json)
     }
 }
@@ -57,10 +61,14 @@ struct AgentStopCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        guard let queue = try await common.answeringQueue(), try await queue.owner().role == .agent else {
-            throw CommandFailure(.unfit, "No agent runs the queue in \(try common.folder()).")
+        let none = CommandFailure(.unfit, "No agent runs the queue in \(try common.folder()).")
+        // Where nobody answers, nothing is opened or made.
+        guard try await common.answeringOwner()?.owner.role == .agent else { throw none }
+        // If it ended by itself or by another command since, there is nothing left to do once it has let the queue go.
+        _ = try await common.withOwner { queue in
+            guard try await queue.owner().role == .agent else { throw none }
+            try await queue.endOwner()
         }
-        try await queue.endOwner()
         if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
     }
 }
@@ -74,7 +82,7 @@ struct AgentStatusCommand: AsyncParsableCommand {
 
     func run() async throws {
         let folder = try common.folder()
-        let owner = try await common.answeringQueue()?.owner()
+        let owner = try await common.answeringOwner()?.owner
         guard let owner, owner.role == .agent else {
             if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
             let other = owner.map { " Process \($0.processID) owns it." } ?? ""

@@ -26,20 +26,20 @@ struct CommonOptions: ParsableArguments {
 }
 
 extension CommonOptions {
+    /// Whether a word is one of these options.
+    static func isOne(_ word: String) -> Bool {
+        ["--store", "--json", "--verbose"].contains(word) || word.hasPrefix("--store=") || word.wholeMatch(of: /-v+/) != nil
+    }
+
     /// Lets these options stand before the command too, as in `transferq --store DIR list`: moves them behind it, where the parser wants them.
     static func movingBehindCommand(_ arguments: [String]) -> [String] {
         var rest = arguments[...]
         var leading: [String] = []
         while let option = rest.first {
-            if option == "--store", rest.count > 1 {
-                leading += rest.prefix(2)
-                rest = rest.dropFirst(2)
-            } else if ["--json", "--verbose"].contains(option) || option.hasPrefix("--store=") || option.wholeMatch(of: /-v+/) != nil {
-                leading.append(option)
-                rest = rest.dropFirst()
-            } else {
-                break
-            }
+            guard isOne(option) else { break }
+            let words = rest.prefix(option == "--store" ? 2 : 1)
+            leading += words
+            rest = rest.dropFirst(words.count)
         }
         let terminator = rest.firstIndex(of: "--") ?? rest.endIndex
         return rest[..<terminator] + leading + rest[terminator...]

@@ -19,4 +19,10 @@ extension FilePath {
     var absolute: FilePath {
         isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }
+
+    /// Whether there is a folder, also one behind symbolic links. Blocks.
+    var isFolder: Bool { (try? stat())?.type == .directory }
+
+    /// How many bytes the file has that is there; nil if there is none. Blocks.
+    var size: Int64? { (try? stat()).flatMap { $0.type == .regular ? $0.size : nil } }
 }

@@ -58,6 +58,9 @@ public enum ProcessArguments: Sendable {
         }
     }
 
+    /// A text that may hold arguments, for people: with U+FFFD where bytes are no text.
+    static func shown(_ text: String) -> String { isText(text) ? text : String(decoding: bytes(of: text), as: UTF8.self) }
+
     /// Whether an argument is text: valid UTF-8 as it was given.
     static func isText(_ argument: String) -> Bool {
         !argument.unicodeScalars.contains { escapes.contains($0.value) }

@@ -41,21 +41,35 @@ struct SessionSelection {
         -> AppliedOperation
     {
         if named.count == 1 {
-            try await queue.apply(operation, to: .id(named[0]))
+            if let refusal = try await Self.refusal(of: operation, for: named[0], in: queue) { throw refusal }
             return AppliedOperation(changed: named)
         }
         let fitting = Set(try await queue.apply(operation, to: SessionGroup.sessions(named)))
         var applied = AppliedOperation(changed: named.filter(fitting.contains))
         for id in named where !fitting.contains(id) {
             // A group leaves out what it does not fit, without saying why; a session by itself does.
-            do {
-                try await queue.apply(operation, to: .id(id))
+            if let refusal = try await Self.refusal(of: operation, for: id, in: queue) {
+                applied.refusals.append(refusal)
+            } else {
                 applied.changed.append(id)
-            } catch let error as QueueError {
-                applied.refusals.append(error)
             }
         }
         return applied
+    }
+
+    /// Does something to one session.
+    ///
+    /// - Returns: Why it could not be done; nil if it was.
+    private static func refusal(
+        of operation: SessionOperation, for id: SessionID, in queue: any ControllableQueue
+    ) async throws -> QueueError? {
+        do {
+            try await queue.apply(operation, to: .id(id))
+            return nil
+        } catch let error as QueueError where !error.isEndOfOwner {
+            guard let session = try? await queue.session(id) else { return error }
+            return operation.refusal(error, of: session)
+        }
     }
 
     /// Does what may be done already. Those that are as they are to be are taken for done.
@@ -139,7 +153,7 @@ struct SessionFilters: ParsableArguments {
     @Flag(help: "All sessions.")
     var all = false
 
-    @Option(help: "The sessions of this account.", completion: Candidates.accounts)
+    @Option(help: "The sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
     @Flag(help: "The sessions that failed.")
@@ -155,7 +169,7 @@ struct SelectionArguments: ParsableArguments {
 
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.", completion: Candidates.tags)
+    @Option(help: "The sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters, tag: tag) }

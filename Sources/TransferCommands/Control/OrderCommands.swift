@@ -48,7 +48,7 @@ struct MoveCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.", completion: Candidates.tags)
+    @Option(help: "The sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
     @Argument(
@@ -61,7 +61,7 @@ struct MoveCommand: OperationCommand {
 
     var operation: SessionOperation {
         get throws {
-            guard let index = words.last.flatMap({ Int($0) }) else {
+            guard let index = words.last.flatMap({ Int($0) }), index >= 0 else {
                 throw ValidationError("The last argument of move is the index to move to: a number from 0 on.")
             }
             return .move(to: .index(index))

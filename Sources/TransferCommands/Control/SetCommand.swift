@@ -19,10 +19,13 @@ struct SetCommand: OperationCommand {
         completion: Candidates.sessions)
     var ids: [String] = []
 
-    @Option(help: ArgumentHelp("Bytes per second, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Bytes per second, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
-    @Option(help: ArgumentHelp("A tag to have instead of those so far; can be repeated.", valueName: "word"))
+    @Option(
+        help: ArgumentHelp("A tag to have instead of those so far; can be repeated.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }
@@ -30,7 +33,6 @@ struct SetCommand: OperationCommand {
 
     func validate() throws {
         guard rate != nil || !tag.isEmpty else { throw ValidationError("Nothing is to be changed; give --rate or --tag.") }
-        guard tag.allSatisfy(ProcessArguments.isText) else { throw ValidationError("The value of --tag is not UTF-8.") }
         try selection.validate()
     }
 }

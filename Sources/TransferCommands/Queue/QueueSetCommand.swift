@@ -8,15 +8,17 @@ struct QueueSetCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("How many sessions may run at once.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("How many sessions may run at once.", valueName: "number"))
     var maxSessions: Int?
 
-    @Option(help: ArgumentHelp("Bytes per second for all of them, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Bytes per second for all of them, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     func validate() throws {
         guard maxSessions != nil || rate != nil else { throw ValidationError("Nothing is to be set; give --max-sessions or --rate.") }
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions takes a number from 1 on.") }
+        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions takes a number from 1 on, and not \(maxSessions).") }
     }
 
     func run() async throws {

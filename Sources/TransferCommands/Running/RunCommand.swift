@@ -17,7 +17,8 @@ struct RunCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("How many sessions may run at once, for this run only.", valueName: "number"))
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("How many sessions may run at once, for this run only.", valueName: "number"))
     var jobs: Int?
 
     @Flag(help: "Go on when nothing is left, until Ctrl-C.")
@@ -30,7 +31,7 @@ struct RunCommand: AsyncParsableCommand {
     var progress = ProgressStyle.auto
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on.") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
         if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")

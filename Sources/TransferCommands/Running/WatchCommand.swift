@@ -16,7 +16,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(help: ArgumentHelp("Only what came after the event with this number.", valueName: "revision"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Only what came after the event with this number.", valueName: "revision"))
     var since: UInt64 = 0
 
     @Flag(help: "Go on until it is interrupted, whoever owns the queue.")
@@ -33,6 +33,7 @@ struct WatchCommand: AsyncParsableCommand {
     func run() async throws {
         // Only from the very beginning on is it known where sessions were.
         var story = Story(indices: SessionIndices(since == 0 ? [] : nil), last: since)
+        var hasLostOwner = false
         while true {
             let begun = story.last
             switch try await common.reachedQueue() {
@@ -46,7 +47,11 @@ struct WatchCommand: AsyncParsableCommand {
                 do {
                     try await printEvents(queue.events(since: story.last), of: queue, until: nil, &story)
                 } catch let error as QueueError where error.isEndOfOwner {
-                    // It was killed.
+                    // One that was killed has told its last; of one that ended before it told anything the log is read.
+                    if story.last == begun, !hasLostOwner {
+                        hasLostOwner = true
+                        continue
+                    }
                 }
             }
             guard follow, CommandContext.current.output.failure == nil else { return }

@@ -8,7 +8,7 @@ import TransportHTTP
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a session that sends files and folders, or receives files, and prints its ID.",
+        commandName: "add", abstract: "Adds a session that sends files and folders, or receives them, and prints its ID.",
         discussion: """
             All paths are one session, moved in this order. A folder that is sent keeps its structure below its own name, and is read when \
             the session runs. Nothing is transferred before "run". Where something can't be read, all that is wrong is named and nothing \
@@ -24,11 +24,11 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup var direction: DirectionOptions
     @OptionGroup var transfer: TransferOptions
 
-    @Argument(help: "The account to send to, or to receive from.", completion: Candidates.accounts)
+    @Argument(help: "The account to send to, or to receive from.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String
 
     @Argument(
-        help: "Files and folders, with --download remote files, or - for paths from standard input, separated by NUL or by line breaks.")
+        help: "Files and folders, with --download remote ones, or - for paths from standard input, separated by NUL or by line breaks.")
     var paths: [PathArgument] = []
 
     @Flag(help: "Read paths from standard input too, as with -.")
@@ -37,18 +37,21 @@ struct AddCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("A folder below the endpoint's; with --download a local one.", valueName: "folder"))
     var to: String?
 
-    @Option(help: ArgumentHelp("A name for the session.", valueName: "text"))
+    @Option(help: ArgumentHelp("A name for the session.", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A word to find the session by; can be repeated.", valueName: "word"))
+    @Option(help: ArgumentHelp("A word to find the session by; can be repeated.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
-    @Option(help: ArgumentHelp("A JSON value of your own, kept with the session.", valueName: "json"))
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("A JSON value of your own, kept with the session.", valueName: "json"),
+        transform: TextArgument.text)
     var context: String?
 
     @Option(
         help: ArgumentHelp(
-            "While a session with the same key is not completed, add nothing and print the ID of that one.", valueName: "key"))
+            "While a session with the same key is not completed, add nothing and print the ID of that one.", valueName: "key"),
+        transform: TextArgument.text)
     var dedupe: String?
 
     @Flag(help: "One session for each path.")
@@ -56,14 +59,14 @@ struct AddCommand: AsyncParsableCommand {
 
     func validate() throws {
         if paths.isEmpty, !stdin { throw ValidationError("No paths are given; name files or folders, or give - or --stdin.") }
-        let texts = [("--name", name), ("--context", context), ("--dedupe", dedupe)].compactMap { option, text in text.map { (option, $0) }
-        }
-        for (option, text) in texts + tag.map({ ("--tag", $0) }) where !ProcessArguments.isText(text) {
-            throw ValidationError("The value of \(option) is not UTF-8.")
-        }
         if let context, !JSONValue.isJSON(Data(context.utf8)) {
-            throw ValidationError("The value of --context is not JSON; a text needs quotes of its own: '\"text\"'.")
+            throw ValidationError(
+                "The value of --context is not JSON, or has a number that is out of range; a text needs quotes of its own: '\"text\"'.")
         }
+        if dedupe == "" {
+            throw ValidationError("The key of --dedupe is empty, and all that have none would be one; give one or leave it out.")
+        }
+        if tag.contains("") { throw ValidationError("A tag of --tag is empty; give a word or leave it out.") }
         if each, dedupe != nil { throw ValidationError("--each and --dedupe exclude each other: all but the first would be duplicates.") }
         if !direction.download { _ = try RemoteNaming(to: to.map(ProcessArguments.bytes)) }
     }
@@ -71,10 +74,24 @@ struct AddCommand: AsyncParsableCommand {
     func run() async throws {
         let paths = try await LocalPaths.read(paths.map(\.path) + (stdin ? [LocalPaths.standardInput] : []))
         let items = direction.download ? try remoteItems(paths) : try await localItems(paths)
+        let requests = try requests(for: each ? items.map { [$0] } : [items])
+        let clash = await BlockingWork.run { RemoteNameClash(in: items) }
+        var warnings: [String] = []
+        let ids = try await common.withQueue { queue in
+            warnings = try await checked(requests, clash, in: queue)
+            var requests = requests
+            try await placement.apply(to: &requests, in: queue)
+            return try await placement.add(requests, to: queue)
+        }
+        for warning in warnings { await CommandContext.current.terminal.write(warning.withoutControlCharacters) }
+        await CommandContext.current.output.write(ids, asJSON: common.json)
+    }
+
+    private func requests(for batches: [[TransferItem]]) throws -> [SessionRequest] {
         var options = try transfer.options()
         options.overwrite = direction.overwrite ?? options.overwrite
-        let batches = each ? items.map { [$0] } : [items]
-        let requests = try batches.map { batch in
+        return try batches.map { batch in
+            let name = name ?? Self.name(of: batch)
             var request =
                 direction.download
                 ? try SessionRequest.download(items: batch, from: account, to: folder, name: name, tags: tag, options: options)
@@ -83,24 +100,30 @@ struct AddCommand: AsyncParsableCommand {
             request.deduplicationKey = dedupe
             return request
         }
-        let ids = try await common.withQueue { queue in
-            if direction.overwrite != nil, !direction.download { try await checkThatFilesCanBeSpared(in: queue) }
-            var requests = requests
-            try await placement.apply(to: &requests, in: queue)
-            return try await placement.add(requests, to: queue)
-        }
-        await CommandContext.current.output.write(ids, asJSON: common.json)
     }
 
-    /// - Throws: If the account has an endpoint that can't be asked not to replace a file.
-    private func checkThatFilesCanBeSpared(in queue: any ControllableQueue) async throws {
-        guard direction.overwrite != .always, let endpoints = try await queue.account(account)?.account.endpoints,
-            let endpoint = endpoints.first(where: { $0.transport == .http })
-        else { return }
-        throw CommandFailure(
-            .usage,
-            "--overwrite is for downloads and SFTP uploads: \(endpoint.location) decides itself what happens to a file that is there already."
-        )
+    /// A name for a session whose first path ends in `.` or `..`: that of the folder it means. Nil for all others, which the queue names.
+    private static func name(of items: [TransferItem]) -> String? {
+        guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
+        else { return nil }
+        let name = String(decoding: destination.lastComponent, as: UTF8.self)
+        return items.count == 1 ? name : "\(name) and \(items.count - 1) more"
+    }
+
+    /// - Returns: What a person is to know.
+    /// - Throws: If the account's endpoints can't do what is asked for.
+    private func checked(
+        _ requests: [SessionRequest], _ clash: RemoteNameClash?, in queue: any ControllableQueue
+    ) async throws -> [String] {
+        guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
+        let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
+        try fit.check(for: direction.download ? .download : .upload)
+        guard !direction.download else { return [] }
+        if let overwrite = direction.overwrite { try fit.check(overwrite) }
+        let isSingleFile =
+            transfer.parallel != nil && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
+        return try (clash.map { [try fit.check($0)] } ?? [])
+            + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }
 
     /// Where downloads go.

@@ -14,30 +14,32 @@ struct ListCommand: AsyncParsableCommand {
         completion: .list(SessionState.allCases.map(\.rawValue)))
     var state: [String] = []
 
-    @Option(help: "Only the sessions of this account.", completion: Candidates.accounts)
+    @Option(help: "Only the sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
-    @Option(help: ArgumentHelp("At most so many sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many sessions.", valueName: "number"))
     var max: Int?
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
 
     func validate() throws {
         _ = try states()
-        if let max, max < 0 { throw ValidationError("--max can't be negative.") }
+        if let max, max < 0 { throw ValidationError("--max takes a number from 0 on, and not \(max).") }
     }
 
     func run() async throws {
         let states = try states()
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
-        var table = Table([
-            ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left), ("ACCOUNT", .left),
-        ])
-        let found = try await common.withQueue(isRepeatable: false) { queue in
+        var hasPrinted = false
+        let (found, table) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+            var table = Table([
+                ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
+                ("ACCOUNT", .left),
+            ])
             if let account, try await queue.account(account) == nil {
                 throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
             }
-            guard max != 0 else { return 0 }
+            guard max != 0 else { return (0, table) }
             var found = 0
             var lines = ""
             try await queue.forEachSession { session in
@@ -46,6 +48,7 @@ struct ListCommand: AsyncParsableCommand {
                 if common.json {
                     lines += JSONValue(session).text + "\n"
                     if lines.utf8.count > 1 << 16 {
+                        hasPrinted = true
                         await output.write(lines)
                         lines = ""
                     }
@@ -54,8 +57,9 @@ struct ListCommand: AsyncParsableCommand {
                 }
                 return found != max
             }
+            hasPrinted = true
             await output.write(lines)
-            return found
+            return (found, table)
         }
         guard !common.json else { return }
         if found > 0 {

@@ -21,9 +21,17 @@ enum LocalPaths {
 
     private static func readStandardInput() throws(CommandFailure) -> [FilePath] {
         do {
-            return split([UInt8](try FileHandle.standardInput.readToEnd() ?? Data()))
+            var bytes: [UInt8] = []
+            var part = [UInt8](repeating: 0, count: 1 << 16)
+            while true {
+                let count = try unsafe part.withUnsafeMutableBytes { unsafe try FileDescriptor.standardInput.read(into: $0) }
+                if count == 0 { return split(bytes) }
+                bytes += part.prefix(count)
+            }
+        } catch Errno.badFileDescriptor {
+            throw CommandFailure(.usage, "There are no paths to read, as standard input is closed; nothing was added.")
         } catch {
-            throw CommandFailure(.usage, "Standard input can't be read: \(error).")
+            throw CommandFailure(.usage, "Standard input can't be read: \(error). Nothing was added.")
         }
     }
 

@@ -4,7 +4,9 @@ import TransferKit
 
 /// Where new sessions go in the queue, and when they may start.
 struct PlacementOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The index of the first one; otherwise the end of the queue.", valueName: "index"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("The index of the first one; otherwise the end of the queue.", valueName: "index"))
     var at: Int?
 
     @Flag(help: "Be the next that starts.")
@@ -20,12 +22,14 @@ struct PlacementOptions: ParsableArguments {
     var after: String?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "Not before this time: ISO 8601, in this machine's time zone unless it names one, or so long from now, as +90s or +5m.",
             valueName: "time"))
     var notBefore: StartTime?
 
     func validate() throws {
+        if let at, at < 0 { throw ValidationError("--at takes an index, a number from 0 on, and not \(at).") }
         let places = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
         guard places.count < 2 else { throw ValidationError("\(places.joined(separator: " and ")) exclude each other.") }
         if hold, next || now { throw ValidationError("--hold and \(places[0]) exclude each other.") }

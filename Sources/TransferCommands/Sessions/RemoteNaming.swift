@@ -28,11 +28,15 @@ struct RemoteNaming {
         }
     }
 
-    /// The remote name of a file or folder; nil for a path without a name of its own, such as `/`, which the queue refuses with all others that
-    /// can't be sent. Blocks for a path that ends in `.` or `..`.
+    /// The remote name of a file or folder; nil for a path that is not there, which the queue refuses with all others that can't be sent. Blocks for
+    /// a path that ends in `.` or `..`.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)
         if [[], Self.dot, Self.dot + Self.dot].contains(name) { name = Self.resolved(source).map(Self.lastComponent) ?? [] }
+        if name.isEmpty, Self.resolved(source) == "/" {
+            throw TransferError(
+                .sourceLost, .unsafeName, "\(source) is the root of all folders, which has no name to be sent under; name folders in it.")
+        }
         guard !name.isEmpty else { return nil }
         return try RemotePath(bytes: folder.map { $0.bytes + Self.slash + name } ?? name)
     }

@@ -31,8 +31,13 @@ enum SessionDescription {
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
             "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number") (\(progress(session)))",
-            "Attempts:  \(session.attempts)",
         ]
+        if session.state == .running, let rate = statistics.rate {
+            lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
+        } else if let rate = statistics.averageRate {
+            lines.append("Rate:      \(Figures.rate(rate)) on average")
+        }
+        lines.append("Attempts:  \(session.attempts)")
         if let error = session.error { lines.append("Error:     \(error)") }
         if !session.tags.isEmpty { lines.append("Tags:      \(session.tags.joined(separator: ", "))") }
         if let context = session.context { lines.append("Context:   \(String(decoding: context, as: UTF8.self))") }

@@ -16,9 +16,11 @@ struct ShowCommand: AsyncParsableCommand {
     var id: String
 
     func run() async throws {
-        try await common.withQueue(isRepeatable: false) { queue in
+        var hasPrinted = false
+        try await common.withQueue(isRepeatable: !hasPrinted) { queue in
             let id = try await SessionPrefix.resolve(id, in: queue)
             let session = try await queue.session(id)
+            hasPrinted = true
             if common.json {
                 try await printJSON(session, of: queue)
             } else {
@@ -43,18 +45,7 @@ struct ShowCommand: AsyncParsableCommand {
     private func printText(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(SessionDescription.lines(of: session).map { $0.withoutControlCharacters + "\n" }.joined() + "\n")
-        try await forEachPage(of: session.id, in: queue) { items in
-            var table = Table([("STATE", .left), ("DONE", .right), ("SIZE", .right), ("FILE", .left), ("REMOTE NAME", .left)])
-            for item in items {
-                table.append([
-                    item.state.rawValue, Figures.size(item.bytesDone), Figures.size(item.bytesTotal), item.source.string,
-                    item.remoteURL ?? item.destination.description,
-                ])
-            }
-            await output.write(table.text)
-            let errors = items.compactMap { item in item.error.map { "\(item.source): \($0)".withoutControlCharacters + "\n" } }
-            await output.write(errors.joined())
-        }
+        try await forEachPage(of: session.id, in: queue) { await output.write(ItemDescription.text(of: $0)) }
     }
 
     private func forEachPage(of id: SessionID, in queue: any ControllableQueue, _ body: ([ItemStatus]) async throws -> Void) async throws {

@@ -7,7 +7,9 @@ struct TransferOptions: ParsableArguments {
     @Option(help: ArgumentHelp("A name and a value to tell the server with each file; can be repeated.", valueName: "name=value"))
     var metadata: [String] = []
 
-    @Option(help: ArgumentHelp("Bytes per second for the session, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("Bytes per second for the session, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
@@ -16,12 +18,14 @@ struct TransferOptions: ParsableArguments {
     var verify: Verification?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
-            "How many files may be in flight at once, and parts of one large file, 1 to 64; otherwise six small files or one large one.",
+            "How many files may be in flight at once, and parts of one large file, 1 to 64; otherwise one large file, or six small ones (64 by SFTP).",
             valueName: "number"))
     var parallel: Int?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
             "The most bytes in one request, with K, M or G for the binary units; otherwise as many as the server takes.", valueName: "size")
     )
@@ -40,23 +44,29 @@ struct TransferOptions: ParsableArguments {
     var checksum: String?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
-            "Seconds without any byte moved, after which an attempt is given up and made again; otherwise 60.", valueName: "seconds"))
+            "Seconds in which no byte moves, after which an attempt is given up and made again, by any transport: none that is sent or received, and none that the server confirms. The wait for the answer to the last byte does not count. Otherwise 60.",
+            valueName: "seconds"))
     var stallTimeout: Double?
 
     @Option(
+        parsing: .unconditional,
         help: ArgumentHelp(
-            "Seconds to wait for the server's answer to the last byte of a file, if they are more; otherwise 300.", valueName: "seconds"))
+            "Seconds that the server may take from the last byte of a file to its answer, as one that stores or checks the file first. It is never less than --stall-timeout. Otherwise 300.",
+            valueName: "seconds"))
     var responseTimeout: Double?
 
     func validate() throws {
         for (option, seconds) in [("--stall-timeout", stallTimeout), ("--response-timeout", responseTimeout)] {
             guard let seconds else { continue }
             guard seconds > 0, seconds <= 86_400 else {
-                throw ValidationError("\(option) takes a number of seconds above 0, a day at most.")
+                throw ValidationError("\(option) takes a number of seconds above 0, a day (86400) at most, and not \(seconds).")
             }
         }
-        if let parallel, !(1...64).contains(parallel) { throw ValidationError("--parallel takes a number from 1 to 64.") }
+        if let parallel, !(1...64).contains(parallel) {
+            throw ValidationError("--parallel takes a number from 1 to 64, and not \(parallel).")
+        }
         if let chunk, chunk.bytes < 1 { throw ValidationError("--chunk takes a size of at least 1 byte.") }
         _ = try Self.values(metadata, of: "--metadata")
         _ = try Self.values(setting, of: "--setting")

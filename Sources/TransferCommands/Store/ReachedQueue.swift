@@ -18,10 +18,10 @@ extension CommonOptions {
     /// Hands a command the queue: that of the process that owns it, or else one that is opened here and closed in any case.
     ///
     /// - Parameters:
-    ///   - isRepeatable: Whether the body may be called again when the owner ends before it has answered everything; not if it prints.
+    ///   - isRepeatable: Whether the body may be called again when the owner ended before it had answered everything; not once it has printed.
     ///   - body: What to do.
     func withQueue<Result: Sendable>(
-        isRepeatable: Bool = true, _ body: (any ControllableQueue) async throws -> Result
+        isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
     ) async throws -> Result {
         var deadline: ContinuousClock.Instant?
         while true {
@@ -30,7 +30,7 @@ extension CommonOptions {
             case .remote(let queue):
                 do {
                     return try await body(queue)
-                } catch let error as QueueError where error.isEndOfOwner && isRepeatable && Self.isPatient(&deadline) {
+                } catch let error as QueueError where error.isEndOfOwner && isRepeatable() && Self.isPatient(&deadline) {
                     continue
                 }
             }
@@ -119,12 +119,16 @@ extension CommonOptions {
 
     /// The queue of a process that answers; nil if there is none.
     ///
-    /// - Throws: A `CommandFailure` if there is one that can't be talked to.
-    func answeringQueue() async throws -> RemoteTransferQueue? {
+    /// - Throws: A `QueueError` if there is one that can't be talked to.
+    func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
+
+    /// The queue of a process that answers, and what it says of itself; nil if there is none, or it ends just now.
+    ///
+    /// - Throws: A `QueueError` if there is one that can't be talked to.
+    func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
         let remote = RemoteTransferQueue(folder: try folder())
         do {
-            _ = try await remote.owner()
-            return remote
+            return (remote, try await remote.owner())
         } catch let error as QueueError where error.isEndOfOwner {
             return nil
         }

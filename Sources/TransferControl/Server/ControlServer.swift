@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Locking
 public import Logging
 import SystemPackage
 import TransferCore

@@ -1,4 +1,5 @@
 import Dispatch
+import Locking
 import SystemPackage
 import TransferCore
 import TransferKit

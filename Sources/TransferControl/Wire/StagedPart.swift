@@ -82,13 +82,14 @@ struct ItemRecord: Codable, Sendable {
         case path
         case data
         case remote
+        case remoteFolder
     }
 
     /// How many bytes from memory one record has; the others follow.
     static let pieceSize = 1 << 19
 
     private var kind: Kind
-    /// Of a path, from the root; of a remote file, the local name.
+    /// Of a path, from the root; of a remote file or folder, the local name.
     private var path: Data?
     var data: Data?
     private var destination: Data?
@@ -111,6 +112,10 @@ struct ItemRecord: Codable, Sendable {
         case .remote(let name):
             kind = .remote
             path = name.map { Data($0.bytes) }
+        case .remoteFolder(let name):
+            kind = .remoteFolder
+            path = name.map { Data($0.bytes) }
+            symbolicLinks = item.symbolicLinks
         case .stream:
             throw QueueError(
                 .invalidRequest,
@@ -130,7 +135,9 @@ struct ItemRecord: Codable, Sendable {
             case (.path, let path?, let name): item = TransferItem(FilePath(bytes: path), as: name, symbolicLinks: symbolicLinks ?? .follow)
             case (.data, _, let name?): item = .data(data ?? Data(), as: name)
             case (.remote, let path, let name?): item = .remote(name, as: path.map { FilePath(bytes: $0) })
-            case (.path, nil, _), (.data, _, nil), (.remote, _, nil):
+            case (.remoteFolder, let path, let name?):
+                item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)
+            case (.path, nil, _), (.data, _, nil), (.remote, _, nil), (.remoteFolder, _, nil):
                 throw QueueError(.invalidMessage, "An item that is to be added lacks its path or its name.")
             }
             item.uploadURL = uploadURL

@@ -18,6 +18,9 @@ struct DownloadFolder: Sendable {
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
+    /// Those of ``names`` that are folders, and the folders that any of them is in.
+    private var folders: Set<FilePath> = []
+    private var parents: Set<FilePath> = []
 
     /// - Throws: A ``TransferError`` if the folder can't be written to.
     init(into folder: DownloadFolder) throws(TransferError) {
@@ -38,6 +41,34 @@ struct DownloadDrafting {
 
     /// - Throws: A ``TransferError``; with the code ``TransferError/Code/fileExists`` if nothing may be replaced and something is there.
     mutating func draft(of remotePath: RemotePath, as given: FilePath?) throws(TransferError) -> ItemDraft {
+        let (name, path) = try place(of: remotePath, as: given, isFolder: false)
+        if folder.overwrite == .never, Self.kind(of: path) != nil { throw .fileExists(path) }
+        return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
+    }
+
+    /// - Throws: A ``TransferError``. A folder that is there already is no reason: each file decides for itself.
+    mutating func draft(
+        ofFolder remotePath: RemotePath, as given: FilePath?, _ symbolicLinks: SymbolicLinkPolicy
+    ) throws(TransferError) -> ItemDraft {
+        guard symbolicLinks != .follow else {
+            throw TransferError(
+                .permanent, .unsupported,
+                "The links to folders in \(remotePath) can't be followed, as nobody can tell whether they have an end; skip links, or follow those to files."
+            )
+        }
+        let (name, path) = try place(of: remotePath, as: given, isFolder: true)
+        guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
+            throw TransferError(
+                .permanent, .fileExists, "\(path) is there already, and is no folder. Move it away, or choose another name.")
+        }
+        return ItemDraft(
+            kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
+    }
+
+    /// The local name of an item, which no other item has.
+    private mutating func place(
+        of remotePath: RemotePath, as given: FilePath?, isFolder: Bool
+    ) throws(TransferError) -> (name: FilePath, path: FilePath) {
         let name = given ?? FilePath(bytes: remotePath.lastComponent)
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
             throw TransferError(
@@ -45,15 +76,27 @@ struct DownloadDrafting {
                 "The local name \"\(name)\" is empty, absolute or leaves its folder; name a file below \(folder.path).")
         }
         let path = folder.path.pushing(name)
-        guard names.insert(name).inserted else {
+        var parent = name.removingLastComponent()
+        while !parent.isEmpty {
+            guard !folders.contains(parent) else {
+                throw TransferError(
+                    .permanent, .unsafeName,
+                    "\(path) would be downloaded into \(folder.path.pushing(parent)), which is a folder of the same session; give it a name outside of that."
+                )
+            }
+            parents.insert(parent)
+            parent.removeLastComponent()
+        }
+        guard names.insert(name).inserted, !isFolder || !parents.contains(name) else {
             throw TransferError(.permanent, .unsafeName, "Two items would be downloaded to \(path); give each a name of its own.")
         }
-        if folder.overwrite == .never, Self.isTaken(path) { throw .fileExists(path) }
-        return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
+        if isFolder { folders.insert(name) }
+        return (name, path)
     }
 
-    private static func isTaken(_ path: FilePath) -> Bool {
+    /// What is at a path itself, as mode bits (inode(7)); nil if nothing.
+    private static func kind(of path: FilePath) -> mode_t? {
         var status = stat()
-        return unsafe path.withPlatformString { unsafe lstat($0, &status) } == 0
+        return unsafe path.withPlatformString { unsafe lstat($0, &status) } == 0 ? status.st_mode & S_IFMT : nil
     }
 }

@@ -45,16 +45,16 @@ struct ItemDrafting {
     mutating func draft(of item: TransferItem) -> ItemDraft? {
         do throws(TransferError) {
             try check(item.uploadPlace)
-            if case .remote = item.content {
-            } else if direction == .download {
+            if direction == .download, !item.isReceived {
                 throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be sent, but its session downloads.")
             }
             switch item.content {
             case .remote(let name):
-                guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
-                    throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be downloaded, but its session uploads.")
-                }
-                return try downloads?.draft(of: remotePath, as: name)
+                let path = try remotePath(of: item)
+                return try downloads?.draft(of: path, as: name)
+            case .remoteFolder(let name):
+                let path = try remotePath(of: item)
+                return try downloads?.draft(ofFolder: path, as: name, item.symbolicLinks)
             case .stream(let producer):
                 if let length = producer.length, length < 0 {
                     throw TransferError(.permanent, .unsupported, "The stream for \(item.shownName) can't have \(length) bytes.")
@@ -72,6 +72,13 @@ struct ItemDrafting {
             problems.append(error)
             return nil
         }
+    }
+
+    private func remotePath(of item: TransferItem) throws(TransferError) -> RemotePath {
+        guard direction == .download, let remotePath = item.destination, item.uploadPlace == nil else {
+            throw TransferError(.permanent, .unsupported, "\(item.shownName) is to be downloaded, but its session uploads.")
+        }
+        return remotePath
     }
 
     private func draft(of item: TransferItem, at given: FilePath) throws(TransferError) -> ItemDraft {
@@ -164,6 +171,19 @@ extension TransferItem {
     /// For messages.
     var shownName: String {
         source.map { $0.lastComponent?.string ?? $0.string } ?? destination.map { String(decoding: $0.lastComponent, as: UTF8.self) } ?? ""
+    }
+
+    /// Whether it is one remote file.
+    var isFile: Bool {
+        if case .remote = content { true } else { false }
+    }
+
+    /// Whether it comes from the other end.
+    var isReceived: Bool {
+        switch content {
+        case .remote, .remoteFolder: true
+        case .path, .data, .stream: false
+        }
     }
 
     var data: Data? {

@@ -38,7 +38,7 @@ extension SessionDraft {
             throw QueueError(
                 .invalidRequest, "A session that downloads names the folder that it downloads to, and one that uploads does not.")
         }
-        guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1) else {
+        guard request.options.expectedChecksum == nil || (request.direction == .download && request.items.count == 1 && first.isFile) else {
             throw QueueError(.invalidRequest, "A session that names a checksum downloads one file, which has it.")
         }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })

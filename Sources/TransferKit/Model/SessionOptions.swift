@@ -39,7 +39,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// Bytes per second for the whole session; nil for no limit.
     public var rateLimit: Int64?
 
-    /// How many files may be in flight at once, 1 to 64; nil for six small ones or one large one.
+    /// How many files may be in flight at once, 1 to 64; nil for one large one, or as many small ones as the transport wants (six, or 64 of SFTP).
     public var filesInFlight: Int?
 
     /// How it is made sure that what arrived is what was sent. Default: by the size. Live: files that start later see a change.

@@ -61,12 +61,13 @@ public struct SessionRequest: Sendable {
 
     /// Makes a request for a download of files into a folder.
     ///
-    /// The folder has to exist. Nothing is written outside of it: local names are relative and without `..`, names that a server tells are never
-    /// used, and no symbolic link below the folder is followed. Until a file is complete, its bytes are in a hidden file beside it, whose name
+    /// The folder has to exist. Nothing is written outside of it: local names are relative and without `..`, of what a server tells only the
+    /// names in a remote folder are used, each if it is a single name, and no symbolic link below the folder is followed. Until a file is complete, its bytes are in a hidden file beside it, whose name
     /// ends in `.part`. What happens to files that are there already is said by ``SessionOptions/overwrite``.
     ///
     /// - Parameters:
-    ///   - items: What to receive, in this order; made with ``TransferItem/remote(_:as:)``.
+    ///   - items: What to receive, in this order; made with ``TransferItem/remote(_:as:)`` and
+    ///     ``TransferItem/remoteFolder(_:as:symbolicLinks:)``.
     ///   - account: The name of a saved account.
     ///   - folder: Where the files go.
     ///   - name: A name for people.

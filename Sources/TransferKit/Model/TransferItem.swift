@@ -3,7 +3,7 @@ public import SystemPackage
 public import TransferCore
 
 /// One thing that a session moves, and the name that it gets: to upload, a file, a folder with all that is in it, bytes from memory, or bytes
-/// that are produced meanwhile; to download, a remote file.
+/// that are produced meanwhile; to download, a remote file, or a remote folder with all that is in it.
 public struct TransferItem: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         case path(FilePath)
@@ -11,6 +11,8 @@ public struct TransferItem: Hashable, Sendable {
         case stream(StreamProducer)
         /// To be downloaded to this name; nil for the remote one's last component.
         case remote(FilePath?)
+        /// To be downloaded with all that is in it, as ``remote(_:)``.
+        case remoteFolder(FilePath?)
     }
 
     package var content: Content
@@ -35,7 +37,7 @@ public struct TransferItem: Hashable, Sendable {
     public var source: FilePath? {
         switch content {
         case .path(let path): path
-        case .data, .stream, .remote: nil
+        case .data, .stream, .remote, .remoteFolder: nil
         }
     }
 
@@ -68,14 +70,39 @@ public struct TransferItem: Hashable, Sendable {
         TransferItem(.data(data), as: destination)
     }
 
-    /// Makes an item of a remote file, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    /// Makes an item of a remote file or folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    ///
+    /// Which of both it is is found out when it is received. A folder is received as by ``remoteFolder(_:as:symbolicLinks:)``, without its
+    /// symbolic links, if the transport can list folders; its files come behind all others of the session.
     ///
     /// - Parameters:
-    ///   - remotePath: The file's name below the endpoint's folder.
+    ///   - remotePath: The name below the endpoint's folder.
     ///   - name: Its local name below the session's folder: relative, without `..`. Folders in it are made when they are needed. Nil for the last
     ///     component of `remotePath`.
     public static func remote(_ remotePath: RemotePath, as name: FilePath? = nil) -> TransferItem {
         TransferItem(.remote(name), as: remotePath)
+    }
+
+    /// Makes an item of a remote folder, for a ``SessionRequest/download(items:from:to:name:tags:context:options:)``.
+    ///
+    /// The folder is listed when its session first runs, and keeps its structure below its own name or the one given. What is in it by then is
+    /// received, folder by folder from the top, each in the order of the names' bytes where it has at most 16,384 entries. Folders without files
+    /// leave nothing on this machine. What is no file, and links that are not followed, are left out, as ``ItemState/skipped`` items; a folder
+    /// inside that can't be listed, and a name that can't be one on this machine, are items that fail, and the others go on.
+    ///
+    /// An endpoint whose transport can't list folders fails the item as ``TransferCore/FailureClass/unsupported``.
+    ///
+    /// - Parameters:
+    ///   - remotePath: The folder's name below the endpoint's folder.
+    ///   - name: Its local name below the session's folder: relative, without `..`. Nil for the last component of `remotePath`.
+    ///   - symbolicLinks: What becomes of symbolic links inside. ``SymbolicLinkPolicy/follow`` is refused: where a link to a folder leads at a
+    ///     server can't be told.
+    public static func remoteFolder(
+        _ remotePath: RemotePath, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip
+    ) -> TransferItem {
+        var item = TransferItem(.remoteFolder(name), as: remotePath)
+        item.symbolicLinks = symbolicLinks
+        return item
     }
 
     init(_ content: Content, as destination: RemotePath) {

@@ -1,3 +1,4 @@
+import Locking
 import Synchronization
 import TransferCore
 
@@ -14,6 +15,7 @@ package final class ActiveFile: Sendable {
     private let confirmedBytes: Atomic<Int64>
     private let signsOfLife = Atomic(0)
     private let stalled = Atomic(false)
+    private let sizeWasTold = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet.
     private let isAwaiting: @Sendable (Int64) -> Bool
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
@@ -35,6 +37,14 @@ package final class ActiveFile: Sendable {
         let size = knownSize.load(ordering: .relaxed)
         return size < 0 ? nil : size
     }
+
+    /// The transport told the size in this attempt.
+    func noteSizeTold() {
+        sizeWasTold.store(true, ordering: .relaxed)
+    }
+
+    /// Whether the size is more than what was known before the attempt.
+    var isSizeTold: Bool { sizeWasTold.load(ordering: .relaxed) }
 
     /// Called by the run, which counts it.
     func setSize(_ size: Int64) {

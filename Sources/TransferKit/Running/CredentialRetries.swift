@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Lets the sessions of accounts go on whose delegate says that there are new credentials. Where those are refused as well, again and again, the

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Runs something that may never end.

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Calls a queue's delegate for one event after the other.

@@ -39,6 +39,14 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
+    /// The same with those first, in their order, that are so.
+    func putting(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
+        var copy = self
+        copy.registered = registered.filter(isFirst) + registered.filter { !isFirst($0) }
+        copy.available = available.filter(isFirst) + available.filter { !isFirst($0) }
+        return copy
+    }
+
     /// Why no endpoint can be used.
     var error: TransferError {
         registered.isEmpty

@@ -1,3 +1,4 @@
+import Locking
 package import Logging
 package import TransferCore
 

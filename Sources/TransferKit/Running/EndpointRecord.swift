@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// The endpoints that accepted an attempt in this process.

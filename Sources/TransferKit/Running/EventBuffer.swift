@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import TransferCore
 
 /// The events that one subscriber has yet to take: bounded, whatever happens.

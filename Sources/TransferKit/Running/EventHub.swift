@@ -1,4 +1,5 @@
 package import Foundation
+import Locking
 import TransferCore
 
 /// Numbers events and hands them to any number of subscribers, each with a bounded buffer of its own: a slow one never slows the queue.

@@ -1,3 +1,4 @@
+import Locking
 import SystemPackage
 import TransferCore
 
@@ -11,9 +12,7 @@ extension FileRunner {
         let moving = try await moving(at: endpoint)
         let stored = checkpoints[endpoint.address]?.checkpoint
         if let size = moving.size, size != file.size { context.post(.file(position: file.position, .size(size))) }
-        let (isNew, before) = record.announce(endpoint)
-        if isNew { context.post(.endpoint(endpoint)) }
-        if let before { context.post(.endpointChanged(from: before, to: endpoint.location)) }
+        announce(endpoint)
         history.attempts += 1
         history.home = endpoint
         let attempt = FileAttempt(
@@ -38,6 +37,13 @@ extension FileRunner {
             failuresBefore: record.failures(of: endpoint), signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
     }
 
+    /// Tells which endpoint is used from now on, if that is news.
+    func announce(_ endpoint: Endpoint) {
+        let (isNew, before) = record.announce(endpoint)
+        if isNew { context.post(.endpoint(endpoint)) }
+        if let before { context.post(.endpointChanged(from: before, to: endpoint.location)) }
+    }
+
     /// One life of the file's transfer.
     var transferID: String { "\(context.id)-\(file.position)-\(file.generation)" }
 
@@ -46,7 +52,8 @@ extension FileRunner {
         let active = prepared.active
         do {
             let receipt = try await send(prepared)
-            if active.size == nil { setSize(of: active, receipt.bytes) }
+            // What a listing tells is not relied on: the file may be another since.
+            if active.size == nil || file.isListed && !active.isSizeTold { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
@@ -148,7 +155,9 @@ extension FileRunner {
                 return allowance
             },
             total: { [self] total in
-                if isDownload, (0...Self.largestSize).contains(total) { setSize(of: active, total) }
+                guard isDownload, (0...Self.largestSize).contains(total) else { return }
+                active.noteSizeTold()
+                setSize(of: active, total)
             },
             activity: { active.isActive() })
     }

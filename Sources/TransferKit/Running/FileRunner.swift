@@ -1,7 +1,7 @@
 import Logging
 import TransferCore
 
-/// Moves one file: attempt after attempt, until it arrived, was given up, or has to wait for longer than a slot is kept.
+/// Moves one file, or lists one folder: attempt after attempt, until it is done, was given up, or has to wait for longer than a slot is kept.
 struct FileRunner: Sendable {
     enum Outcome: Sendable {
         case completed
@@ -17,6 +17,8 @@ struct FileRunner: Sendable {
     /// What comes next.
     enum Step: Sendable {
         case attempt(PreparedAttempt)
+        /// The file is a folder, which is to be listed there.
+        case listing(at: Endpoint)
         /// The attempt failed before it began.
         case failed(TransferError, at: Endpoint)
         case over(Outcome)
@@ -30,11 +32,14 @@ struct FileRunner: Sendable {
     var history: FileHistory
     /// The account as it was for the present attempt.
     private(set) var availability: EndpointAvailability
+    /// Set if it is not a file but a folder, which is listed.
+    let listing: FolderListingWork?
 
     init(
         context: RunContext, record: EndpointRecord, file: PendingFile, checkpoints: [String: StoredCheckpoint], history: FileHistory,
-        availability: EndpointAvailability
+        availability: EndpointAvailability, listing: FolderListingWork? = nil
     ) {
+        self.listing = listing
         self.context = context
         self.record = record
         self.file = file
@@ -60,12 +65,21 @@ struct FileRunner: Sendable {
                 } catch let error as TransferError {
                     failure = (error, attempt.endpoint, attempt.failuresBefore)
                 }
+            case .listing(let endpoint):
+                let known = record.failures(of: endpoint)
+                do {
+                    try await list(at: endpoint)
+                    return .completed
+                } catch let error as TransferError {
+                    failure = (error, endpoint, known)
+                }
             case .failed(let error, let endpoint):
                 failure = (error, endpoint, record.failures(of: endpoint))
             case .over(let outcome):
                 return outcome
             }
             try Task.checkCancellation()
+            if try await isFolder(failure.error, at: failure.endpoint) { return .completed }
             if let outcome = try await react(to: failure.error, at: failure.endpoint, failuresBefore: failure.known) { return outcome }
             guard let now = await context.currentEndpoints() else { throw CancellationError() }
             availability = now
@@ -80,7 +94,7 @@ struct FileRunner: Sendable {
         let now = context.clock.now()
         history.stopWaiting()
         let choice = EndpointChoice(
-            availability.preferring(file.kind == .download ? .download : .upload, size: file.size),
+            inOrder(availability),
             confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
             preferred: preferred, uptime: now)
         switch choice {
@@ -91,6 +105,8 @@ struct FileRunner: Sendable {
             // What says that the endpoint can't be used may be a little older than the time.
             history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
+        case .use(let endpoint) where listing != nil:
+            return .listing(at: endpoint)
         case .use(let endpoint):
             do {
                 return .attempt(try await prepare(at: endpoint))

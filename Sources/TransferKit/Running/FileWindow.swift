@@ -1,17 +1,21 @@
 /// Which files of a session may be in flight together.
 ///
-/// With a number given by the app, that many, whatever their size. Without: up to six small ones, whose time goes into waiting for answers;
-/// a large one fills the connection by itself, so it waits until it is alone and nothing starts beside it, which also keeps what is done in
-/// order.
+/// With a number given by the app, that many, whatever their size. Without: as many small ones as the transport wants, whose time goes into
+/// waiting for answers; a large one fills the connection by itself, so it waits until it is alone and nothing starts beside it, which also
+/// keeps what is done in order.
 package struct FileWindow: Sendable {
     /// The largest file that is small, in bytes.
     package static let smallSize: Int64 = 1 << 20
-    private static let smallFiles = 6
     private static let mostFiles = 64
+
+    /// How many small files the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
+    package var smallFiles: Int
 
     private var sizes: [Int64: Int64] = [:]
 
-    package init() {}
+    package init(smallFiles: Int = 6) {
+        self.smallFiles = smallFiles
+    }
 
     package var isEmpty: Bool { sizes.isEmpty }
 
@@ -21,7 +25,8 @@ package struct FileWindow: Sendable {
     package func admits(size: Int64, limit: Int?) -> Bool {
         if let limit { return sizes.count < min(max(limit, 1), Self.mostFiles) }
         guard !sizes.isEmpty else { return true }
-        return sizes.count < Self.smallFiles && size <= Self.smallSize && sizes.values.allSatisfy { $0 <= Self.smallSize }
+        return sizes.count < min(max(smallFiles, 1), Self.mostFiles) && size <= Self.smallSize
+            && sizes.values.allSatisfy { $0 <= Self.smallSize }
     }
 
     package mutating func insert(_ position: Int64, size: Int64) {

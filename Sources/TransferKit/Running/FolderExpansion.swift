@@ -3,57 +3,73 @@ import TransferCore
 /// Brings all items of a session into its manifest, the list of files in the order in which they go. Folders are read for that.
 ///
 /// Called by the run of a session before its first file, and again when no file is left, as items may have been added. Nothing of a folder is
-/// held in memory but a piece: rows go to the store in batches, and a batch is durable before the next is read.
+/// held in memory but a piece: rows go to the store in batches, and a batch is durable before the next is read. Remote folders are the part of
+/// ``RemoteFolderExpansion``.
 package struct FolderExpansion: Sendable {
     private static let batch = 1_000
     /// Rows that are deleted take less time than rows that are made.
-    private static let discardedBatch = 10_000
+    static let discardedBatch = 10_000
 
     private let key: SessionKey
     private let store: QueueStore
     private let fault: FolderFault?
+    private let remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?
     private let tell: @Sendable (ExpansionStep) async throws -> Void
+    private let grow: @Sendable (ManifestTotals) -> Void
 
     /// - Parameters:
     ///   - fault: What goes wrong with reading; for tests.
     ///   - tell: Makes a step durable.
+    ///   - grow: Told by how much the session's figures grew; its folders were counted as one file each.
     package init(
-        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void,
+        grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
+    ) {
+        self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow)
+    }
+
+    /// - Parameter remote: Brings the remote folder of an item into the manifest, but for its last step; returns how the run ends if it can't now.
+    init(
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil,
+        remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
+        tell: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void
     ) {
         self.key = key
         self.store = store
         self.fault = fault
+        self.remote = remote
         self.tell = tell
+        self.grow = grow
     }
 
     /// Returns when no item is left that is not in the manifest.
     ///
-    /// - Returns: By how much the session's figures grew; its folders were counted as one file each.
+    /// - Returns: How the run ends, if a remote folder can't be listed now.
     /// - Throws: `CancellationError` when the run was interrupted or the session is gone; ``QueueError`` when the store can't be used;
     ///   ``TransferError`` when this machine lacks descriptors. The next run goes on from there.
-    @concurrent
-    package func run() async throws -> ManifestTotals {
-        var growth = ManifestTotals()
+    @discardableResult @concurrent
+    package func run() async throws -> RunOutcome? {
         var last: Int64?
         while let item = try await store.pendingItem(of: key) {
             try Task.checkCancellation()
             // The queue takes no more from a run that it has ended.
             guard item.sequence != last else { throw CancellationError() }
             last = item.sequence
-            guard item.kind == .folder else {
+            guard item.kind.isFolder else {
                 try await tell(.takeFiles(limit: Self.batch))
                 continue
             }
-            let found = try await expand(item)
-            growth.files += found.files - 1
-            growth.failed += found.failed
-            growth.bytes += found.bytes
+            let start = try await begin(item)
+            if item.kind == .folder {
+                try await expand(item, from: start)
+            } else if let outcome = try await remote?(item, start) {
+                return outcome
+            }
         }
-        return growth
+        return nil
     }
 
-    private func expand(_ item: PendingItem) async throws -> ManifestTotals {
-        let start = try await begin(item)
+    private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
         let walk = await DiskThread.run { [storage = store.folder, fault] in FolderWalk(item, from: start, excluding: storage, fault: fault)
         }
         while true {
@@ -65,7 +81,7 @@ package struct FolderExpansion: Sendable {
         }
         let totals = await walk.totals
         try await tell(.finish(item: item.sequence, totals))
-        return totals
+        grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
     }
 
     /// Takes out the rows of a folder that could not be read to its end.

@@ -1,4 +1,5 @@
 package import Foundation
+import Locking
 import Synchronization
 import TransferCore
 
@@ -62,14 +63,19 @@ package final class LiveRun: Sendable {
         state.withLock { $0.isPreparing = true }
     }
 
-    /// The session's folders were read, and its figures grew by that.
-    func prepared(_ growth: ManifestTotals) {
+    /// What was read of the session's folders made its figures grow.
+    func found(_ growth: ManifestTotals) {
         state.withLock {
-            $0.isPreparing = false
             $0.base.files += Int(growth.files)
             $0.base.filesFailed += Int(growth.failed)
             $0.base.bytesKnown += growth.bytes
+            $0.base.filesUnsized += Int(growth.unsized)
         }
+    }
+
+    /// The session's folders were read, as far as they can be now.
+    func prepared() {
+        state.withLock { $0.isPreparing = false }
     }
 
     /// Items were added to the session.
@@ -153,6 +159,15 @@ package final class LiveRun: Sendable {
             if !isSized { $0.base.filesUnsized -= 1 }
             $0.counted[position] = nil
             if isCompleted { $0.base.filesDone += 1 } else { $0.base.filesFailed += 1 }
+        }
+    }
+
+    /// What was to be received as a file is a folder, whose files are yet to be found.
+    func foundFolder(position: Int64, size: Int64?) {
+        state.withLock {
+            Self.count(0, insteadOf: size, in: &$0.base)
+            $0.base.bytesDone -= $0.counted[position] ?? 0
+            $0.counted[position] = nil
         }
     }
 

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Where everything that may change the queue waits for the one writer. Inputs are taken in the order in which they were put in, from any

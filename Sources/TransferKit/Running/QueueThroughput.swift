@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// The recent rate of all runs together. Fed ten times a second by each run that moves something, and at its end, so that many short runs

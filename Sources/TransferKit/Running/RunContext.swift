@@ -25,6 +25,8 @@ package struct RunContext: Sendable {
     package var streams: StreamRegistry
     /// Tells everybody that the store is damaged where the session needs it.
     var storageFailed: @Sendable (QueueError) -> Void = { _ in }
+    /// How many names a session takes from remote folders.
+    package var mostListedNames: Int64 = 10_000_000
     let endpointQuestion: EndpointQuestion
 
     package init(

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// What happened to the files of sessions in their earlier runs of this process.

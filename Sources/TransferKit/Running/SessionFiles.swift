@@ -103,6 +103,9 @@ struct SessionFiles {
                 return
             }
             unavailable = availability.available.isEmpty ? availability.error : nil
+            if let transport = availability.available.first.flatMap({ context.transports[$0.transport] }) {
+                window.smallFiles = transport.smallFilesInFlight
+            }
             guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)
             let history = histories[file.position] ?? FileHistory()

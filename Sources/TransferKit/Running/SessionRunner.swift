@@ -28,9 +28,10 @@ package struct SessionRunner: Sendable {
     ) async {
         let monitor = Task { await SessionMonitor(live: context.live, clock: context.clock).watch(publish) }
         var files = SessionFiles(context: context, histories: histories)
+        let listing = RemoteFolderExpansion(context: context, history: histories[RemoteFolderExpansion.position])
         var outcome: RunOutcome
         do {
-            outcome = try await runFiles(&files)
+            outcome = try await runFiles(&files, listing)
         } catch is CancellationError {
             outcome = .interrupted
         } catch let error as TransferError where error.failureClass == .noSpace {
@@ -44,12 +45,14 @@ package struct SessionRunner: Sendable {
         monitor.cancel()
         await monitor.value
         publish(context.live.statistics(at: context.clock.now()))
-        remember(files.histories)
+        var remembered = files.histories
+        remembered[RemoteFolderExpansion.position] = await listing.history
+        remember(remembered)
         context.post(.ended(outcome))
     }
 
-    private func runFiles(_ files: inout SessionFiles) async throws -> RunOutcome {
-        try await prepare()
+    private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
+        if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // The process may have ended between the failure of a file and that of the session.
         if let failure, context.options.onItemFailure == .failSession || failure.failureClass == .remoteFull {
@@ -59,10 +62,15 @@ package struct SessionRunner: Sendable {
     }
 
     /// Reads the session's folders.
-    private func prepare() async throws {
-        guard try await context.store.hasPendingItems(of: context.key) else { return }
+    ///
+    /// - Returns: How the run ends, if that can't be done now.
+    private func prepare(_ listing: RemoteFolderExpansion) async throws -> RunOutcome? {
+        guard try await context.store.hasPendingItems(of: context.key) else { return nil }
         context.live.prepare()
-        let expansion = FolderExpansion(of: context.key, in: context.store) { [context] in try await context.tell(.expansion($0)) }
-        context.live.prepared(try await expansion.run())
+        defer { context.live.prepared() }
+        return try await FolderExpansion(
+            of: context.key, in: context.store, remote: { try await listing.run($0, from: $1) },
+            tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) }
+        ).run()
     }
 }

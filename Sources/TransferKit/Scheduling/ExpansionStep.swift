@@ -4,7 +4,8 @@ package import TransferCore
 /// One step on the way from a session's items to its manifest, the list of files in the order in which they go.
 ///
 /// Items that come after a folder which was not read yet wait in a list of their own. A step changes the manifest and that list in one
-/// transaction; a process that ends between two steps leaves a folder half read, whose rows the next run takes out before it reads it again.
+/// transaction; a process that ends between two steps leaves a folder half read, whose rows the next run takes out before it reads it again. Of a
+/// remote folder, that is the one in it that was being listed; those before it are not listed again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// The folder at the head of the list is being read: all rows from here on come from it.
     case begin(item: Int64)
@@ -14,10 +15,30 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     case add(item: Int64, ManifestBatch)
     /// Takes out so many rows at most of a folder within it that could not be read to its end: it is in the manifest as a whole or not at all.
     case withdraw(ManifestStart, limit: Int)
+    /// One folder of a remote one is in the manifest with its entries; what comes from here on belongs to the one with the number `next`, or to
+    /// the first one after it.
+    case listed(item: Int64, ManifestTotals, next: Int64)
     /// The folder is in the manifest as a whole.
     case finish(item: Int64, ManifestTotals)
     /// Moves the files at the head of the list to the manifest, at most so many.
     case takeFiles(limit: Int)
+    /// Steps that are taken together.
+    case group([ExpansionStep])
+
+    /// The single steps in their order.
+    var parts: [ExpansionStep] {
+        if case .group(let steps) = self { steps.flatMap(\.parts) } else { [self] }
+    }
+
+    /// Whether it changes the figures of its session.
+    var changesFigures: Bool {
+        parts.contains { step in
+            switch step {
+            case .listed, .finish: true
+            default: false
+            }
+        }
+    }
 }
 
 /// Where the rows of a folder begin in the manifest.
@@ -55,6 +76,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var source: Data
     package var destination: Data
     package var size: Int64
+    /// Whether the size is not known yet, and stored as 0.
+    package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
     /// Of a folder that could not be read, so that it can be tried again.
@@ -67,10 +90,20 @@ package struct ManifestTotals: Sendable, Codable, Equatable {
     /// How many of ``files`` can't be sent.
     package var failed: Int64 = 0
     package var bytes: Int64 = 0
+    /// How many of ``files`` have a size that is not known yet.
+    package var unsized: Int64 = 0
 
-    package init(files: Int64 = 0, failed: Int64 = 0, bytes: Int64 = 0) {
+    package init(files: Int64 = 0, failed: Int64 = 0, bytes: Int64 = 0, unsized: Int64 = 0) {
         self.files = files
         self.failed = failed
         self.bytes = bytes
+        self.unsized = unsized
+    }
+
+    package static func += (left: inout ManifestTotals, right: ManifestTotals) {
+        left.files += right.files
+        left.failed += right.failed
+        left.bytes += right.bytes
+        left.unsized += right.unsized
     }
 }

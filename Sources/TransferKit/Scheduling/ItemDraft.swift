@@ -11,6 +11,14 @@ package enum ItemKind: String, Sendable, Codable {
     case stream
     /// A remote file; its source is the local name below the session's folder.
     case download
+    /// A remote folder; its source is the local name below the session's folder.
+    case remoteFolder
+
+    /// Whether it is to be read before its files are known.
+    package var isFolder: Bool { self == .folder || self == .remoteFolder }
+
+    /// Whether it comes from the other end.
+    package var isReceived: Bool { self == .download || self == .remoteFolder }
 }
 
 /// What items come to together.

@@ -45,6 +45,8 @@ package enum FileReport: Sendable, Codable {
     case completed(TransferReceipt, endpoint: Endpoint)
     case failed(TransferError)
     case restarted(generation: Int64, TransferError)
+    /// What was to be received is a folder: it is an item that is yet to be listed.
+    case foundFolder
 }
 
 /// How a run of a session ended.

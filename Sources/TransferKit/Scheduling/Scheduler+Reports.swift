@@ -69,15 +69,18 @@ extension Scheduler {
             if flags.health.hasFailures(at: endpoint) { mutateFlags { $0.health.works(endpoint) } }
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
+        case .foundFolder: mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
         case .restarted(_, let error): transaction.events.append(.itemRestarted(entry.id, position: position, error))
         }
     }
 
     private static func failures(in step: ExpansionStep, of id: SessionID) -> [QueueEvent.Kind] {
-        guard case .add(_, let batch) = step else { return [] }
-        return batch.entries.compactMap { entry in
-            guard entry.state == .failed, let error = entry.error else { return nil }
-            return .itemFailed(id, position: entry.position, error)
+        step.parts.flatMap { step -> [QueueEvent.Kind] in
+            guard case .add(_, let batch) = step else { return [] }
+            return batch.entries.compactMap { entry in
+                guard entry.state == .failed, let error = entry.error else { return nil }
+                return .itemFailed(id, position: entry.position, error)
+            }
         }
     }
 

@@ -18,8 +18,8 @@ struct DirectoryPaths {
     private let session: SessionKey
     private let sources: SourceFolders
     private var known: [Int64: Location] = [:]
-    /// Where the session's downloads go, once that was asked for.
-    private var folder: [UInt8]?
+    /// Where the session's downloads go, once that was asked for; nil in it if it uploads.
+    private var folder: [UInt8]??
 
     init(of session: SessionKey, _ sources: SourceFolders) {
         self.session = session
@@ -30,21 +30,31 @@ struct DirectoryPaths {
     mutating func location(
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
-        if kind == .download {
-            return Location(source: try folder(in: db) + [UInt8(ascii: "/")] + [UInt8](source), destination: [UInt8](destination))
-        }
-        guard let directory else { return Location(source: sources.path(kind, [UInt8](source)), destination: [UInt8](destination)) }
-        return try location(of: directory, in: db).appending([UInt8](source))
+        if let directory { return try location(of: directory, in: db).appending([UInt8](source)) }
+        let path = kind.isReceived ? try received([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
+        return Location(source: path, destination: [UInt8](destination))
     }
 
-    private mutating func folder(in db: Database) throws -> [UInt8] {
+    /// The part of a received file's path that is below the session's folder.
+    mutating func localName(of location: Location, in db: Database) throws -> [UInt8] {
+        guard let folder = try folder(in: db) else { throw missingFolder }
+        return [UInt8](location.source.dropFirst(folder.count + 1))
+    }
+
+    private mutating func received(_ name: [UInt8], in db: Database) throws -> [UInt8] {
+        guard let folder = try folder(in: db) else { throw missingFolder }
+        return folder + [UInt8(ascii: "/")] + name
+    }
+
+    private var missingFolder: DatabaseError {
+        DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder for its downloads")
+    }
+
+    private mutating func folder(in db: Database) throws -> [UInt8]? {
         if let folder { return folder }
         let stored = try Data.fetchOne(db.cachedStatement(sql: "SELECT folder FROM session WHERE key = ?"), arguments: [session])
-        guard let stored else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder for its downloads")
-        }
-        let path = sources.path(.folder, [UInt8](stored))
-        folder = path
+        let path = stored.map { sources.path(.folder, [UInt8]($0)) }
+        folder = .some(path)
         return path
     }
 
@@ -63,8 +73,10 @@ struct DirectoryPaths {
                 throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder \(number)")
             }
             guard let parent = try row.decode(Int64?.self, atIndex: 0) else {
+                let source = [UInt8](try row.decode(Data.self, atIndex: 1))
+                let isReceived = try folder(in: db) != nil
                 location = Location(
-                    source: sources.path(.folder, [UInt8](try row.decode(Data.self, atIndex: 1))),
+                    source: isReceived ? try received(source, in: db) : sources.path(.folder, source),
                     destination: [UInt8](try row.decode(Data.self, atIndex: 2)))
                 known[number] = location
                 break

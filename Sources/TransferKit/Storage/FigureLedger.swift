@@ -106,7 +106,8 @@ extension StoreWrite {
     fileprivate var changesFigures: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
-        case .addItems(let key, _), .expansion(let key, .finish), .resetSession(let key, _), .deleteSession(let key, _),
+        case .expansion(let key, let step): step.changesFigures ? key : nil
+        case .addItems(let key, _), .resetSession(let key, _), .deleteSession(let key, _),
             .quarantine(let key, _), .discardPartial(let key):
             key
         default: nil

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 3
+    static let version: Int32 = 4
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -27,6 +27,10 @@ enum Migrations {
         migrator.registerMigration("3") { db in
             try db.execute(sql: payloads)
             try db.execute(sql: "PRAGMA user_version = 3")
+        }
+        migrator.registerMigration("4") { db in
+            try db.execute(sql: remoteFolders)
+            try db.execute(sql: "PRAGMA user_version = 4")
         }
         try migrator.migrate(database)
     }

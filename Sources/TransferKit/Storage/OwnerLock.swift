@@ -1,3 +1,4 @@
+import Locking
 package import SystemPackage
 import TransferCore
 

@@ -35,6 +35,18 @@ extension QueueStore {
             }
         case .add(_, let batch):
             try add(batch, to: session, in: db)
+        case .listed(let item, let totals, let next):
+            try execute(
+                db,
+                """
+                UPDATE item SET next_directory = ?3,
+                    first_position = ifnull((SELECT max(position) FROM file WHERE session = ?1), -1) + 1,
+                    first_directory = ifnull((SELECT max(number) FROM directory WHERE session = ?1), -1) + 1
+                WHERE session = ?1 AND sequence = ?2
+                """, [session, item, next])
+            try execute(
+                db, "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = bytes_total + ? WHERE key = ?",
+                [totals.files, totals.failed, totals.bytes, session])
         case .finish(let item, let totals):
             try execute(
                 db,
@@ -44,6 +56,8 @@ extension QueueStore {
             try execute(db, "DELETE FROM item WHERE session = ? AND sequence = ?", [session, item])
         case .takeFiles(let limit):
             try takeFiles(limit, of: session, in: db)
+        case .group(let steps):
+            for step in steps { try apply(step, to: session, in: db) }
         }
     }
 
@@ -56,14 +70,15 @@ extension QueueStore {
         }
         let files = try db.cachedStatement(
             sql: """
-                INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links, unsized)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for entry in batch.entries {
             try files.execute(
                 arguments: [
                     session, entry.position, entry.kind.rawValue, entry.directory, entry.source, entry.destination, entry.state.rawValue,
                     entry.size, try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
+                    entry.isUnsized,
                 ])
         }
     }
@@ -74,7 +89,7 @@ extension QueueStore {
             db.cachedStatement(
                 sql: """
                     SELECT max(sequence) + 1 FROM (SELECT sequence FROM item WHERE session = ?1 AND sequence <
-                        ifnull((SELECT min(sequence) FROM item WHERE session = ?1 AND kind = 'folder'), 9223372036854775807)
+                        ifnull((SELECT min(sequence) FROM item WHERE session = ?1 AND kind IN ('folder', 'remoteFolder')), 9223372036854775807)
                         ORDER BY sequence LIMIT ?2)
                     """), arguments: [session, limit])
         guard let end else { return }

@@ -20,6 +20,8 @@ package struct PendingFile: Sendable {
     package var kind = ItemKind.file
     /// Of a download, the part of ``source`` that is below the session's folder.
     package var localName: FilePath?
+    /// Whether it was found in a remote folder.
+    package var isListed = false
 }
 
 /// A checkpoint with what it was made of.
@@ -62,7 +64,8 @@ extension QueueStore {
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
-                    kind: kind, localName: kind == .download ? FilePath(bytes: try row.decode(Data.self, atIndex: 3)) : nil)
+                    kind: kind, localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
+                    isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
             }
         }
     }

@@ -51,11 +51,32 @@ extension QueueStore {
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
+        case .foundFolder:
+            try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
+            try makeFolderItem(of: session, position, in: db)
         case .restarted(let generation, let error):
             try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
             try execute(
                 db, "UPDATE file SET generation = ?, error = ? WHERE session = ? AND position = ?",
                 [generation, try StoreCoding.encode(error), session, position])
         }
+    }
+
+    /// Takes a file out of the manifest that is a folder: it waits for being listed, behind all that waits.
+    private static func makeFolderItem(of session: SessionKey, _ position: Int64, in db: Database) throws {
+        try execute(
+            db,
+            """
+            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
+            SELECT session, (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1), 'remoteFolder', directory, source,
+                destination, 0, 'skip' FROM file WHERE session = ?1 AND position = ?2
+            """, [session, position])
+        try execute(
+            db,
+            """
+            UPDATE session SET bytes_total = bytes_total - ifnull((SELECT max(size, 0) FROM file WHERE session = ?1 AND position = ?2), 0)
+            WHERE key = ?1
+            """, [session, position])
+        try execute(db, "DELETE FROM file WHERE session = ? AND position = ?", [session, position])
     }
 }

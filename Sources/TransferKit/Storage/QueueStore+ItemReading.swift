@@ -12,14 +12,18 @@ struct PendingItem: Sendable {
     var source: Data
     var destination: Data
     var symbolicLinks: SymbolicLinkPolicy
-    /// Where it is.
+    /// Where it is; of a remote folder, where it goes.
     var path: FilePath
+    /// The remote name.
+    var remotePath: [UInt8]
     /// The folders of the same item that it is in.
     var ancestors: [FilePath]
     /// Where its rows begin, once its reading began.
     var start: ManifestStart?
     /// Whether an earlier reading left rows there.
     var hasRows = false
+    /// Of a remote folder, the number from which on the folders in it are still to be listed; nil if it is itself.
+    var nextDirectory: Int64?
 }
 
 extension QueueStore {
@@ -40,7 +44,8 @@ extension QueueStore {
                         sql: """
                             SELECT sequence, kind, directory, source, destination, symbolic_links, first_position, first_directory,
                                 EXISTS (SELECT 1 FROM file WHERE file.session = item.session AND position >= first_position)
-                                OR EXISTS (SELECT 1 FROM directory WHERE directory.session = item.session AND number >= first_directory)
+                                OR EXISTS (SELECT 1 FROM directory WHERE directory.session = item.session AND number >= first_directory),
+                                next_directory
                             FROM item WHERE session = ? ORDER BY sequence LIMIT 1
                             """), arguments: [key])
             else { return nil }
@@ -66,7 +71,8 @@ extension QueueStore {
                 sequence: try row.decode(atIndex: 0), kind: kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
                 destination: try row.decode(atIndex: 4),
                 symbolicLinks: SymbolicLinkPolicy(rawValue: try row.decode(atIndex: 5)) ?? .follow, path: FilePath(bytes: location.source),
-                ancestors: ancestors, start: start, hasRows: hasRows)
+                remotePath: location.destination, ancestors: ancestors, start: start, hasRows: hasRows,
+                nextDirectory: try row.decode(atIndex: 9))
         }
     }
 
@@ -102,7 +108,7 @@ extension QueueStore {
                 items.append(
                     ItemStatus(
                         position: place, source: FilePath(bytes: location.source), destination: try RemotePath(bytes: location.destination),
-                        isFolder: kind == .folder, state: .pending, bytesTotal: try Self.size(row), bytesDone: 0))
+                        isFolder: kind.isFolder, state: .pending, bytesTotal: try Self.size(row), bytesDone: 0))
                 place += 1
             }
             return items
@@ -124,7 +130,7 @@ extension QueueStore {
         let state = ItemState(rawValue: try row.decode(forColumn: "state")) ?? .pending
         return ItemStatus(
             position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),
-            destination: try RemotePath(bytes: location.destination), isFolder: kind == .folder, state: state,
+            destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: state,
             bytesTotal: try Self.size(row),
             bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
             remoteURL: receipt?.remoteURL,

@@ -5,7 +5,7 @@ import TransferCore
 extension QueueStore {
     /// Stores items at the end of a session. Files go into the manifest at once; from the first folder on, items wait until it was read.
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
-        let files = items.prefix { $0.kind != .folder }
+        let files = items.prefix { !$0.kind.isFolder }
         let insertion = try db.cachedStatement(
             sql: """
                 INSERT INTO file(session, position, kind, source, destination, state, size, upload_url, unsized)
@@ -63,9 +63,9 @@ extension QueueStore {
             INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
             SELECT session, position + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
                 kind, directory, source, destination, 0, symbolic_links
-            FROM file WHERE session = ?1 AND state = 'failed' AND kind = 'folder'
+            FROM file WHERE session = ?1 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
             """, [key])
-        try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind = 'folder'", [key])
+        try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind IN ('folder', 'remoteFolder')", [key])
         try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
         try execute(db, "UPDATE session SET files_failed = 0 WHERE key = ?", [key])
     }

@@ -18,7 +18,7 @@ extension QueueStore {
                         SELECT \(SessionFigures.columns),
                             ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file INDEXED BY file_failed
                                 WHERE file.session = session.key AND state = 'failed'), 0) AS failed,
-                            EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind = 'folder' OR unsized = 1))
+                            EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind IN ('folder', 'remoteFolder') OR unsized = 1))
                                 OR EXISTS (SELECT 1 FROM file INDEXED BY file_unsized
                                     WHERE file.session = session.key AND unsized = 1 AND state = 'pending')
                                 AS is_unknown,

@@ -1,5 +1,6 @@
 import Foundation
 import GRDB
+import Locking
 import TransferCore
 
 /// The removal of sessions. A session is out of the queue with the transaction that removes it; the rows of its files may be a million, and go in

@@ -42,7 +42,7 @@ struct SessionInsertion {
         bindSchedule(row)
         try schedule.insert()
         try QueueStore.setTags(draft.tags, of: key, in: db)
-        let files = draft.items.prefix { $0.kind != .folder }
+        let files = draft.items.prefix { !$0.kind.isFolder }
         for (position, item) in files.enumerated() {
             file.bind(key)
             file.bind(Int64(position))

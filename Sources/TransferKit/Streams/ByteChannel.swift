@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import TransferCore
 
 /// Chunks on their way from a ``StreamWriter`` to the queue; whoever writes waits while there are too many.

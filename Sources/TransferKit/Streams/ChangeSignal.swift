@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Wakes tasks that wait for something to change, and that then look again.

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import TransferCore
 
 /// What becomes of the chunks of a stream.

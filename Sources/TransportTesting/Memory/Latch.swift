@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Something to wait for that happens once. Waiting ends when the task is cancelled.

@@ -1,3 +1,4 @@
+import Locking
 public import TransferCore
 
 /// Something that goes wrong in one attempt on purpose; see ``MemoryTransport/faults``.
@@ -7,7 +8,8 @@ public enum MemoryFault: Hashable, Sendable {
 
     /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint vouches for the last of them.
     ///
-    /// If fewer are left, all of them arrive, the file is complete at the other end, and the answer that says so is lost.
+    /// If fewer are left, all of them arrive, the file is complete at the other end, and the answer that says so is lost. A listing breaks after
+    /// so many entries.
     case cut(afterBytes: Int64)
 
     /// The other end forgets what it has of an unfinished file; an attempt with a checkpoint fails with ``FailureClass/resumeLost``.

@@ -17,9 +17,16 @@ struct MemoryStore: Sendable {
         var version: String
         var modificationTime: Int64?
         var tellsSize = true
+
+        /// In bytes, as far as the other end tells.
+        var size: Int64? { tellsSize ? Int64(content.count) : nil }
     }
 
     private var files: [String: RemoteFile] = [:]
+    /// Folders that may have nothing in them.
+    var folders: Set<String> = []
+    /// Where symbolic links lead.
+    var links: [String: String] = [:]
     private var versions = 0
     private(set) var uploads: [String: Upload] = [:]
     /// The IDs in the order of their creation.
@@ -61,8 +68,27 @@ struct MemoryStore: Sendable {
     }
 
     func remoteFile(_ path: String) -> RemoteFile? {
-        if let file = files[path] { return file }
+        if let file = files[links[path] ?? path] { return file }
         return latest(path, at: nil, where: \.isComplete).map { RemoteFile(content: $0.content, version: "upload") }
+    }
+
+    /// What is in a folder of files that can be downloaded, by name; nil if there is no such folder.
+    func entries(of folder: String, resolvesLinks: Bool) -> [RemoteEntry]? {
+        var kinds: [String: RemoteEntry.Kind] = [:]
+        let uploaded = completePaths.map(\.description)
+        for path in Array(files.keys) + uploaded + folders + links.keys where path.hasPrefix(folder + "/") {
+            let rest = path.dropFirst(folder.count + 1)
+            let name = String(rest.prefix { $0 != "/" })
+            if name.utf8.count < rest.utf8.count || folders.contains(path) {
+                kinds[name] = .folder
+            } else if let target = links[path] {
+                kinds[name] = resolvesLinks ? remoteFile(target).map { .file(size: $0.size) } ?? .symbolicLink : .symbolicLink
+            } else {
+                kinds[name] = .file(size: remoteFile(path)?.size)
+            }
+        }
+        guard !kinds.isEmpty || folders.contains(folder) else { return nil }
+        return kinds.sorted { $0.key < $1.key }.map { RemoteEntry(name: Array($0.key.utf8), kind: $0.value) }
     }
 
     /// How many bytes of an upload there are; nil if there is no such upload.

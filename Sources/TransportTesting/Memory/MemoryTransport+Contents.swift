@@ -1,4 +1,5 @@
 public import Foundation
+import Locking
 public import TransferCore
 
 extension MemoryTransport {

@@ -1,4 +1,5 @@
 public import Foundation
+import Locking
 import TransferCore
 import TransportSupport
 
@@ -72,7 +73,11 @@ extension MemoryTransport {
 
     /// The file as it is now; what was received of another version can't be continued.
     private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
-        guard let file = state.withLock({ $0.store.remoteFile(attempt.remotePath.description) }) else {
+        let path = attempt.remotePath.description
+        guard let file = state.withLock({ $0.store.remoteFile(path) }) else {
+            if state.withLock({ $0.store.entries(of: path, resolvesLinks: false) }) != nil {
+                throw TransferError(.permanent, .isFolder, "\(path) is a folder at the other end, and no file.")
+            }
             throw TransferError(.permanent, .noSuchRemoteFile, "There is no file \(attempt.remotePath) at the other end.")
         }
         let known = version ?? attempt.checkpoint.map { String(decoding: $0.data, as: UTF8.self) } ?? file.version

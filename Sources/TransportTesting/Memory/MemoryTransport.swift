@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 public import TransferCore
 import TransportSupport
 
@@ -33,6 +34,7 @@ public final class MemoryTransport: Transport {
     struct State: Sendable {
         var store = MemoryStore()
         var attempts: [MemoryAttempt] = []
+        var listings: [RemotePath] = []
         var gates: [MemoryGate] = []
         var refusedHosts: Set<String> = []
         var expectations: [(count: Int, latch: Latch)] = []

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// The reporter of an attempt: notes what is reported, and holds the attempt back by its allowance.

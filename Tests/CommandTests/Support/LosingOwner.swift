@@ -23,11 +23,11 @@ final class LosingOwner: Sendable {
     private let socketPath: FilePath
     private let behind: FilePath
 
-    init(_ store: FilePath) async throws {
+    init(_ store: FilePath, as role: QueueOwner.Role = .application) async throws {
         queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
         // It is not to miss the socket that is moved away.
         server = try ControlServer(
-            for: queue, as: .application, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
+            for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
             lookInterval: .seconds(86_400), endOwner: nil)
         socketPath = store.appending("control.sock")
         behind = store.appending("behind.sock")
@@ -57,6 +57,34 @@ final class LosingOwner: Sendable {
         try last.close()
     }
 
+    /// What the next one finds who comes when the process has ended.
+    enum Remains: CaseIterable, Sendable {
+        case nothing
+        /// As a process leaves it that was killed.
+        case socketOfNobody
+        /// The process ends with the client connected, and nothing read.
+        case closedConnection
+    }
+
+    /// Serves so many requests, and lets the queue go.
+    func serve(_ count: Int, leaving remains: Remains) async throws {
+        let _: Void = try await withCheckedThrowingContinuation { continuation in
+            DispatchQueue(label: "losing-owner").async { [self] in
+                continuation.resume(
+                    with: Result {
+                        for number in 0..<count + (remains == .closedConnection ? 1 : 0) {
+                            let client = try accept()
+                            if number < count { _ = try handThrough(client, until: nil) }
+                            try client.close()
+                        }
+                    })
+            }
+        }
+        try listener.close()
+        for path in remains == .socketOfNobody ? [behind] : [socketPath, behind] { try FileManager.default.removeItem(atPath: path.string) }
+        await server.shutDownQueue()
+    }
+
     /// - Throws: `Errno.timedOut` if nobody comes any more.
     private func accept() throws -> FileDescriptor {
         var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
@@ -71,7 +99,7 @@ final class LosingOwner: Sendable {
     /// Hands one request to the queue.
     ///
     /// - Returns: Whether it was the one; its answer is kept back. A client that goes before it has asked, or heard, was none.
-    private func handThrough(_ client: FileDescriptor, until word: String) throws -> Bool {
+    private func handThrough(_ client: FileDescriptor, until word: String?) throws -> Bool {
         let owner = try unsafe Self.socket(at: behind, connect)
         defer { try? owner.close() }
         var isLast = false
@@ -80,7 +108,7 @@ final class LosingOwner: Sendable {
             guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)
             let text = String(decoding: message, as: UTF8.self)
-            isLast = isLast || text.contains("\"\(word)\"")
+            isLast = isLast || word.map { text.contains("\"\($0)\"") } ?? false
             if number > 0, !text.hasPrefix("{\"stage\"") { break }
         }
         if isLast {

@@ -7,6 +7,7 @@ after each 100 of them, and answers in JSON what it received.
 POST /page does that too, and redirects to /page/done.
 POST /slow takes a MiB each tenth of a second, and answers three seconds after the last.
 POST /refused answers before it reads anything of the form.
+POST /hasty does that too, and says that all is well.
 """
 
 import hashlib
@@ -74,6 +75,11 @@ def slow():
 @app.post("/refused")
 def refused():
     return {"error": "no reels on Sundays"}, 403
+
+
+@app.post("/hasty")
+def hasty():
+    return {"done": True}, 201
 
 
 class Handler(WSGIRequestHandler):

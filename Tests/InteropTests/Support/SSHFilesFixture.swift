@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Locking
 import SSHFixture
 import SystemPackage
 import TransferCore
@@ -25,7 +26,7 @@ final class SSHFilesFixture: DownloadingFixture {
     private static let server = Task { try await SSHServerProcess.start() }
 
     private let workshop: Workshop
-    private let files: URL
+    let files: URL
     private let direction: CuttingRelay.Direction
     private let versions = Locked(0)
     private let wasCut = Locked(false)

@@ -1,3 +1,4 @@
+import Locking
 import SSHEngine
 import ScriptedHTTP
 import TransferCore

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -13,12 +14,13 @@ import TransferKit
 /// A store of an older version is brought up to the present one, whatever happens meanwhile.
 @Suite(.oneProcessAtATime) struct MigrationTests {
     enum Version: CaseIterable, Sendable {
-        case first, second
+        case first, second, third
 
         func make(in folder: FilePath) throws {
             switch self {
             case .first: try Schema1Store.make(in: folder)
             case .second: try Schema2Store.make(in: folder)
+            case .third: try Schema3Store.make(in: folder)
             }
         }
     }

@@ -25,7 +25,7 @@ struct StoreInspection {
         "an identity twice": "SELECT id FROM schedule GROUP BY id HAVING count(*) > 1",
         "a rank twice": "SELECT rank FROM schedule GROUP BY rank HAVING count(*) > 1",
         "files that are not counted":
-            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key) AND \(isRead)",
+            "SELECT key FROM session WHERE files != (SELECT count(*) FROM file WHERE session = key AND state != 'skipped') AND \(isRead)",
         "bytes that are not counted":
             "SELECT key FROM session WHERE bytes_total != (SELECT sum(size) FROM file WHERE session = key) AND \(isRead)",
         "completed files that are not counted":

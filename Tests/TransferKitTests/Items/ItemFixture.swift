@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import TransferCore
 import TransferKit
@@ -41,10 +42,14 @@ struct ItemFixture {
     func expand(
         _ store: QueueStore, refusing refuses: @escaping @Sendable (ExpansionStep) -> Bool = { _ in false }, fault: FolderFault? = nil
     ) async throws -> ManifestTotals {
+        let growth = Locked(ManifestTotals())
         try await FolderExpansion(of: 1, in: store, fault: fault) { step in
             guard !refuses(step) else { throw CancellationError() }
             try await store.commit([.expansion(1, step)])
+        } grow: { more in
+            growth.withLock { $0 += more }
         }.run()
+        return growth.withLock { $0 }
     }
 
     /// All items of the session, page by page.

@@ -1,4 +1,5 @@
 import GRDB
+import Locking
 import SystemPackage
 import Testing
 import TransferCore

@@ -15,6 +15,17 @@ import TransferKit
         #expect(!window(1, 1, 1, 1, 1, 1).admits(size: 1, limit: nil))
     }
 
+    @Test(arguments: [(1, 1), (20, 20), (1_000, 64), (0, 1)])
+    func smallFilesAreAsManyAsTheTransportWants(_ wanted: Int, _ expected: Int) {
+        var window = FileWindow(smallFiles: wanted)
+        var count = 0
+        while window.admits(size: FileWindow.smallSize, limit: nil) {
+            window.insert(Int64(count), size: FileWindow.smallSize)
+            count += 1
+        }
+        #expect(count == expected)
+    }
+
     @Test func aLargeFileIsAlone() {
         #expect(window().admits(size: large, limit: nil))
         #expect(!window(1).admits(size: large, limit: nil))

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -18,6 +19,15 @@ import TransportTesting
         #expect(transport.paths == (0..<600).map(String.init))
         #expect(transport.peak <= limit ?? 6)
         #expect(try await fixture.store.sessions([1]).first?.status.statistics.filesDone == 600)
+        await fixture.close()
+    }
+
+    @Test func smallFilesAreAsManyAsTheTransportWants() async throws {
+        let transport = InstantTransport(smallFilesInFlight: 20)
+        let fixture = try await RunFixture([:], transport: transport)
+        try await enqueue(600, in: fixture)
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect((7...20).contains(transport.peak))
         await fixture.close()
     }
 
@@ -182,7 +192,12 @@ import TransportTesting
 /// Needs no checkpoints and no time.
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
+    let smallFilesInFlight: Int
     private let seen = Locked((paths: [String](), running: 0, peak: 0))
+
+    init(smallFilesInFlight: Int = 6) {
+        self.smallFilesInFlight = smallFilesInFlight
+    }
 
     var paths: [String] { seen.withLock { $0.paths } }
     var peak: Int { seen.withLock { $0.peak } }

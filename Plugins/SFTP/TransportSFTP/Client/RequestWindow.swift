@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// How much may be on its way at once over one channel, shared by all of its files: whoever waits longest is first.

@@ -1,3 +1,4 @@
+import Locking
 package import TransferCore
 
 /// One SFTP conversation: requests of any number of files at once, over one channel that somebody else moves the bytes of.

@@ -1,3 +1,4 @@
+import Locking
 import SystemPackage
 import TransferCore
 import TransportSupport

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Cuts a range into blocks, each for whoever is next.

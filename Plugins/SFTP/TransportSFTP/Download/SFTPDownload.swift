@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 import TransportSupport
 
@@ -84,7 +85,7 @@ struct SFTPDownload {
         switch found.kind {
         case nil, .regular?: break
         case .folder?:
-            throw TransferError(.permanent, .rejected, "\(place.name) is a folder at \(client.serverName), and no file.")
+            throw TransferError(.permanent, .isFolder, "\(place.name) is a folder at \(client.serverName), and no file.")
         default:
             throw TransferError(.permanent, .rejected, "\(place.name) is no regular file at \(client.serverName).")
         }

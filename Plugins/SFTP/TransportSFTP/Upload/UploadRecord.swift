@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 
 /// Where an upload stands, over all ranges of the file that are on their way at once: made durable before it is told.

@@ -1,3 +1,4 @@
+import Locking
 package import TransferCore
 
 /// Enforces the rate limits of the whole queue: of each session, of each account and of the queue, in bytes per second.

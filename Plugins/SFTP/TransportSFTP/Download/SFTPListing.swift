@@ -1,0 +1,122 @@
+import TransferCore
+
+/// One listing of one folder at a server.
+struct SFTPListing {
+    /// So many answers are asked for before the first of them is there: a small folder takes one round trip and the one that opens it.
+    private static let answersAhead = 4
+    /// A server that answers without a name, and not with the end, has no end.
+    private static let mostEmptyAnswers = 100
+
+    private let client: SFTPClient
+    private let place: RemotePlace
+    private let resolvesLinks: Bool
+    private let receive: @Sendable ([RemoteEntry]) async throws -> Void
+
+    init(
+        _ attempt: ListingAttempt, _ settings: EndpointSettings, over connection: PooledConnection,
+        receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void
+    ) {
+        client = connection.client
+        place = RemotePlace(attempt.remotePath, at: settings.address)
+        resolvesLinks = attempt.resolvesLinks
+        self.receive = receive
+    }
+
+    /// - Throws: A `TransferError`; `CancellationError`; what the receiver throws.
+    func run() async throws {
+        let handle = try await open()
+        defer { client.close(handle) }
+        do {
+            try await readAll(of: handle)
+        } catch let failure as StatusFailure {
+            throw failure.status.transferError(place.name, .download, at: client.serverName)
+        }
+    }
+
+    private func open() async throws -> Handle {
+        do {
+            return try await client.open(.opendir(place.final))
+        } catch let failure as StatusFailure {
+            // Servers have no status of their own for what is there and is no folder.
+            if let found = try? await client.attributes(.stat(place.final)), let kind = found.kind, kind != .folder {
+                throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), and no folder.")
+            }
+            guard failure.status.code.meansMissing else {
+                throw failure.status.transferError(place.name, .download, at: client.serverName)
+            }
+            throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(place.name) at \(client.serverName).")
+        }
+    }
+
+    private func readAll(of handle: Handle) async throws {
+        var asked: [PendingAnswer] = []
+        defer { for answer in asked { answer.abandon() } }
+        var emptyAnswers = 0
+        while true {
+            while asked.count < Self.answersAhead { asked.append(client.begin(.readdir(handle))) }
+            switch try await asked.removeFirst().answer() {
+            case .names(let files):
+                emptyAnswers = files.isEmpty ? emptyAnswers + 1 : 0
+                guard emptyAnswers <= Self.mostEmptyAnswers else { throw client.unexpected }
+                let entries = try await entries(files)
+                if !entries.isEmpty { try await receive(entries) }
+            case .status(let status) where status.code == .endOfFile: return
+            case .status(let status) where status.code != .ok: throw StatusFailure(status)
+            default: throw client.unexpected
+            }
+        }
+    }
+
+    /// Finds out about those that the listing does not tell enough of, all at once.
+    private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
+        var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
+        try await look(at: &files, where: { $0.kind == nil }) { .lstat($0) }
+        guard resolvesLinks else { return files.map { Self.entry($0.name, $0.attributes) } }
+        var targets = files
+        try await look(at: &targets, where: { $0.kind == .link }) { .stat($0) }
+        return zip(files, targets).map { file, target in
+            Self.entry(file.name, file.attributes.kind == .link && target.attributes.kind == .regular ? target.attributes : file.attributes)
+        }
+    }
+
+    private func look(
+        at files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
+    ) async throws {
+        // What is no single name is refused by whoever receives it, and not asked for.
+        let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
+        for start in stride(from: 0, to: wanted.count, by: Self.questionsAtOnce) {
+            let asked = wanted[start..<min(start + Self.questionsAtOnce, wanted.count)].map { index in
+                (index, client.begin(request(place.entry(files[index].name))))
+            }
+            defer { for (_, answer) in asked { answer.abandon() } }
+            for (index, answer) in asked {
+                do {
+                    files[index].attributes = try await answer.attributes()
+                } catch is StatusFailure {
+                    // It is gone, or leads nowhere.
+                    continue
+                }
+            }
+        }
+    }
+
+    private static func entry(_ name: [UInt8], _ attributes: FileAttributes) -> RemoteEntry {
+        let kind: RemoteEntry.Kind =
+            switch attributes.kind {
+            // A server that does not tell what it is tells when it is to be received.
+            case nil, .regular?: .file(size: attributes.size.flatMap { Int64(exactly: $0) })
+            case .folder?: .folder
+            case .link?: .symbolicLink
+            case .other?: .other
+            }
+        return RemoteEntry(name: name, kind: kind)
+    }
+
+    private static func isSingle(_ name: [UInt8]) -> Bool {
+        !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
+    }
+
+    private static let questionsAtOnce = 100
+    private static let dot = [UInt8(ascii: ".")]
+    private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]
+}

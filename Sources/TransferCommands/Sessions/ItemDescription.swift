@@ -1,0 +1,48 @@
+import Foundation
+import SystemPackage
+import TransferCore
+import TransferKit
+
+/// The files of a session as people read them.
+enum ItemDescription {
+    /// How much of a server's answer is shown.
+    private static let answerLimit = 300
+
+    /// A table, and below it what is to be said of single files.
+    static func text(of items: [ItemStatus]) -> String {
+        let hasChecksums = items.contains { $0.checksum != nil }
+        var table = Table(
+            [("STATE", .left), ("DONE", .right), ("SIZE", .right), ("FILE", .left), ("REMOTE NAME", .left)]
+                + (hasChecksums ? [("CHECKSUM", .left)] : []))
+        for item in items {
+            let columns = [
+                item.state.rawValue, Figures.size(item.bytesDone), Figures.size(item.bytesTotal), item.source.string,
+                item.remoteURL ?? item.destination.description,
+            ]
+            table.append(columns + (hasChecksums ? [item.checksum ?? ""] : []))
+        }
+        return table.text + items.flatMap(lines).map { $0.withoutControlCharacters + "\n" }.joined()
+    }
+
+    private static func lines(of item: ItemStatus) -> [String] {
+        var lines: [String] = []
+        let path = item.source.string
+        if let error = item.error {
+            let text = error.description
+            lines.append(text.contains(path) ? text : "\(path): \(text)")
+        }
+        if let answer = item.answer { lines.append("\(path): the server answered \(text(of: answer))") }
+        if let date = item.partialExpiresAt, item.state != .completed {
+            lines.append("\(path): the server keeps what it has until \(date.formatted(.iso8601))")
+        }
+        return lines
+    }
+
+    /// On one line, whatever the answer has.
+    private static func text(of answer: ServerAnswer) -> String {
+        let words = answer.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+        let isCut = answer.isTruncated || words.count > answerLimit
+        let body = words.isEmpty ? "" : ": \(words.prefix(answerLimit))\(isCut ? "…" : "")"
+        return "\(answer.status)\(answer.mediaType.map { " (\($0))" } ?? "")\(body)"
+    }
+}

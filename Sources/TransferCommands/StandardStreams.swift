@@ -1,0 +1,24 @@
+import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The descriptors 0, 1 and 2.
+public enum StandardStreams: Sendable {
+    /// Opens those that this process was started without, on nothing: the next file that is opened would get the number otherwise, and what is
+    /// printed would go into the database.
+    ///
+    /// What is written there goes nowhere; reading from there fails, as from a closed one. To be called before anything else opens a file.
+    public static func fillGaps() {
+        for (number, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDWR), (STDERR_FILENO, O_RDWR)] {
+            guard fcntl(number, F_GETFD) == -1, errno == EBADF else { continue }
+            let opened = unsafe open("/dev/null", mode)
+            guard opened >= 0, opened != number else { continue }
+            _ = dup2(opened, number)
+            close(opened)
+        }
+    }
+}

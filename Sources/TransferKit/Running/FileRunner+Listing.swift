@@ -1,0 +1,96 @@
+import SystemPackage
+import TransferCore
+
+/// What a ``FileRunner`` does that lists a folder.
+struct FolderListingWork: Sendable {
+    var resolvesLinks: Bool
+    /// Takes the entries of one attempt from its beginning; what those before it brought is forgotten.
+    var begin: @Sendable () async throws -> FolderCatalogue
+}
+
+extension FileRunner {
+    /// The account with its endpoints in the order in which they are tried.
+    func inOrder(_ availability: EndpointAvailability) -> EndpointAvailability {
+        let preferred = availability.preferring(file.kind.isReceived ? .download : .upload, size: file.size)
+        // What one endpoint has in a folder is looked for at those that may have listed it, and not where the name may mean something else.
+        return file.kind == .remoteFolder || file.isListed
+            ? preferred.putting(first: { context.transports[$0.transport] is any FolderListing }) : preferred
+    }
+
+    /// Whether an attempt failed because what is to be received is a folder, and so is listed once this run has found no other file to do.
+    func isFolder(_ error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
+        guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
+            context.transports[endpoint.transport] is any FolderListing
+        else { return false }
+        try await context.tell(.file(position: file.position, .foundFolder))
+        context.live.foundFolder(position: file.position, size: file.size)
+        return true
+    }
+
+    /// Lists the folder, and returns when all of it is taken.
+    mutating func list(at endpoint: Endpoint) async throws {
+        guard let listing else { return }
+        history.hasMoved = false
+        let path = try RemotePath(bytes: file.destination)
+        guard let transport = context.transports[endpoint.transport] as? any FolderListing else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The transport \"\(endpoint.transport)\" can't list folders, so \(path) can't be received as one; name the files in it.")
+        }
+        announce(endpoint)
+        history.attempts += 1
+        history.home = endpoint
+        let signs = SignsOfLife(context: context, record: record, endpoint: endpoint)
+        let catalogue = try await listing.begin()
+        let active = context.live.begin(position: file.position, size: nil, knownSize: nil, counted: 0, stored: 0)
+        defer { context.live.end(active, confirmed: 0) }
+        let attempt = ListingAttempt(
+            endpoint: endpoint, remotePath: path, resolvesLinks: listing.resolvesLinks, options: AttemptOptions(context.options),
+            credentials: context.credentials, logger: context.logger)
+        let task = Task {
+            try await transport.list(attempt) { entries in
+                signs.answered()
+                active.isActive()
+                try await catalogue.take(entries)
+                active.isActive()
+            }
+        }
+        active.whenStalled { task.cancel() }
+        do {
+            try await withTaskCancellationHandler {
+                try await task.value
+            } onCancel: {
+                task.cancel()
+            }
+            signs.answered()
+            try await catalogue.finish()
+        } catch {
+            history.hasMoved = signs.hasAnswered
+            throw await failure(error, of: catalogue, active, path, at: endpoint)
+        }
+    }
+
+    /// What a failed listing means for the run.
+    private func failure(
+        _ error: any Error, of catalogue: FolderCatalogue, _ active: ActiveFile, _ path: RemotePath, at endpoint: Endpoint
+    ) async -> any Error {
+        // What this side refused, however the transport puts it.
+        if let own = await catalogue.ownFailure { return own is CancellationError && !Task.isCancelled ? stalled(path, at: endpoint) : own }
+        switch error {
+        case is CancellationError where Task.isCancelled: return CancellationError()
+        case is CancellationError where active.isStalled: return stalled(path, at: endpoint)
+        case let error as TransferError where [.resumeLost, .sourceChanged, .sourceLost].contains(error.failureClass):
+            // There is nothing that could begin anew.
+            return TransferError(.protocolViolation, error.code, error.message, cause: error.cause)
+        case is TransferError, is QueueError: return error
+        default:
+            return TransferError(
+                .transient, .internalFailure, "The transport \"\(endpoint.transport)\" failed in a way that it does not explain.",
+                cause: "\(error)")
+        }
+    }
+
+    private func stalled(_ path: RemotePath, at endpoint: Endpoint) -> TransferError {
+        TransferError(.transient, .stalled, "\(endpoint.location) told nothing for too long while the folder \(path) was listed.")
+    }
+}

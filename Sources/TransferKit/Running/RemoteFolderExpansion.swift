@@ -1,0 +1,167 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+/// Brings a remote folder into a session's manifest: lists it, and then the folders in it, each when those found before it are done.
+///
+/// The folders that have yet to be listed are rows of the store, so that neither how many they are nor how deep they go costs memory. A folder
+/// whose last rows are stored is not listed again, whatever happens to the process.
+actor RemoteFolderExpansion {
+    /// Stands for the folder that is being listed among the positions of files.
+    static let position: Int64 = -1
+
+    /// So many rows wait at most for others to be stored with them.
+    private static let batch = 1_000
+    /// So many folders are asked of the store at once.
+    private static let page = 256
+    /// 64 PiB: more than any folder has, and little enough that sums do not overflow.
+    private static let mostBytes: Int64 = 1 << 56
+
+    private let context: RunContext
+    private let record: EndpointRecord
+    /// What happened to the folder that could not be listed yet; nil if none has waited.
+    private(set) var history: FileHistory?
+
+    private var place = FolderCatalogue.Place(position: 0, directory: 0, bytes: 0)
+    /// Of the last attempt for the present folder.
+    private var catalogue: FolderCatalogue?
+    /// Steps that are not stored yet, how many rows they have, and by how much the session's figures grow with them.
+    private var steps: [ExpansionStep] = []
+    private var rows = 0
+    private var growth = ManifestTotals()
+
+    /// - Parameter history: What happened to a folder that an earlier run of this process could not list.
+    init(context: RunContext, history: FileHistory?) {
+        self.context = context
+        self.history = history
+        record = EndpointRecord(location: context.live.endpointBefore)
+    }
+
+    /// Lists an item's folders, from where an earlier run got to.
+    ///
+    /// - Parameter start: Where the next rows go; there are none from there on.
+    /// - Returns: How the run ends, if the item can't be listed to its end now.
+    /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
+    func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
+        let known = context.live.statistics(at: context.clock.now()).bytesKnown
+        place = FolderCatalogue.Place(position: start.position, directory: start.directory, bytes: max(0, Self.mostBytes - known))
+        var next = item.nextDirectory ?? start.directory
+        if item.nextDirectory == nil {
+            let root = ListedFolder(
+                number: next, parent: item.directory, source: item.source, destination: item.destination, remotePath: item.remotePath)
+            next += 1
+            if let outcome = try await list(root, of: item) { return outcome }
+        }
+        while true {
+            try await flush()
+            let folders = try await context.store.listedFolders(of: context.key, from: next, limit: Self.page)
+            guard let last = folders.last else { break }
+            next = last.number + 1
+            for folder in folders {
+                guard let outcome = try await list(folder, of: item) else { continue }
+                try await flush()
+                return outcome
+            }
+        }
+        try await add(.finish(item: item.sequence, ManifestTotals()), rows: 1, growth: ManifestTotals(files: -1))
+        try await flush()
+        return nil
+    }
+
+    // MARK: One folder
+
+    private func list(_ folder: ListedFolder, of item: PendingItem) async throws -> RunOutcome? {
+        guard let availability = await context.currentEndpoints() else { throw CancellationError() }
+        catalogue = nil
+        let work = FolderListingWork(resolvesLinks: item.symbolicLinks == .followFiles) { [self] in try await begin(folder, of: item) }
+        let file = PendingFile(
+            position: Self.position, source: item.path, destination: folder.remotePath, size: nil, generation: 1, confirmed: 0,
+            kind: .remoteFolder)
+        var runner = FileRunner(
+            context: context, record: record, file: file, checkpoints: [:], history: history ?? FileHistory(), availability: availability,
+            listing: work)
+        history = nil
+        let first = try await runner.next()
+        switch try await runner.run(from: first) {
+        case .completed:
+            guard let catalogue else { return nil }
+            place = await catalogue.place
+            let totals = await catalogue.totals
+            try await add(.listed(item: item.sequence, totals, next: folder.number + 1), rows: 1, growth: totals)
+            return nil
+        case .givenUp(let error):
+            try await giveUp(folder, of: item, error)
+            return nil
+        case .sessionFailed(let error): return .finished(failure: error, itemsSeen: .max)
+        case .waits(let error):
+            history = runner.history
+            let now = context.clock.now()
+            return .backoff(max(.zero, (runner.history.dueAt ?? now) - now), error ?? availability.error)
+        case .endpointsUnavailable(let error):
+            history = runner.history
+            return .endpointsUnavailable(error)
+        case .accountBlocked(let error, let account): return .accountBlocked(error, account)
+        case .noSpace(let error): return .noSpace(error)
+        }
+    }
+
+    /// An attempt begins: what an earlier one brought is taken out.
+    private func begin(_ folder: ListedFolder, of item: PendingItem) async throws -> FolderCatalogue {
+        try await withdraw(item)
+        let new = FolderCatalogue(
+            of: folder, context.key, in: context.store, at: place, mostNames: context.mostListedNames
+        ) { [self] batch, areLast in
+            try await add(.add(item: item.sequence, batch), rows: batch.count)
+            if !areLast { try await flush() }
+        }
+        catalogue = new
+        return new
+    }
+
+    private func giveUp(_ folder: ListedFolder, of item: PendingItem, _ error: TransferError) async throws {
+        try await withdraw(item)
+        var batch = ManifestBatch()
+        batch.entries = [
+            ManifestEntry(
+                position: place.position, directory: folder.parent, kind: .remoteFolder, source: folder.source,
+                destination: folder.destination, size: 0, state: .failed, error: error, symbolicLinks: item.symbolicLinks)
+        ]
+        place.position += 1
+        let totals = ManifestTotals(files: 1, failed: 1)
+        try await add(
+            .group([.add(item: item.sequence, batch), .listed(item: item.sequence, totals, next: folder.number + 1)]), rows: 2,
+            growth: totals)
+    }
+
+    /// Takes out the rows of a folder that was not listed to its end.
+    private func withdraw(_ item: PendingItem) async throws {
+        guard let catalogue, await catalogue.hasRows else { return }
+        // Positions that were told of are not given again.
+        place.position = await catalogue.place.position
+        self.catalogue = nil
+        try await flush()
+        while let present = try await context.store.pendingItem(of: context.key), present.sequence == item.sequence, present.hasRows {
+            try Task.checkCancellation()
+            try await context.tell(.expansion(.discard(item: item.sequence, limit: FolderExpansion.discardedBatch)))
+        }
+    }
+
+    // MARK: Steps
+
+    private func add(_ step: ExpansionStep, rows count: Int, growth more: ManifestTotals = ManifestTotals()) async throws {
+        steps.append(step)
+        rows += count
+        growth += more
+        if rows >= Self.batch { try await flush() }
+    }
+
+    /// Makes all steps durable, in one transaction.
+    private func flush() async throws {
+        guard !steps.isEmpty else { return }
+        try await context.tell(.expansion(steps.count == 1 ? steps[0] : .group(steps)))
+        steps = []
+        rows = 0
+        context.live.found(growth)
+        growth = ManifestTotals()
+    }
+}

@@ -1,0 +1,63 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// A remote folder that is to be listed.
+struct ListedFolder: Sendable {
+    /// Its number in the manifest.
+    var number: Int64
+    /// The folder that it is in; nil if source and destination are whole.
+    var parent: Int64?
+    var source: Data
+    /// Empty for one that has a parent.
+    var destination: Data
+    /// The remote name.
+    var remotePath: [UInt8]
+}
+
+extension QueueStore {
+    /// Folders of a session that are in its manifest, from a number on.
+    func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
+        try await read { [sources] db in
+            var paths = DirectoryPaths(of: key, sources)
+            return try Row.fetchAll(
+                db.cachedStatement(
+                    sql: """
+                        SELECT number, parent, source, destination FROM directory
+                        WHERE session = ? AND number >= ? ORDER BY number LIMIT ?
+                        """), arguments: [key, number, limit]
+            ).map { row in
+                let number: Int64 = try row.decode(atIndex: 0)
+                return ListedFolder(
+                    number: number, parent: try row.decode(atIndex: 1), source: try row.decode(atIndex: 2),
+                    destination: try row.decode(atIndex: 3), remotePath: try paths.location(of: number, in: db).destination)
+            }
+        }
+    }
+
+    /// Those of the names that a remote folder has entries of in the manifest, without those that stand for names that can't be stored.
+    func knownNames(in folder: Int64, of key: SessionKey, among names: [Data]) async throws -> Set<Data> {
+        try await read { db in
+            var known: Set<Data> = []
+            for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
+                let asked = names[start..<min(start + Self.namesAtOnce, names.count)]
+                let marks = asked.map { _ in "?" }.joined(separator: ", ")
+                known.formUnion(
+                    try Data.fetchAll(
+                        db.cachedStatement(
+                            sql: """
+                                SELECT source FROM file INDEXED BY file_listed
+                                    WHERE kind = 'download' AND directory IS NOT NULL AND state <> 'failed'
+                                        AND session = ? AND directory = ? AND source IN (\(marks))
+                                UNION ALL SELECT source FROM directory INDEXED BY directory_parent
+                                    WHERE session = ? AND parent = ? AND source IN (\(marks))
+                                """),
+                        arguments: StatementArguments([key, folder]) + StatementArguments(asked)
+                            + StatementArguments([key, folder]) + StatementArguments(asked)))
+            }
+            return known
+        }
+    }
+
+    private static let namesAtOnce = 500
+}

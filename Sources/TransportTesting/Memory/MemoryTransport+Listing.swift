@@ -1,0 +1,41 @@
+import Locking
+public import TransferCore
+
+extension MemoryTransport: FolderListing {
+    /// Makes an empty folder at the other end; those that files are in are there without that.
+    public func provideFolder(_ path: String) {
+        state.withLock { _ = $0.store.folders.insert(path) }
+    }
+
+    /// Makes a symbolic link at the other end, to a file's or a folder's name.
+    public func provideLink(_ path: String, to target: String) {
+        state.withLock { $0.store.links[path] = target }
+    }
+
+    /// Which folders were listed, in the order in which their listings began.
+    public var listings: [RemotePath] { state.withLock { $0.listings } }
+
+    /// Lists a folder of the files that can be downloaded, in the order of their names, a hundred at once.
+    ///
+    /// A gate at byte 0 of the folder's name holds it before the first entry.
+    ///
+    /// - Throws: The faults that were scripted; `CancellationError`; what the receiver throws.
+    public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
+        let fault = faults.take(for: attempt.remotePath)
+        let path = attempt.remotePath.description
+        state.withLock { $0.listings.append(attempt.remotePath) }
+        try await connect(to: attempt.endpoint, credentials: attempt.credentials)
+        if case .fail(let error) = fault { throw error }
+        try await pass(path, at: 0)
+        guard let entries = state.withLock({ $0.store.entries(of: path, resolvesLinks: attempt.resolvesLinks) }) else {
+            throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(path) at the other end.")
+        }
+        for start in stride(from: 0, to: entries.count, by: 100) {
+            try Task.checkCancellation()
+            if case .cut(let count) = fault, start >= count {
+                throw TransferError(.transient, .connectionLost, "The connection broke while \(path) was listed.")
+            }
+            try await receive(Array(entries[start..<min(start + 100, entries.count)]))
+        }
+    }
+}

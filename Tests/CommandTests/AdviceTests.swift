@@ -1,0 +1,69 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+
+/// What can't be done is told together with what can.
+@Suite struct AdviceTests {
+    @Test(arguments: [
+        ("hold", "next", "transferq release"), ("hold", "retry", "transferq release"), ("cancel", "next", "transferq retry"),
+        ("cancel", "resume", "transferq retry"), ("cancel", "release", "transferq retry"),
+    ])
+    func anotherCommand(before: String, operation: String, advice: String) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let ids = try await program.succeed("add", "studio", "a", "a", "--each").lines
+        try await program.succeed(before, "--all")
+        for selected in [[ids[0]], ids] {
+            let refused = try await program.run([operation] + selected)
+            #expect(refused.status == 4 && refused.output == "", "\(refused.testDescription)")
+            for id in selected { #expect(refused.diagnostics.contains("\(advice) \(id.prefix(8))"), "\(refused.diagnostics)") }
+        }
+    }
+
+    private static func studio(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
+
+    @Test(arguments: ["now", "next", "retry", "resume", "release"]) func ofACompletedSession(operation: String) async throws {
+        let server = try Self.studio(answering: [.answer(201)])
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        try program.folder.file("a", size: 1)
+        let id = try await program.succeed("add", "bucket", "a").lines[0]
+        try await program.succeed("run", "--progress", "none")
+        let refused = try await program.run(operation, id)
+        #expect(refused.status == 4 && refused.diagnostics.contains("is completed"), "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("transferq add"), "\(refused.diagnostics)")
+    }
+
+    /// On one line each, with nothing that steers a terminal, and not all of what a server says.
+    @Test func whatAServerAnswered() async throws {
+        let body = "stored\r\nas \u{1B}[31m7 " + String(repeating: "x", count: 2_000)
+        let server = try Self.studio(answering: [.answer(201, ["Content-Type": "text/plain"], body: body)])
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let file = try program.folder.file("a", size: 1)
+        let id = try await program.succeed("add", "bucket", "a").lines[0]
+        try await program.succeed("run", "--progress", "none")
+        let shown = try await program.succeed("show", id)
+        let line = try #require(shown.lines.first { $0.contains("the server answered") }, "\(shown.output)")
+        #expect(line.hasPrefix("\(file): the server answered 201 (text/plain): stored as \u{FFFD}[31m7 xxx") && line.hasSuffix("x…"))
+        #expect(line.count < 500 + file.string.count && !shown.output.contains("\u{1B}"))
+    }
+
+    @Test func theFileThatFailedIsNamedOnce() async throws {
+        let server = try Self.studio(answering: [.answer(201)])
+        defer { server.stop() }
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:\(server.port)/in/")
+        let file = try program.folder.file("a", size: 1)
+        let id = try await program.succeed("add", "bucket", "a").lines[0]
+        try FileManager.default.removeItem(atPath: file.string)
+        #expect(try await program.run("run", "--progress", "none").status == 1)
+        let shown = try await program.succeed("show", id)
+        for line in shown.lines { #expect(line.ranges(of: file.string).count <= 1, "\(line)") }
+        #expect(shown.output.contains(file.string))
+    }
+}

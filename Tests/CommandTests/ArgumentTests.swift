@@ -1,0 +1,108 @@
+import SystemPackage
+import Testing
+import TransferCommands
+
+/// Words that the parser would take for something else.
+@Suite struct ArgumentTests {
+    /// A row of short options with an h in it is no request for help.
+    @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func filesThatBeginWithADash(name: String) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file(name, size: 1)
+        let refused = try await program.run("add", "studio", name)
+        #expect(refused.status == 2 && refused.output == "", "\(refused.testDescription)")
+        #expect(
+            refused.diagnostics.contains("no option \"\(name)\"") && refused.diagnostics.contains("./\(name)"), "\(refused.diagnostics)")
+        let behindFlag = try await program.run("add", "studio", "--each", name)
+        #expect(behindFlag.status == 2 && !behindFlag.diagnostics.contains("--each="), "\(behindFlag.diagnostics)")
+        try await program.succeed("add", "studio", "./\(name)")
+        try await program.succeed("add", "studio", "--", name)
+        #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == [name, name])
+    }
+
+    @Test(arguments: [["-h"], ["-vh"], ["-help"], ["add", "-h"], ["help", "queue", "set"]])
+    func requestsForHelp(arguments: [String]) async throws {
+        let help = try await TransferQ().run(arguments)
+        #expect(help.status == 0 && help.output.contains("USAGE") && help.diagnostics == "", "\(help.testDescription)")
+    }
+
+    @Test func aTextThatBeginsWithADash() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let refused = try await program.run("add", "studio", "a", "--name", "-dash")
+        #expect(refused.status == 2 && refused.diagnostics.contains("--name=-dash"), "\(refused.testDescription)")
+        try await program.succeed("add", "studio", "a", "--name=-dash", "--context", "-1")
+        let session = try #require(try await program.succeed("list", "--json").objects().first)
+        #expect(session["name"] as? String == "-dash" && session["context"] as? Int == -1)
+    }
+
+    @Test(arguments: [
+        (["add", "studio", "a"], "--at"), (["list"], "--max"), (["run"], "--jobs"), (["agent", "start"], "--jobs"),
+        (["agent", "run"], "--jobs"), (["queue", "set"], "--max-sessions"), (["account", "add", "two", "https://b.example/"], "--rate"),
+        (["account", "add", "two", "https://b.example/"], "--max-sessions"), (["add", "studio", "a"], "--parallel"),
+        (["add", "studio", "a"], "--chunk"), (["add", "studio", "a"], "--stall-timeout"), (["doctor"], "--timeout"), (["watch"], "--since"),
+    ])
+    func negativeNumbers(command: [String], option: String) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        for words in [["\(option)=-1"], [option, "-1"]] {
+            let refused = try await program.run(command + words)
+            #expect(refused.status == 2 && refused.output == "", "\(words): \(refused.testDescription)")
+            #expect(refused.diagnostics.contains(option) && refused.diagnostics.contains("-1"), "\(refused.diagnostics)")
+        }
+    }
+
+    @Test func aNegativeIndex() async throws {
+        for words in [["move", "3f2a", "-1"], ["move", "3f2a", "--", "-1"], ["move", "--all", "-1"]] {
+            let refused = try await TransferQ().run(words)
+            #expect(refused.status == 2 && refused.diagnostics.contains(words.contains("--") ? "from 0 on" : "-1"))
+        }
+    }
+
+    @Test(arguments: [
+        (["help", "nosuch"], "nosuch", "add"), (["help", "quue"], "quue", "\"transferq queue\""), (["lsit"], "lsit", "\"transferq list\""),
+        (["account", "ad"], "account ad", "\"transferq account add\""), (["help", "queue", "stat"], "queue stat", "start"),
+        (["queue", "help"], "queue help", "transferq help queue"),
+    ])
+    func commandsThatAreNot(words: [String], named: String, nearest: String) async throws {
+        let refused = try await TransferQ().run(words)
+        #expect(refused.status == 2 && refused.output == "", "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("no command \"\(named)\"") && refused.diagnostics.contains(nearest), "\(refused.diagnostics)")
+    }
+
+    @Test(arguments: [["--json"], ["--store", "x"], ["--store"], ["-v", "--store=x"]]) func optionsWithoutACommand(words: [String])
+        async throws
+    {
+        let refused = try await TransferQ().run(words)
+        #expect(refused.status == 2 && refused.diagnostics.contains("\(words[0]) is for a command"), "\(refused.testDescription)")
+    }
+
+    @Test(arguments: ["--dedupe", "--tag"]) func wordsThatAreEmpty(option: String) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let refused = try await program.run("add", "studio", "a", option, "")
+        #expect(refused.status == 2 && refused.diagnostics.contains("\(option) is empty"), "\(refused.testDescription)")
+    }
+
+    /// Another word would be kept, and shown.
+    @Test(arguments: [
+        (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
+        (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),
+        (["hold", "--tag"], []), (["account", "add", "b", "sftp://b.example/", "--host-key"], []),
+        (["account", "add", "b", "https://b.example/", "--header"], []),
+    ])
+    func textsThatAreNotUTF8(before: [String], after: [String]) async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        try program.folder.file("a", size: 1)
+        let words = before.map { Array($0.utf8) } + [Array("X: caf".utf8) + [0xE9]] + after.map { Array($0.utf8) }
+        let refused = try await program.start(TransferQ.executable, words).result()
+        #expect(refused.status == 2, "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("UTF-8") && refused.diagnostics.contains("caf\u{FFFD}"), "\(refused.diagnostics)")
+        #expect(try await program.succeed("account", "list", "--json").lines.count == 1)
+        #expect(try await program.succeed("list", "--json").lines.isEmpty)
+    }
+}

@@ -1,0 +1,114 @@
+import Foundation
+import SystemPackage
+import Testing
+
+/// What files are called at the other end, and sessions here.
+@Suite struct RemoteNameTests {
+    private func program() throws -> TransferQ {
+        let program = try TransferQ()
+        for folder in ["one", "two"] {
+            try FileManager.default.createDirectory(atPath: program.folder.path.appending(folder).string, withIntermediateDirectories: true)
+            try program.folder.file("\(folder)/reel", size: 1)
+        }
+        return program
+    }
+
+    /// One would take the other's place, and nobody would know.
+    @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}"])
+    func filesOfOneName(address: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        for options in [[], ["--each"], ["--to", "day"]] {
+            let refused = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
+            #expect(refused.status == 2, "\(refused.testDescription)")
+            for path in ["one/reel", "two/reel"] {
+                #expect(refused.diagnostics.contains(program.folder.path.pushing(FilePath(path)).string), "\(refused.diagnostics)")
+            }
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        // The same file twice takes nobody's place.
+        try await program.succeed("add", "place", "one/reel", "./one/reel")
+    }
+
+    /// Servers that keep them apart.
+    @Test(arguments: [
+        ("https://one.example/", []), ("https+form://one.example/", []), ("https+put://one.example/{transfer}/{name}", []),
+        ("https+put://one.example/", ["--setting", "upload=form"]),
+    ])
+    func filesOfOneNameThatAreKeptApart(address: String, options: [String]) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
+        #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
+        #expect(added.diagnostics.contains("one/reel") && added.diagnostics.contains("two/reel"), "\(added.diagnostics)")
+        #expect(try await program.succeed("add", "place", "one/reel").diagnostics == "")
+    }
+
+    @Test(arguments: [(".", "one"), ("..", nil), ("./", "one"), ("../two/.", "two")] as [(String, String?)])
+    func sessionsOfFoldersThatAreNotNamed(path: String, name: String?) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let folder = program.folder.path.appending("one")
+        let words = ["add", "studio", path].map { Array($0.utf8) }
+        let added = await (try program.start(TransferQ.executable, words, workingFolder: folder)).result()
+        #expect(added.status == 0, "\(added.testDescription)")
+        let session = try #require(try await program.succeed("list", "--json").objects().first)
+        #expect(session["name"] as? String == name ?? program.folder.path.lastComponent?.string)
+    }
+
+    @Test func theRootOfAllFolders() async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let refused = try await program.run("add", "studio", "/")
+        #expect(refused.status == 2 && refused.diagnostics.contains("/ is the root"), "\(refused.testDescription)")
+    }
+
+    /// A person is told that what was asked for is not had there.
+    @Test(
+        arguments: [
+            ("https+put://one.example/", ["--chunk", "1M"], "--chunk"), ("https+form://one.example/", ["--chunk", "1M"], "--chunk"),
+            ("sftp://me@one.example/", ["--chunk", "1M"], "--chunk"), ("https+put://one.example/", ["--parallel", "4"], "--parallel"),
+            ("https://one.example/", ["--chunk", "1M", "--parallel", "4"], nil), ("sftp://me@one.example/", ["--parallel", "4"], nil),
+            ("https+put://one.example/", ["--parallel", "4", "other"], nil),
+        ] as [(String, [String], String?)])
+    func optionsWithoutEffect(address: String, options: [String], named: String?) async throws {
+        let program = try program()
+        try program.folder.file("other", size: 1)
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == 0 && added.lines.count == 1, "\(added.testDescription)")
+        guard let named else { return #expect(added.diagnostics == "") }
+        #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
+    }
+
+    /// What no endpoint of the account can do is refused at once, and not when the session runs.
+    @Test(
+        arguments: [
+            ("https+put://one.example/", ["--setting", "nosuch=1"], "nosuch"),
+            ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
+            ("https+put://one.example/", ["--verify", "checksum"], "checksum"), ("https+get://one.example/", [], "download"),
+            ("https+form://one.example/", ["--metadata", "k=v"], nil),
+        ] as [(String, [String], String?)])
+    func whatNoEndpointCanDo(address: String, options: [String], named: String?) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", address)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
+        if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
+        // Another one can.
+        try await program.succeed("account", "edit", "place", address, "https://two.example/")
+        #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
+    }
+
+    /// As the app wrote it, number by number.
+    @Test(arguments: ["1.0", "1.50", "123456789012345678901234567890", "{\"a\":1.50, \"b\":1e5,\"a\":-0}", "[ 1 ]"])
+    func contextsAreKeptAsGiven(context: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        let id = try await program.succeed("add", "studio", "one/reel", "--context", context).lines[0]
+        for command in [["list"], ["show", id]] {
+            #expect(try await program.run(command + ["--json"]).output.contains("\"context\":\(context),"))
+        }
+        #expect(try await program.succeed("show", id).output.contains("Context:   \(context)\n"))
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Addresses whose scheme is that of another kind of server, and servers that say too early that all is well.
+@Suite struct HTTPSchemeTests {
+    private struct NoCredentials: CredentialProvider {
+        func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+    }
+
+    private let workshop: Workshop
+    private let transport = HTTPTransport()
+
+    init() throws {
+        workshop = try Workshop()
+    }
+
+    private func failure(_ size: Int, at endpoint: Endpoint) async throws -> TransferError? {
+        let path = try workshop.file("file-\(size)", size: size)
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
+            remotePath: try RemotePath("file.mov"), credentials: NoCredentials(), logger: Logger(label: "test"))
+        let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in })
+        return await #expect(throws: TransferError.self) { try await transport.perform(attempt, reporting: reporter) }
+    }
+
+    @Test func nginxWithTLSIsAskedWithoutIt() async throws {
+        let proxy = try await NginxProxy.start(in: workshop.folder.appending(path: "proxy"), before: 1)
+        defer { withExtendedLifetime(proxy) {} }
+        for mode in ["put", "form"] {
+            let error = try await failure(9, at: .http("http+\(mode)://127.0.0.1:\(proxy.port)/"))
+            #expect(error?.failureClass == .unsupported)
+            #expect(error?.message.contains("https in place of http") == true)
+        }
+        let checked = await #expect(throws: TransferError.self) {
+            try await transport.check(.http("http+put://127.0.0.1:\(proxy.port)/"), credentials: NoCredentials())
+        }
+        #expect(checked?.message.contains("https in place of http") == true)
+        await transport.shutdown()
+    }
+
+    @Test(arguments: PlainServer.Kind.allCases) func aServerWithoutTLSIsAskedWithIt(kind: PlainServer.Kind) async throws {
+        let server = try await PlainServer.start(kind, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let error = try await failure(9, at: .http("https+put://127.0.0.1:\(server.port)/"))
+        #expect(error?.code == .notThisProtocol)
+        #expect(error?.message.contains("http in place of https") == true, "\(error?.description ?? "")")
+        await transport.shutdown()
+    }
+
+    /// Flask answers, and closes without having read the body.
+    @Test func whatIsCalledDoneBeforeItCameIsNot() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        let error = try await failure(30 << 20, at: .http("http+form://127.0.0.1:\(server.port)/hasty"))
+        #expect(error != nil)
+        await transport.shutdown()
+    }
+
+    /// Nobody waits for a folder that is not there, or a handler that takes no files.
+    @Test func anAddressThatTakesNothingIsLeftAtOnce() async throws {
+        let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
+        defer { withExtendedLifetime(server) {} }
+        for (mode, path) in [("put", "/nowhere/"), ("form", "/nowhere"), ("put", "/upload"), ("form", "/page/done")] {
+            let error = try await failure(1_000_000, at: .http("http+\(mode)://127.0.0.1:\(server.port)\(path)"))
+            #expect(error?.failureClass == .unsupported, "\(mode) \(path)")
+            #expect(error?.message.contains("check") == true)
+        }
+        await transport.shutdown()
+    }
+}

@@ -1,0 +1,193 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Servers that list what no folder has.
+@Suite struct HostileListingTests {
+    private let fixture: DownloadFixture
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    /// Lists what a test wants; every file has the same content.
+    private struct Lister: FolderListing {
+        let id = TransportID(rawValue: "memory")
+        let memory: MemoryTransport
+        let pieces: @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            memory.provide(Data("content".utf8), as: attempt.remotePath.description)
+            return try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
+            var number = 0
+            while let piece = try pieces(attempt.remotePath, number) {
+                try await receive(piece)
+                number += 1
+            }
+        }
+
+        func shutdown() async {}
+    }
+
+    private static func file(_ name: String, size: Int64? = 7) -> RemoteEntry {
+        RemoteEntry(name: Array(name.utf8), kind: .file(size: size))
+    }
+
+    /// Downloads the folder `x`.
+    private func download(
+        mostNames: Int64 = 10_000_000, _ pieces: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
+    ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.mostListedNames = mostNames
+        let queue = try await TransferQueue(
+            storage: .folder(fixture.queue.folder.path.appending("store")),
+            transports: [Lister(memory: fixture.memory, pieces: pieces)], configuration: configuration)
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(
+            .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target))
+        try await queue.start()
+        _ = try? await session.value
+        await queue.waitUntilIdle()
+        let status = try await session.status
+        let items = try await queue.items(of: session.id, from: 0, limit: 100)
+        await queue.shutdown()
+        return (items, status.error, status.statistics)
+    }
+
+    @Test func namesThatLeadElsewhereAreRefusedAndTheRestArrives() async throws {
+        let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
+        let (items, error, statistics) = try await download { folder, number in
+            number == 0 ? names.map { Self.file($0) } : nil
+        }
+        #expect(try fixture.names() == ["x", "x/-r", "x/...", "x/good", "x/two\nlines"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.queue.folder.path.string).sorted() == ["store", "target"])
+        #expect(statistics.filesDone == 4 && statistics.filesFailed == 5 && error != nil)
+        let messages = items.compactMap(\.error).filter { $0.code == .unsafeName }.map(\.message)
+        #expect(
+            messages.contains("The server lists a name in x that leads to another folder: \"../out\". It is not received.")
+                && messages.contains("The server lists a name in x that is empty: \"\". It is not received."))
+        #expect(messages.count == 5)
+    }
+
+    @Test func bytesThatAreNoTextAreNames() async throws {
+        let name: [UInt8] = [0x66, 0xFF, 0xFE, 0x6F]
+        let (items, _, statistics) = try await download { folder, number in
+            if folder.bytes != [UInt8(ascii: "x")] {
+                return number == 0 ? [Self.file("inside")] : nil
+            }
+            return number == 0 ? [RemoteEntry(name: name, kind: .folder)] : nil
+        }
+        #expect(statistics.filesDone == 1 && items.first?.destination.bytes == Array("x/".utf8) + name + Array("/inside".utf8))
+        let path = FilePath(bytes: fixture.target.bytes + Array("/x/".utf8) + name + Array("/inside".utf8))
+        let file = try FileDescriptor.open(path, .readOnly)
+        try file.close()
+    }
+
+    @Test func aListingWithoutAnEndIsEnded() async throws {
+        let (items, error, statistics) = try await download(mostNames: 20_000) { _, number in
+            (0..<1_000).map { Self.file("\(number)-\($0)") }
+        }
+        #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
+        #expect(
+            error?.message
+                == "The server lists more names in x than a session takes, which is 20000 in all; download its folders one by one.")
+        #expect(try fixture.names() == [])
+    }
+
+    @Test func aListingThatRepeatsItselfIsEnded() async throws {
+        let (items, error, statistics) = try await download { _, _ in (0..<1_000).map { Self.file("\($0)") } }
+        #expect(statistics.files == 1 && statistics.filesFailed == 1 && items.count == 1)
+        #expect(error?.message.hasPrefix("The server lists the same names in x again and again, such as ") == true)
+        #expect(try fixture.names() == [])
+    }
+
+    /// As servers may where somebody renames things meanwhile.
+    @Test func aNameThatIsListedTwiceIsReceivedOnce() async throws {
+        // The second time in the same piece, and after more than are held in memory.
+        let (_, error, statistics) = try await download { folder, number in
+            guard folder.description == "x" else { return number == 0 ? [Self.file("in")] : nil }
+            let folders = ["f", "f"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) }
+            switch number {
+            case 0: return folders + ["a", "a"].map { Self.file($0) }
+            case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
+            case 18: return folders + [Self.file("a"), Self.file("f"), Self.file("b")]
+            default: return nil
+            }
+        }
+        #expect(error == nil && statistics.files == 3 && statistics.filesDone == 3)
+        #expect(try fixture.names() == ["x", "x/a", "x/b", "x/f", "x/f/in"])
+    }
+
+    /// What was stored of the folder by then is taken out again.
+    @Test func aLongListingThatBreaksBeginsAnew() async throws {
+        let breaks = Locked(1)
+        let (items, error, statistics) = try await download { _, number in
+            switch number {
+            case 0: return [Self.file("a")]
+            case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
+            case 18:
+                let isBreak = breaks.withLock { breaks in
+                    breaks -= 1
+                    return breaks >= 0
+                }
+                if isBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
+                return [Self.file("b")]
+            default: return nil
+            }
+        }
+        #expect(error == nil && statistics.files == 2 && statistics.filesDone == 2)
+        #expect(try fixture.names() == ["x", "x/a", "x/b"])
+        #expect(Set(items.map(\.destination)).count == items.count)
+    }
+
+    @Test func foldersWithoutAnEndAreEnded() async throws {
+        let (items, error, statistics) = try await download { _, number in
+            number == 0 ? [Self.file("file"), RemoteEntry(name: Array(String(repeating: "d", count: 200).utf8), kind: .folder)] : nil
+        }
+        // PATH_MAX (limits.h) ends it.
+        #expect(statistics.filesFailed == 1 && statistics.filesDone >= 19 && statistics.filesDone <= 21)
+        let failure = items.first { $0.state == .failed }?.error
+        #expect(failure?.message.contains(" makes too long a path: \"ddd") == true && error != nil)
+    }
+
+    @Test(arguments: [Int64.max, -1, 1 << 60, nil]) func sizesThatNoFileHasAreNotBelieved(size: Int64?) async throws {
+        let (items, error, statistics) = try await download { _, number in
+            number == 0 ? (0..<3).map { Self.file("\($0)", size: size) } : nil
+        }
+        #expect(error == nil && statistics.bytesTotal == 21 && statistics.bytesDone == 21)
+        #expect(items.map(\.bytesTotal) == [7, 7, 7])
+    }
+
+    @Test func sizesWhoseSumNoFolderHasAreNotBelieved() async throws {
+        let (_, error, statistics) = try await download { _, number in
+            number == 0 ? (0..<130).map { Self.file("\($0)", size: 1 << 56) } : nil
+        }
+        #expect(error == nil && statistics.bytesTotal == 910 && statistics.filesDone == 130)
+    }
+
+    /// Nothing is written through a link that somebody put into the way of a folder.
+    @Test func plantedLinksAreNotFollowed() async throws {
+        let outside = fixture.queue.folder.path.appending("outside")
+        for folder in [outside, fixture.target.appending("x")] {
+            try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
+        }
+        try FileManager.default.createSymbolicLink(
+            atPath: fixture.target.appending("x").appending("folder").string, withDestinationPath: outside.string)
+        let (items, _, statistics) = try await download { folder, number in
+            guard number == 0 else { return nil }
+            return folder.description == "x" ? [Self.file("1"), RemoteEntry(name: Array("folder".utf8), kind: .folder)] : [Self.file("2")]
+        }
+        #expect(statistics.filesDone == 1 && statistics.filesFailed == 1)
+        #expect(items.last?.error?.code == .unsafeName)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: outside.string).isEmpty)
+    }
+}

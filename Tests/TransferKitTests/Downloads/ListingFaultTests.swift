@@ -1,0 +1,210 @@
+import Foundation
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Listings that break, wait, or can't be had.
+@Suite struct ListingFaultTests {
+    private let fixture: DownloadFixture
+    private var memory: MemoryTransport { fixture.memory }
+    private var listings: [String] { memory.listings.map(\.description) }
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    /// Downloads, and lists nothing.
+    private struct FilesOnly: Transport {
+        let id: TransportID
+        let memory: MemoryTransport
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func shutdown() async {}
+    }
+
+    private func request(_ path: String, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
+        try .download(items: [.remoteFolder(try RemotePath(path))], from: "a", to: fixture.target, options: options)
+    }
+
+    private func provide(_ count: Int, in folder: String) {
+        for number in 0..<count { memory.provide(DownloadFixture.content(10, seed: number), as: "\(folder)/\(number)") }
+    }
+
+    private func files(in folder: String) throws -> Int {
+        try FileManager.default.contentsOfDirectory(atPath: fixture.target.appending(folder).string).count
+    }
+
+    @Test func aTransportThatListsNothingFailsTheItemBeforeAnythingIsReceived() async throws {
+        provide(3, in: "trip")
+        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "memory", memory: memory)])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .unsupported)
+        #expect(
+            error?.message == "The transport \"memory\" can't list folders, so trip can't be received as one; name the files in it.")
+        #expect(memory.attempts.isEmpty && listings.isEmpty)
+        #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    /// What one end lists is not looked for at one that may mean something else by the same name.
+    @Test func theEndpointThatListsIsAlsoTheOneThatSends() async throws {
+        provide(3, in: "trip")
+        let other = MemoryTransport(id: "files")
+        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "files", memory: other), memory])
+        try await queue.save(
+            Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        #expect(try await session.value.statistics.filesDone == 3)
+        #expect(other.attempts.isEmpty && memory.attempts.count == 3)
+        await queue.shutdown()
+    }
+
+    @Test func aListingThatBreaksBeginsAnewAndCountsNothingTwice() async throws {
+        provide(120, in: "trip")
+        memory.faults.append(.cut(afterBytes: 100), for: "trip")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip", options: SessionOptions(retry: RetryPolicy(base: .zero))))
+        try await queue.start()
+        let status = try await session.value
+        #expect(status.statistics.files == 120 && status.statistics.filesDone == 120)
+        #expect(listings == ["trip", "trip"] && memory.attempts.count == 120)
+        await queue.waitUntilIdle()
+        #expect(try files(in: "trip") == 120)
+        await queue.shutdown()
+    }
+
+    /// The slot is given up meanwhile, and what was listed is not asked for again.
+    @Test func aListingThatHasToWaitGoesOnWhereItWas() async throws {
+        provide(3, in: "trip")
+        for name in ["a", "b", "c"] { provide(2, in: "trip/\(name)") }
+        let busy = TransferError(.transient, .serverError, "The server is busy.", retryAfter: .seconds(30))
+        memory.failNext(2, with: busy, for: "trip/b")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip"))
+        let events = queue.events
+        try await queue.start()
+        for _ in 0..<2 {
+            let at = await events.first { if case .attemptFailed(_, _, let at) = $0 { at } else { nil } }
+            #expect(at != nil)
+            while try await session.status.state != .waiting { await Task.yield() }
+            #expect(try await session.status.statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
+            fixture.queue.clock.advance(by: .seconds(30))
+            _ = await queue.status()
+        }
+        #expect(try await session.value.statistics.filesDone == 9)
+        #expect(listings == ["trip", "trip/a", "trip/b", "trip/b", "trip/b", "trip/c"])
+        await queue.shutdown()
+    }
+
+    @Test func aFolderThatNeverAnswersIsGivenUpAfterItsAttempts() async throws {
+        provide(2, in: "trip")
+        provide(2, in: "trip/broken")
+        memory.failNext(20, with: TransferError(.transient, .serverError, "The disk of the server fails."), for: "trip/broken")
+        let queue = try await fixture.queue.openWithAccounts()
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
+        let session = try await queue.enqueue(request("trip", options: options))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        let status = try await session.status
+        #expect(status.statistics.filesDone == 2 && status.statistics.filesFailed == 1)
+        #expect(listings == ["trip"] + Array(repeating: "trip/broken", count: 3))
+        await queue.shutdown()
+    }
+
+    @Test func credentialsThatAreRefusedBlockTheAccountUntilTheyAreAccepted() async throws {
+        provide(2, in: "trip")
+        memory.failNext(with: TransferError(.credentials, .credentialsRejected, "Who are you?"), for: "trip")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip"))
+        let events = queue.events
+        try await queue.start()
+        let account = await events.first { if case .accountBlocked(let account, _) = $0 { account } else { nil } }
+        #expect(account == "a")
+        try await queue.unblockAccount("a")
+        #expect(try await session.value.statistics.filesDone == 2)
+        await queue.shutdown()
+    }
+
+    @Test func aListingThatHangsIsEndedAndRepeated() async throws {
+        provide(2, in: "trip")
+        let gate = memory.gate("trip")
+        let queue = try await fixture.queue.openWithAccounts()
+        let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(6), responseTimeout: .seconds(6))
+        let session = try await queue.enqueue(request("trip", options: options))
+        let events = queue.events
+        try await queue.start()
+        try await gate.reached()
+        let stall = Task { await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } } }
+        // The monitor samples ten times a second; the first sample starts the watch.
+        for _ in 0..<62 {
+            await fixture.queue.clock.sleeps(for: .milliseconds(100))
+            fixture.queue.clock.advance(by: .milliseconds(100))
+        }
+        #expect(await stall.value?.code == .stalled)
+        gate.open()
+        #expect(try await session.value.statistics.filesDone == 2)
+        await queue.shutdown()
+    }
+
+    @Test func aListingIsInterruptedAndGoesOn() async throws {
+        provide(3, in: "trip")
+        for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
+        let gate = memory.gate("trip/b")
+        var queue = try await fixture.queue.openWithAccounts()
+        let id = try await queue.enqueue(request("trip")).id
+        try await queue.start()
+        try await gate.reached()
+        #expect(try await queue.session(id).phase == .preparing)
+        try await queue.pause(id)
+        while try await queue.session(id).phase == .ending { await Task.yield() }
+        #expect(memory.attempts.isEmpty)
+        // A queue that stops takes what it listed with it.
+        await queue.shutdown()
+        gate.open()
+        queue = try await fixture.queue.open()
+        try await queue.start()
+        try await queue.resume(id)
+        #expect(try await queue.handle(id).value.statistics.filesDone == 7)
+        #expect(listings.filter { $0 == "trip" }.count + listings.filter { $0 == "trip/b" }.count >= 3)
+        await queue.shutdown()
+    }
+
+    /// What changes at the other end between the listing and the download.
+    @Test func filesThatChangeMeanwhileAreTakenAsTheyAre() async throws {
+        provide(4, in: "trip")
+        let gate = memory.gate("trip/0")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip", options: SessionOptions(filesInFlight: 1)))
+        let events = queue.events
+        try await queue.start()
+        try await gate.reached()
+        let grown = DownloadFixture.content(5_000)
+        memory.provide(grown, as: "trip/1")
+        // Nor does every server tell a size when it sends.
+        memory.provide(grown, as: "trip/2", tellsSize: false)
+        memory.provide(grown, as: "trip/late")
+        gate.open()
+        let story = await events.first { kind -> String? in
+            switch kind {
+            case .completed: "completed"
+            case .attemptFailed(_, let error, _): error.message
+            default: nil
+            }
+        }
+        try #require(story == "completed")
+        let status = try await session.value
+        #expect(status.statistics.filesDone == 4 && status.statistics.bytesDone == 10_020 && status.statistics.bytesTotal == 10_020)
+        #expect(fixture.content("trip/1") == grown && fixture.content("trip/2") == grown && fixture.content("trip/late") == nil)
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,152 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// The process is killed while it lists a folder and downloads what is in it: at the steps of the store, and around what a transport lists.
+@Suite(.oneProcessAtATime) struct RemoteFolderKillTests {
+    private static let samples = 25
+
+    @Test func noFileIsLostOrDoubled() async throws {
+        let undisturbed = try TemporaryFolder()
+        let moments = Locked(0)
+        try await FolderStage(undisturbed.path) { moments.withLock { $0 += 1 } }.play()
+        let count = moments.withLock { $0 }
+        let isWhole = ProcessInfo.processInfo.environment["TRANSFERKIT_DURABILITY"] == "all"
+        let distance = isWhole ? 1 : max(1, count / Self.samples)
+        for moment in stride(from: isWhole ? 1 : Int.random(in: 1...distance), through: count, by: distance) {
+            let folder = try TemporaryFolder()
+            await #expect(processExitsWith: .signal(SIGKILL)) { [root = folder.path.string as String, moment = moment as Int] in
+                let moments = Locked(0)
+                let stage = try FolderStage(FilePath(root)) {
+                    let now = moments.withLock { moments in
+                        moments += 1
+                        return moments
+                    }
+                    if now == moment { kill(getpid(), SIGKILL) }
+                }
+                try await stage.play()
+                kill(getpid(), SIGKILL)
+            }
+            try await Self.check(folder.path, "killed at moment \(moment)")
+        }
+    }
+
+    /// The next process goes on to the end, and lists no folder again whose files were known.
+    private static func check(_ root: FilePath, _ comment: Comment) async throws {
+        let stage = try FolderStage(root)
+        let queue = try await stage.open()
+        if try await queue.sessions().isEmpty { try await stage.enqueue(on: queue) }
+        let id = try #require(try await queue.sessions().first).id
+        let known = Set(
+            try await queue.items(of: id, from: 0, limit: 5_000).filter { !$0.isFolder }.map { item in
+                item.destination.description.split(separator: "/").dropLast().joined(separator: "/")
+            })
+        try await queue.start()
+        await queue.waitUntilIdle()
+        let status = try await queue.session(id)
+        #expect(status.state == .completed, comment)
+        #expect(status.statistics.files == stage.contents.count && status.statistics.filesDone == stage.contents.count, comment)
+        #expect(status.statistics.bytesTotal == status.statistics.bytesDone, comment)
+        let items = try await queue.items(of: id, from: 0, limit: 5_000)
+        let received = items.filter { $0.state != .skipped }
+        #expect(received.map(\.destination.description).sorted() == stage.contents.keys.sorted(), comment)
+        #expect(received.compactMap(\.error) == [] && items.count == received.count + 2_100, comment)
+        // Of those that were known, only the last may have been listed in part.
+        #expect(Set(stage.memory.listings.map(\.description)).intersection(known).count <= 1, comment)
+        await queue.shutdown()
+        for (name, content) in stage.contents {
+            #expect(try Data(contentsOf: URL(filePath: stage.target.pushing(FilePath(name)).string)) == content, comment)
+        }
+        let names = try FileManager.default.subpathsOfDirectory(atPath: stage.target.string).filter { !stage.folders.contains($0) }
+        #expect(names.sorted() == stage.contents.keys.sorted(), comment)
+        try StoreInspection(root.appending("store")).expectNoContradictions(comment)
+    }
+}
+
+/// A queue that downloads a folder, to one that a later process may find again.
+private struct FolderStage {
+    let memory = MemoryTransport(chunkSize: 1_000)
+    let target: FilePath
+    let contents: [String: Data]
+    let folders: Set<String> = ["trip", "trip/a", "trip/a/in", "trip/b", "other"]
+    private let root: FilePath
+    private let moment: @Sendable () -> Void
+
+    /// - Parameter moment: Called whenever the process might be killed.
+    init(_ root: FilePath, moment: @escaping @Sendable () -> Void = {}) throws {
+        self.root = root
+        self.moment = moment
+        target = root.appending("target")
+        try FileManager.default.createDirectory(atPath: target.string, withIntermediateDirectories: true)
+        let names = ["trip/1", "trip/2", "trip/a/1", "trip/a/in/1", "trip/b/1", "trip/b/2", "other/1"]
+        contents = Dictionary(uniqueKeysWithValues: names.enumerated().map { ($1, DownloadFixture.content(500 + 300 * $0, seed: $0)) })
+        // More rows than one step has, so that a folder can be there in part.
+        for number in 0..<2_100 { memory.provideLink("trip/b/link \(number)", to: "elsewhere") }
+        // The same versions of the files in each process.
+        for name in names { memory.provide(contents[name] ?? Data(), as: name, modificationTime: 1_000_000_000) }
+    }
+
+    func open() async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        configuration.storeObserver = { [moment] step in
+            if case .before(let sql) = step, sql.hasPrefix("SELECT") || sql.hasPrefix("PRAGMA") { return }
+            moment()
+        }
+        let queue = try await TransferQueue(
+            storage: .folder(root.appending("store")), transports: [WatchedLister(memory: memory, moment: moment)],
+            configuration: configuration)
+        if await queue.account("a") == nil { try await queue.save(Account("a", endpoints: [memory.endpoint()])) }
+        return queue
+    }
+
+    @discardableResult
+    func enqueue(on queue: TransferQueue) async throws -> TransferSession {
+        // What the second one is turns out when it is received.
+        let items: [TransferItem] = [.remoteFolder(try RemotePath("trip")), .remote(try RemotePath("other"))]
+        return try await queue.enqueue(.download(items: items, from: "a", to: target))
+    }
+
+    func play() async throws {
+        let queue = try await open()
+        let session = try await enqueue(on: queue)
+        try await queue.start()
+        _ = try await session.value
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+}
+
+/// Tells of each moment around what a transport lists.
+private struct WatchedLister: FolderListing {
+    let id = TransportID(rawValue: "memory")
+    let memory: MemoryTransport
+    let moment: @Sendable () -> Void
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        try await memory.perform(attempt, reporting: reporter)
+    }
+
+    func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
+        moment()
+        try await memory.list(attempt) { entries in
+            moment()
+            try await receive(entries)
+            moment()
+        }
+        moment()
+    }
+
+    func shutdown() async {}
+}

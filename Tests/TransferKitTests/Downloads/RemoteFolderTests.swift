@@ -1,0 +1,214 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Folders at the other end, from the call to this disk.
+@Suite struct RemoteFolderTests {
+    private let fixture: DownloadFixture
+    private var memory: MemoryTransport { fixture.memory }
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    /// Puts files at the other end, each with a content of its own.
+    private func provide(_ names: [String]) -> [String: Data] {
+        Dictionary(
+            uniqueKeysWithValues: names.enumerated().map { number, name in
+                let content = DownloadFixture.content(100 + 997 * number, seed: number)
+                memory.provide(content, as: name)
+                return (name, content)
+            })
+    }
+
+    private func request(_ items: TransferItem..., options: SessionOptions = SessionOptions()) throws -> SessionRequest {
+        try .download(items: items, from: "a", to: fixture.target, options: options)
+    }
+
+    private func folder(_ path: String, as name: FilePath? = nil, symbolicLinks: SymbolicLinkPolicy = .skip) throws -> TransferItem {
+        .remoteFolder(try RemotePath(path), as: name, symbolicLinks: symbolicLinks)
+    }
+
+    /// All files below the target, without folders, once nothing is done there any more.
+    private func files(_ queue: TransferQueue) async throws -> [String] {
+        await queue.waitUntilIdle()
+        return try fixture.names().filter { name in
+            let attributes = try FileManager.default.attributesOfItem(atPath: fixture.target.pushing(FilePath(name)).string)
+            return attributes[.type] as? FileAttributeType != .typeDirectory
+        }
+    }
+
+    @Test func allOfAFolderArrives() async throws {
+        let contents = provide(["trip/day 1/b.jpg", "trip/day 1/a.jpg", "trip/z", "trip/day 2/deep/er/x", "trip.jpg", "tripod/y"])
+        memory.provideFolder("trip/empty")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(folder("trip")))
+        let before = try await queue.items(of: session.id)
+        #expect(before.count == 1 && before[0].isFolder && before[0].source == fixture.target.appending("trip"))
+        #expect(before[0].destination.description == "trip")
+        try await queue.start()
+        let status = try await session.value
+        let expected = ["trip/day 1/a.jpg", "trip/day 1/b.jpg", "trip/day 2/deep/er/x", "trip/z"]
+        #expect(try await files(queue) == expected)
+        for name in expected { #expect(fixture.content(name) == contents[name]) }
+        #expect(status.statistics.files == 4 && status.statistics.filesDone == 4)
+        let total = Int64(expected.reduce(0) { $0 + (contents[$1]?.count ?? 0) })
+        #expect(status.statistics.bytesTotal == total && status.statistics.bytesDone == total)
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.destination.description) == ["trip/z", "trip/day 1/a.jpg", "trip/day 1/b.jpg", "trip/day 2/deep/er/x"])
+        #expect(items.map(\.source) == items.map { fixture.target.pushing(FilePath($0.destination.description)) })
+        #expect(items.allSatisfy { $0.state == .completed })
+        #expect(!FileManager.default.fileExists(atPath: fixture.target.appending("trip").appending("empty").string))
+        await queue.shutdown()
+    }
+
+    @Test func itGoesByAnotherNameIfThatIsWanted() async throws {
+        let contents = provide(["a/b/c/1", "a/b/c/d/2", "other"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(folder("a/b/c", as: "x/y"), .remote(try RemotePath("other"))))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(try await files(queue) == ["other", "x/y/1", "x/y/d/2"])
+        #expect(fixture.content("x/y/d/2") == contents["a/b/c/d/2"])
+        await queue.shutdown()
+    }
+
+    @Test func aFolderThatIsNamedAsAFileIsReceivedAsOne() async throws {
+        let contents = provide(["trip/1", "trip/in/2", "single", "other/3"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let items = try ["trip", "single", "other"].map { TransferItem.remote(try RemotePath($0)) }
+        let session = try await queue.enqueue(.download(items: items, from: "a", to: fixture.target))
+        try await queue.start()
+        let status = try await session.value
+        #expect(status.statistics.files == 4 && status.statistics.filesDone == 4)
+        #expect(status.statistics.bytesTotal == status.statistics.bytesDone)
+        #expect(try await files(queue) == ["other/3", "single", "trip/1", "trip/in/2"])
+        for name in contents.keys { #expect(fixture.content(name) == contents[name]) }
+        #expect(try await queue.items(of: session.id).map(\.destination.description) == ["single", "trip/1", "trip/in/2", "other/3"])
+        // Each was asked for as a file once.
+        #expect(memory.attempts.map(\.path.description).filter { ["trip", "other"].contains($0) }.count == 2)
+        await queue.shutdown()
+    }
+
+    /// Whoever names a checksum means one file.
+    @Test func aFolderHasNoChecksum() async throws {
+        _ = provide(["trip/1"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let options = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        let session = try await queue.enqueue(try request(.remote(try RemotePath("trip")), options: options))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.code == .isFolder && error?.message == "trip is a folder at the other end, and no file.")
+        await queue.shutdown()
+    }
+
+    @Test func anEmptyFolderCompletes() async throws {
+        memory.provideFolder("empty")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(folder("empty")))
+        try await queue.start()
+        let status = try await session.value
+        #expect(status.state == .completed && status.statistics.files == 0)
+        #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    @Test func aFolderThatIsMissingFailsAndTheRestArrives() async throws {
+        _ = provide(["1"])
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(folder("gone"), .remote(try RemotePath("1"))))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.state) == [.failed, .completed] && items[0].isFolder)
+        #expect(items[0].error?.code == .noSuchRemoteFile && items[0].source == fixture.target.appending("gone"))
+        #expect(try await session.status.statistics.filesFailed == 1)
+        // Once it is there, a retry finds it.
+        let contents = provide(["gone/2"])
+        try await queue.retry(session.id)
+        #expect(try await session.value.statistics.files == 2)
+        #expect(fixture.content("gone/2") == contents["gone/2"])
+        await queue.shutdown()
+    }
+
+    @Test func aFolderWithinThatCanNotBeListedFailsAloneAndIsTriedAgain() async throws {
+        let contents = provide(["trip/1", "trip/locked/2", "trip/locked/in/3", "trip/open/4"])
+        memory.failNext(with: TransferError(.permanent, .forbidden, "You may not read it."), for: "trip/locked")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(folder("trip")))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(try await files(queue) == ["trip/1", "trip/open/4"])
+        let failed = try #require(try await queue.items(of: session.id).first { $0.state == .failed })
+        #expect(failed.isFolder && failed.destination.description == "trip/locked" && failed.error?.message == "You may not read it.")
+        try await queue.retry(session.id)
+        let status = try await session.value
+        #expect(status.statistics.files == 4 && status.statistics.filesDone == 4 && status.statistics.filesFailed == 0)
+        for name in contents.keys { #expect(fixture.content(name) == contents[name]) }
+        #expect(memory.listings.map(\.description) == ["trip", "trip/locked", "trip/open", "trip/locked", "trip/locked/in"])
+        await queue.shutdown()
+    }
+
+    @Test func filesOfTheFolderThatAreThereAreLeftOrReplaced() async throws {
+        let contents = provide(["trip/1", "trip/2"])
+        try FileManager.default.createDirectory(atPath: fixture.target.appending("trip").string, withIntermediateDirectories: false)
+        try Data("mine".utf8).write(to: URL(filePath: fixture.target.appending("trip/1").string))
+        let queue = try await fixture.queue.openWithAccounts()
+        var session = try await queue.enqueue(try request(folder("trip")))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(try await queue.items(of: session.id).map(\.state) == [.failed, .completed])
+        #expect(fixture.content("trip/1") == Data("mine".utf8) && fixture.content("trip/2") == contents["trip/2"])
+        session = try await queue.enqueue(try request(folder("trip"), options: SessionOptions(overwrite: .always)))
+        #expect(try await session.value.state == .completed)
+        #expect(fixture.content("trip/1") == contents["trip/1"])
+        await queue.shutdown()
+    }
+
+    @Test func linksAreLeftOutAndTold() async throws {
+        let contents = provide(["trip/1", "elsewhere"])
+        memory.provideLink("trip/file", to: "elsewhere")
+        memory.provideLink("trip/loop", to: "trip")
+        let queue = try await fixture.queue.openWithAccounts()
+        var session = try await queue.enqueue(try request(folder("trip")))
+        try await queue.start()
+        #expect(try await session.value.statistics.files == 1)
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.state) == [.completed, .skipped, .skipped])
+        #expect(items[1].error?.message == "trip/file is a symbolic link at the server, and is not received.")
+        session = try await queue.enqueue(try request(folder("trip", as: "followed", symbolicLinks: .followFiles)))
+        #expect(try await session.value.statistics.files == 2)
+        #expect(try await files(queue) == ["followed/1", "followed/file", "trip/1"])
+        #expect(fixture.content("followed/file") == contents["elsewhere"])
+        await queue.shutdown()
+    }
+
+    @Test func whatMakesNoSenseIsRefusedAtOnce() async throws {
+        try Data().write(to: URL(filePath: fixture.target.appending("taken").string))
+        let queue = try await fixture.queue.openWithAccounts()
+        let refused: [([TransferItem], QueueError.Code)] = try [
+            ([folder("trip", symbolicLinks: .follow)], .invalidRequest),
+            ([folder("trip", as: "../out")], .invalidRequest), ([folder("trip", as: "/out")], .invalidRequest),
+            ([folder("a/x"), folder("b/x")], .invalidRequest),
+            ([folder("a/x"), .remote(RemotePath("b"), as: "x/y")], .invalidRequest),
+            ([.remote(RemotePath("b"), as: "x/y/z"), folder("a/x")], .invalidRequest),
+            ([folder("taken")], .fileExists),
+        ]
+        for (items, code) in refused {
+            let error = await #expect(throws: QueueError.self) {
+                try await queue.enqueue(.download(items: items, from: "a", to: fixture.target))
+            }
+            #expect(error?.code == code, "\(items)")
+        }
+        let upload = await #expect(throws: QueueError.self) { try await queue.enqueue(.upload(items: [try folder("trip")], to: "a")) }
+        #expect(upload?.code == .invalidRequest && upload?.message == "trip is to be downloaded, but its session uploads.")
+        let checksum = SessionOptions(expectedChecksum: "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        let single = await #expect(throws: QueueError.self) { try await queue.enqueue(try request(folder("trip"), options: checksum)) }
+        #expect(single?.code == .invalidRequest)
+        #expect(try await queue.sessions().isEmpty)
+        await queue.shutdown()
+    }
+}

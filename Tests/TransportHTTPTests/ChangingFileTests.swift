@@ -1,0 +1,126 @@
+import Foundation
+import Locking
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+
+/// Files that change at the server while they are received, and servers that hide it.
+@Suite struct ChangingFileTests {
+    /// Another version at each request, as of a file that is being written.
+    private static func answer(_ request: ReceivedRequest, version: Int) -> ServerStep {
+        RangeServer(content(version), tag: "\"v\(version)\"").answer(request)
+    }
+
+    private static func content(_ version: Int) -> String {
+        String(repeating: String("abcdefghijklmnop".dropFirst(version % 16).prefix(1)), count: 10_000 + version)
+    }
+
+    @Test func aFileThatGrowsComesByOneRequest() async throws {
+        let version = Locked(0)
+        var transfer = try TestTransfer("get") { request, _ in
+            [
+                Self.answer(
+                    request,
+                    version: version.withLock {
+                        $0 += 1; return $0
+                    })
+            ]
+        }
+        transfer.options.parallel = 3
+        transfer.endpoint.settings = ["parallelThreshold": "1000"]
+        let failure = try #require(await transfer.failure())
+        #expect(failure.failureClass == .resumeLost)
+        #expect(!failure.message.contains("begins anew"), "that is for the queue to decide")
+        // As the queue does then, once.
+        let receipt = try await transfer.run()
+        let last = version.withLock { $0 }
+        #expect(receipt.bytes == 10_000 + last)
+        #expect(transfer.content == Self.content(last))
+        #expect(transfer.server.requests.last?.headers["range"] == nil)
+        await transfer.end()
+    }
+
+    /// What one file does says nothing of another.
+    @Test func anotherFileComesInParts() async throws {
+        let version = Locked(0)
+        var transfer = try TestTransfer("get") { request, _ in
+            [
+                Self.answer(
+                    request,
+                    version: request.path.hasSuffix("b.bin")
+                        ? 0
+                        : version.withLock {
+                            $0 += 1; return $0
+                        })
+            ]
+        }
+        transfer.options.parallel = 3
+        transfer.endpoint.settings = ["parallelThreshold": "1000"]
+        #expect(await transfer.failure()?.failureClass == .resumeLost)
+        let before = transfer.server.requests.count
+        transfer.remotePath = "b.bin"
+        #expect(try await transfer.run().bytes == 10_000)
+        #expect(transfer.server.requests.count > before + 2)
+        await transfer.end()
+    }
+
+    private static let cut: [ServerStep] = [.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \"v1\"\r\n\r\n0123"), .close]
+
+    /// A file that was cut off where the download stands is not complete.
+    @Test(arguments: [["Content-Range": "bytes */4"], ["Content-Range": "bytes */4", "ETag": "\"v1\""]])
+    func aFileThatEndsWhereTheDownloadStandsIsAnother(headers: [String: String]) async throws {
+        let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(416, headers)]])
+        _ = await transfer.failure()
+        let checkpoint = try #require(transfer.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 4)
+        let failure = await transfer.failure(from: checkpoint)
+        #expect(failure?.failureClass == .resumeLost)
+        #expect(FileManager.default.fileExists(atPath: transfer.folder.appending("file").string) == false)
+        await transfer.end()
+    }
+
+    /// Of unknown length, and another version.
+    @Test func aVersionThatARefusalNamesCounts() async throws {
+        let unknown = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nETag: \"v1\"\r\n\r\n4\r\n0123\r\n"
+        let transfer = try TestTransfer(
+            "get", answers: [[.raw(unknown), .close], [.answer(416, ["Content-Range": "bytes */4", "ETag": "\"v2\""])]])
+        _ = await transfer.failure()
+        #expect(await transfer.failure(from: transfer.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        await transfer.end()
+    }
+
+    /// Whatever it is a part of.
+    @Test func aPartWithoutItsVersionIsNotTaken() async throws {
+        let transfer = try TestTransfer("get", answers: [Self.cut, [.answer(206, ["Content-Range": "bytes 4-9/10"], body: "EFGHIJ")]])
+        _ = await transfer.failure()
+        #expect(await transfer.failure(from: transfer.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        #expect(transfer.content == "0123")
+        await transfer.end()
+    }
+
+    // MARK: Codings
+
+    @Test(arguments: [
+        ("reel.tar.gz", "x-gzip"), ("reel.tgz", "gzip"), ("reel.GZ", "GZIP"), ("a.br", "br"), ("a.zst", "zstd"), ("a", "identity"),
+        ("a", ""),
+    ])
+    func aFileThatIsItsCodingIsTaken(name: String, coding: String) async throws {
+        var transfer = try TestTransfer("get", answers: [[.answer(200, ["Content-Encoding": coding], body: "0123")]])
+        transfer.localName = FilePath(name)
+        #expect(try await transfer.run().bytes == 4)
+        await transfer.end()
+    }
+
+    @Test(arguments: [("reel.mov", "gzip"), ("reel.gz", "br"), ("gz", "gzip"), ("reel.tar", "gzip"), ("a.gz", "gzip, gzip")])
+    func aCodingOfTheFileIsNotTheFile(name: String, coding: String) async throws {
+        var transfer = try TestTransfer("get", answers: [[.answer(200, ["Content-Encoding": coding], body: "0123")]])
+        transfer.localName = FilePath(name)
+        let failure = await transfer.failure()
+        #expect(failure?.failureClass == .unsupported)
+        #expect(failure?.message.contains(coding) == true)
+        #expect(transfer.server.requests.first?.headers["accept-encoding"] == "identity")
+        await transfer.end()
+    }
+}

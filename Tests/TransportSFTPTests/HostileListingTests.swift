@@ -1,0 +1,136 @@
+import Foundation
+import Locking
+import Logging
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// Listings by servers that are odd, or mean harm.
+@Suite(.timeLimit(.minutes(10)))
+struct HostileListingTests {
+    /// Lists a folder that a script serves; what is received, and what it ends with.
+    private func list(
+        atMost limit: Int = .max, _ script: @escaping ScriptedPeer.Script
+    ) async throws -> (names: [String], kinds: [RemoteEntry.Kind], error: (any Error)?, peer: ScriptedPeer) {
+        let peer = ScriptedPeer { question in
+            question.type == .opendir ? [ScriptedPeer.handle(question.id)] : script(question)
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let listed = Locked<[RemoteEntry]>([])
+        var failure: (any Error)?
+        do {
+            let attempt = ListingAttempt(
+                endpoint: .sftp("sftp://me@peer/"), remotePath: try RemotePath("folder"), credentials: NoCredentials(),
+                logger: Logger(label: "test"))
+            try await transport.list(attempt) { entries in
+                let count = listed.withLock { listed in
+                    listed += entries
+                    return listed.count
+                }
+                guard count < limit else { throw Enough() }
+            }
+        } catch {
+            failure = error
+        }
+        // What was asked before this is there when it is answered.
+        _ = try? await peer.client.attributes(.stat([]))
+        await transport.shutdown()
+        let entries = listed.withLock { $0 }
+        return (entries.map { String(decoding: $0.name, as: UTF8.self) }, entries.map(\.kind), failure, peer)
+    }
+
+    private struct Enough: Error {}
+
+    /// An answer of names.
+    ///
+    /// - Parameter mode: With the kind of file (inode(7)); nil if the server does not tell it.
+    private static func names(_ id: UInt32, _ names: [String], mode: Int? = 0o100644) -> [UInt8] {
+        let files = names.flatMap { name -> [UInt8] in
+            let attributes = mode.map { ScriptedPeer.number(4) + ScriptedPeer.number($0) } ?? ScriptedPeer.number(0)
+            return ScriptedPeer.number(name.utf8.count) + Array(name.utf8) + ScriptedPeer.number(0) + attributes
+        }
+        return ScriptedPeer.packet(.name, ScriptedPeer.number(Int(id)), ScriptedPeer.number(names.count), files)
+    }
+
+    /// Whoever receives decides when it is enough; the transport then asks for no more.
+    @Test func aListingWithoutAnEndEndsWhenItsReceiverWantsThat() async throws {
+        let number = Locked(0)
+        let result = try await list(atMost: 1_000) { question in
+            guard question.type == .readdir else { return [ScriptedPeer.status(question.id, .ok)] }
+            let next = number.withLock { number in
+                number += 1
+                return number
+            }
+            return [Self.names(question.id, (0..<100).map { "\(next)-\($0)" })]
+        }
+        #expect(result.error is Enough && result.names.count == 1_000)
+        #expect(result.peer.asked.count { $0.type == .readdir } < 30)
+        #expect(result.peer.asked.count { $0.type == .close } == 1)
+    }
+
+    @Test func answersWithoutANameHaveAnEnd() async throws {
+        let result = try await list { question in
+            question.type == .readdir ? [Self.names(question.id, [])] : [ScriptedPeer.status(question.id, .ok)]
+        }
+        #expect((result.error as? TransferError)?.failureClass == .protocolViolation && result.names.isEmpty)
+    }
+
+    @Test func whatIsNoAnswerToAListingIsRefused() async throws {
+        let answers: [@Sendable (UInt32) -> [UInt8]] = [
+            { ScriptedPeer.handle($0) }, { ScriptedPeer.status($0, .ok) }, { ScriptedPeer.attributes($0, size: 3) },
+        ]
+        for answer in answers {
+            let result = try await list { question in
+                question.type == .readdir ? [answer(question.id)] : [ScriptedPeer.status(question.id, .ok)]
+            }
+            #expect((result.error as? TransferError)?.failureClass == .protocolViolation)
+        }
+    }
+
+    @Test func namesThatLeadElsewhereAreHandedOverAndNotAskedFor() async throws {
+        let isListed = Locked(false)
+        let names = ["../out", "/etc/passwd", "nul\0", "", ".", "..", "good"]
+        let result = try await list { question in
+            switch question.type {
+            case .readdir:
+                let isFirst = isListed.withLock { isListed in
+                    defer { isListed = true }
+                    return !isListed
+                }
+                // No server has to tell what an entry is.
+                return [isFirst ? Self.names(question.id, names, mode: nil) : ScriptedPeer.status(question.id, .endOfFile)]
+            case .lstat: return [ScriptedPeer.attributes(question.id, size: 9)]
+            default: return [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        #expect(result.error == nil && result.names == ["../out", "/etc/passwd", "nul\0", "", "good"])
+        #expect(result.kinds == [.file(size: nil), .file(size: nil), .file(size: nil), .file(size: nil), .file(size: 9)])
+        let looked = result.peer.asked.filter { $0.type == .lstat }
+        #expect(looked.map { String(decoding: $0.body.dropFirst(4), as: UTF8.self) } == ["/folder/good"])
+    }
+
+    @Test func sizesThatNoNumberHoldsAreNotKnown() async throws {
+        let isListed = Locked(false)
+        let result = try await list { question in
+            guard question.type == .readdir else { return [ScriptedPeer.status(question.id, .ok)] }
+            let isFirst = isListed.withLock { isListed in
+                defer { isListed = true }
+                return !isListed
+            }
+            guard isFirst else { return [ScriptedPeer.status(question.id, .endOfFile)] }
+            let attributes = ScriptedPeer.number(5) + [UInt8](repeating: 0xFF, count: 8) + ScriptedPeer.number(0o100644)
+            let file = ScriptedPeer.number(1) + [0x61] + ScriptedPeer.number(0) + attributes
+            return [ScriptedPeer.packet(.name, ScriptedPeer.number(Int(question.id)), ScriptedPeer.number(1), file)]
+        }
+        #expect(result.error == nil && result.kinds == [.file(size: nil)])
+    }
+
+    @Test func moreNamesThanFitIntoAPacketAreRefused() async throws {
+        let result = try await list { question in
+            question.type == .readdir
+                ? [ScriptedPeer.packet(.name, ScriptedPeer.number(Int(question.id)), ScriptedPeer.number(0x7FFF_FFFF))]
+                : [ScriptedPeer.status(question.id, .ok)]
+        }
+        #expect((result.error as? TransferError)?.failureClass == .protocolViolation && result.peer.fault != nil)
+    }
+}
