@@ -29,6 +29,6 @@ final class OpenRequests: Sendable {
             state.isStopping = true
             return Array(state.connections.values)
         }
-        for connection in open { connection.interrupt() }
+        for connection in open { connection.interrupt(for: .serverEnd) }
     }
 }

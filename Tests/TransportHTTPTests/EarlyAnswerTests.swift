@@ -58,10 +58,28 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// It does not say that it will close, and does so with the body unread.
+    /// It does not say that it will close, and does so with much of the body unread.
     @Test func aConnectionThatBreaksThenBringsNoFile() async throws {
         let steps: [ServerStep] = [
-            .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"), .close,
+            .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\nContent-Length: 0\r\n\r\n"),
+            // Whoever sends that much on has come by the answer.
+            .read(20_000_000), .close,
+        ]
+        let transfer = try TestTransfer("put", size: 100_000_000) { _, _ in steps }
+        for failureClass in [FailureClass.protocolViolation, .protocolViolation, .unsupported] {
+            let failure = try #require(await transfer.failure())
+            #expect(failure.failureClass == failureClass)
+            #expect(failure.code == .badAnswer)
+        }
+        #expect(transfer.recorder.progress.allSatisfy { $0.confirmed == 0 })
+        await transfer.end()
+    }
+
+    /// Its answer ends in mid-air, so nobody knows what it would have been.
+    @Test(arguments: ["Content-Length: 10\r\n\r\nhalf", "Transfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n", "\r\n"])
+    func aConnectionThatBreaksInTheAnswerBringsNone(rest: String) async throws {
+        let steps: [ServerStep] = [
+            .raw("HTTP/1.1 100 Scripted\r\n\r\n"), .read(1_000_000), .raw("HTTP/1.1 200 Scripted\r\n\(rest)"), .close,
         ]
         let transfer = try TestTransfer("put", size: 20_000_000) { _, _ in steps }
         let failure = try #require(await transfer.failure())

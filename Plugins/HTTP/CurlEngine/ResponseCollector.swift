@@ -44,6 +44,14 @@ struct ResponseCollector {
     /// Whether the headers of the final answer are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
 
+    /// Whether the final answer came to the end that its own headers tell (RFC 9112, section 6.3).
+    var isWhole: Bool {
+        guard isFinal else { return false }
+        let headers = headers
+        guard headers["Transfer-Encoding"] == nil else { return false }
+        return status == 204 || status == 304 || headers["Content-Length"].flatMap { Int($0) } == body.count
+    }
+
     /// The status code in the last status line (RFC 9112, section 4), or 0.
     private var status: Int {
         headerBytes.prefix { $0 != 0x0D && $0 != 0x0A }.split(separator: 0x20).dropFirst().first.flatMap {

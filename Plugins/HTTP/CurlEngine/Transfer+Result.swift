@@ -30,7 +30,7 @@ extension Transfer {
     }
 
     private func takeResponse(_ code: CURLcode) throws(CurlEngineError) -> HTTPResponse {
-        guard code == CURLE_OK || (response.isBodyTruncated && response.isFinal) else { throw error(code) }
+        guard code == CURLE_OK || response.isFinal && (response.isBodyTruncated || hasAnswerBeforeEnd) else { throw error(code) }
         guard response.areHeadersComplete else {
             throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early")
         }
@@ -39,6 +39,12 @@ extension Transfer {
             isBodyTruncated: response.isBodyTruncated,
             version: handle.get(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) ? .http2 : .http1,
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? order.request.url, sent: upload.sent)
+    }
+
+    /// Whether the whole answer came, and the connection broke afterwards while the request's body was still going out: the server has said all
+    /// that it had to say, and how much went out tells what its word is worth.
+    private var hasAnswerBeforeEnd: Bool {
+        !order.request.body.isNone && download == nil && response.isWhole
     }
 
     /// A descriptor of its own for the connected socket; libcurl closes the one that it has.

@@ -7,8 +7,15 @@ final class Connection: Sendable {
     let channel: any Channel
     private let state = Locked(State())
 
+    /// Who wants the connection's request to end.
+    enum Interruption {
+        /// Another one for the same upload.
+        case request
+        case serverEnd
+    }
+
     private struct State {
-        var isInterrupted = false
+        var interruption: Interruption?
         var isFinished = false
     }
 
@@ -20,7 +27,9 @@ final class Connection: Sendable {
     }
 
     /// Whether another request or the end of the server wants this connection's request to end.
-    var isInterrupted: Bool { state.withLock { $0.isInterrupted } }
+    var isInterrupted: Bool { interruption != nil }
+
+    var interruption: Interruption? { state.withLock { $0.interruption } }
 
     var isOpen: Bool { channel.isActive }
 
@@ -35,10 +44,10 @@ final class Connection: Sendable {
     /// Makes the request's body end once a tenth of a second passes without more of it.
     ///
     /// The while is for what the other end's system still has to send of a connection that its program already closed.
-    func interrupt() {
+    func interrupt(for reason: Interruption) {
         let isFirst = state.withLock { state in
-            defer { state.isInterrupted = true }
-            return !state.isInterrupted
+            defer { state.interruption = reason }
+            return state.interruption == nil
         }
         guard isFirst else { return }
         channel.eventLoop.execute { [self] in

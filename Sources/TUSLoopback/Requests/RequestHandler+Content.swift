@@ -94,7 +94,7 @@ extension RequestHandler {
 
     /// Appends a body to an upload that the request holds, piece by piece as it comes.
     ///
-    /// - Returns: nil if a fault cut the connection; what came until then is stored, unless it has a checksum.
+    /// - Returns: nil if a fault or the server's end cut the connection; what came until then is stored, unless it has a checksum.
     /// - Throws: If the connection ended; what came until then is stored, unless it has a checksum.
     @concurrent
     func take(
@@ -134,8 +134,12 @@ extension RequestHandler {
         case .mismatch: return Response(460, body: "The content has another checksum.\n")
         case .unwritable(let error): return Response(500, body: "The upload can't be written: \(error).\n")
         case .ended(let error):
-            guard exchange.connection.isInterrupted else { throw error }
-            return Response(400, body: "Another request for this upload ended this one.\n")
+            switch exchange.connection.interruption {
+            case .request: return Response(400, body: "Another request for this upload ended this one.\n")
+            // A refusal would tell the client that its request was wrong.
+            case .serverEnd: return nil
+            case nil: throw error
+            }
         }
     }
 

@@ -70,7 +70,7 @@ final class Upload: Sendable {
             }
             queued()
             if isAcquired { continuation.resume() }
-            holder?.interrupt()
+            holder?.interrupt(for: .request)
         }
     }
 
@@ -86,7 +86,7 @@ final class Upload: Sendable {
             state.holder = next.connection
             return (next.continuation, state.waiting.isEmpty ? nil : next.connection)
         }
-        interrupted?.interrupt()
+        interrupted?.interrupt(for: .request)
         next?.resume()
     }
 
