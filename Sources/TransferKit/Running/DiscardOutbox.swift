@@ -18,7 +18,7 @@ final class DiscardOutbox: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
-    private static let page = 16
+    private static let page = 64
     /// How long a server may take to remove one thing.
     private static let timeout = Duration.seconds(120)
     private static let firstDelay = Duration.seconds(10)

@@ -11,7 +11,7 @@ extension FileRunner {
         }
         let moving = try await moving(at: endpoint)
         let stored = checkpoints[endpoint.address]?.checkpoint
-        if let size = moving.size, size != file.size { context.post(.file(position: file.position, .size(size))) }
+        if let size = moving.size, size != file.size { tellSize(size) }
         announce(endpoint)
         history.attempts += 1
         history.home = endpoint
@@ -34,7 +34,8 @@ extension FileRunner {
         return PreparedAttempt(
             attempt: attempt, identity: moving.identity, stream: moving.stream, transport: transport, active: active,
             saved: Locked(checkpoints[endpoint.address]),
-            failuresBefore: record.failures(of: endpoint), signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
+            failuresBefore: record.failures(of: endpoint), preparation: moving.preparation,
+            signs: SignsOfLife(context: context, record: record, endpoint: endpoint))
     }
 
     /// Tells which endpoint is used from now on, if that is news.
@@ -83,6 +84,10 @@ extension FileRunner {
 
     /// Runs the transport in a task of its own, which the stall watch can end without ending the run.
     private func send(_ prepared: PreparedAttempt) async throws -> TransferReceipt {
+        if let preparation = prepared.preparation {
+            try await preparation.value
+            try Task.checkCancellation()
+        }
         let (attempt, transport, active) = (prepared.attempt, prepared.transport, prepared.active)
         let task = Self.begin(attempt, with: transport, reporter(for: prepared))
         active.whenStalled { task.cancel() }
@@ -167,6 +172,11 @@ extension FileRunner {
 
     /// The size turned out.
     private func setSize(of active: ActiveFile, _ size: Int64) {
-        context.live.setSize(of: active, size) { context.post(.file(position: file.position, .size(size))) }
+        context.live.setSize(of: active, size) { tellSize(size) }
+    }
+
+    private func tellSize(_ size: Int64) {
+        let report = Report.Content.file(position: file.position, .size(size))
+        if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
     }
 }

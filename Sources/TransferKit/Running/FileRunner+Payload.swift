@@ -11,6 +11,8 @@ struct MovingFile: Sendable {
     var identity: SourceIdentity?
     /// The stream whose bytes are sent.
     var stream: StreamSpool?
+    /// Makes durable what the store has to know before the attempt begins.
+    var preparation: Task<Void, any Error>?
 }
 
 extension PendingFile {
@@ -21,7 +23,7 @@ extension PendingFile {
 extension FileRunner {
     /// Looks at what is to be moved: compares a file that is sent with what earlier attempts sent of it.
     mutating func moving(at endpoint: Endpoint) async throws -> MovingFile {
-        if file.kind == .download { return try await receiving(from: endpoint) }
+        if file.kind == .download { return receiving(from: endpoint) }
         if file.kind == .stream { return try await streaming(to: endpoint) }
         let path = file.source
         let identity: SourceIdentity
@@ -68,20 +70,22 @@ extension FileRunner {
     }
 
     /// The store knows of the part that the attempt will make before there is one.
-    private mutating func receiving(from endpoint: Endpoint) async throws -> MovingFile {
+    private mutating func receiving(from endpoint: Endpoint) -> MovingFile {
         let name = file.localName ?? FilePath()
         let folder = FilePath(bytes: file.source.bytes.dropLast(name.bytes.count + 1))
         let root = folder.isEmpty ? "/" : folder
         let part = LocalParts.name(for: name, transferID: transferID, at: endpoint)
         let place = LocalParts.place(for: endpoint)
+        let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
+        var moving = MovingFile(payload: .download(destination), size: file.size)
         if checkpoints[place.address] == nil {
             let checkpoint = LocalParts(sources: context.store.sources).checkpoint(of: part, below: root)
-            try await context.tell(
-                .file(position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil)))
             checkpoints[place.address] = StoredCheckpoint(checkpoint: checkpoint, identity: nil)
+            let report = Report.Content.file(
+                position: file.position, .checkpoint(checkpoint, endpoint: place, generation: file.generation, nil))
+            moving.preparation = Task { [context] in try await context.tell(report) }
         }
-        let destination = DownloadDestination(root: root, name: name, partName: part, overwrite: context.options.overwrite)
-        return MovingFile(payload: .download(destination), size: file.size)
+        return moving
     }
 
     /// Makes sure that what was sent is the beginning of what the file is now.

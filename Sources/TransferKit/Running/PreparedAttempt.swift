@@ -14,6 +14,8 @@ struct PreparedAttempt: Sendable {
     let saved: Locked<StoredCheckpoint?>
     /// How many failures of the endpoint were told before.
     let failuresBefore: Int
+    /// What has to be durable before the attempt begins.
+    let preparation: Task<Void, any Error>?
     let signs: SignsOfLife
 
     var endpoint: Endpoint { attempt.endpoint }

@@ -9,6 +9,8 @@ struct SessionFiles {
     enum Happening: Sendable {
         case file(FileRunner, Result<FileRunner.Outcome, any Error>)
         case page(Result<FilePage, any Error>)
+        /// The store knows what it has to know of so many files that are about to begin.
+        case prepared(Int)
         /// A waiting file may be due.
         case due
     }
@@ -19,6 +21,16 @@ struct SessionFiles {
         let dueAt: Duration
         /// What it waits for, if an attempt failed.
         let error: TransferError?
+    }
+
+    private struct Starting {
+        let runner: FileRunner
+        let step: FileRunner.Step
+
+        /// What has to be durable before it begins.
+        var preparation: Task<Void, any Error>? {
+            if case .attempt(let attempt) = step { attempt.preparation } else { nil }
+        }
     }
 
     /// When so many files wait, no further one is tried: what is wrong is not theirs.
@@ -32,6 +44,10 @@ struct SessionFiles {
     private var feed = FileFeed()
     private var window = FileWindow()
     private var waiting: [Int64: Waiting] = [:]
+    /// Those that begin as soon as the store knows of them, in order.
+    private var prepared: [Starting] = []
+    /// Whether something rings when the store does.
+    private var isPreparing = false
     /// When it was last decided which of the waiting files are due.
     private var lookedAt = Duration.zero
     /// The next time that something rings for.
@@ -66,10 +82,12 @@ struct SessionFiles {
                 } else {
                     setAlarm(&group)
                     guard let happening = await group.next() else { break }
-                    handle(happening)
+                    if case .prepared(let count) = happening { await beginPrepared(count, &group) } else { handle(happening) }
                 }
             }
             group.cancelAll()
+            // They end as those do that have begun.
+            for starting in prepared { begin(starting, &group) }
             for await happening in group { handle(happening) }
         }
         for (position, waiting) in waiting { histories[position]?.wait(until: waiting.dueAt, after: waiting.error) }
@@ -94,6 +112,28 @@ struct SessionFiles {
     }
 
     private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
+        await prepareWhatMay(&group)
+        guard !isPreparing, let last = prepared.last(where: { $0.preparation != nil })?.preparation else { return }
+        isPreparing = true
+        let count = prepared.count
+        group.addTask {
+            _ = await last.result
+            return .prepared(count)
+        }
+    }
+
+    /// Begins the first of those that waited for the store, which share its transactions with all that came meanwhile.
+    private mutating func beginPrepared(_ count: Int, _ group: inout TaskGroup<Happening>) async {
+        isPreparing = false
+        for starting in prepared.prefix(count) {
+            // Stored in their order, so it is no more than a moment behind the last one's.
+            _ = await starting.preparation?.result
+            begin(starting, &group)
+        }
+        prepared.removeFirst(count)
+    }
+
+    private mutating func prepareWhatMay(_ group: inout TaskGroup<Happening>) async {
         unavailable = nil
         while end == nil, !Task.isCancelled {
             lookedAt = context.clock.now()
@@ -131,10 +171,16 @@ struct SessionFiles {
         }
         histories[runner.file.position] = nil
         window.insert(runner.file.position, size: runner.file.size ?? 0)
+        let starting = Starting(runner: runner, step: step)
+        if prepared.isEmpty, starting.preparation == nil { begin(starting, &group) } else { prepared.append(starting) }
+    }
+
+    private func begin(_ starting: Starting, _ group: inout TaskGroup<Happening>) {
+        let (runner, step) = (starting.runner, starting.step)
         if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-            group.addImmediateTask { [runner] in await Self.run(runner, from: step) }
+            group.addImmediateTask { await Self.run(runner, from: step) }
         } else {
-            group.addTask { [runner] in await Self.run(runner, from: step) }
+            group.addTask { await Self.run(runner, from: step) }
         }
     }
 
@@ -179,6 +225,7 @@ struct SessionFiles {
 
     private mutating func handle(_ happening: Happening) {
         switch happening {
+        case .prepared: break
         case .due:
             alarmAt = nil
         case .page(.success(let page)):

@@ -23,11 +23,11 @@ import TransportTesting
     }
 
     @Test func smallFilesAreAsManyAsTheTransportWants() async throws {
-        let transport = InstantTransport(smallFilesInFlight: 20)
+        let transport = InstantTransport(smallFilesInFlight: 20, meeting: 20)
         let fixture = try await RunFixture([:], transport: transport)
         try await enqueue(600, in: fixture)
         #expect(try await fixture.run()?.isFinished == true)
-        #expect((7...20).contains(transport.peak))
+        #expect(transport.peak == 20)
         await fixture.close()
     }
 
@@ -193,10 +193,13 @@ import TransportTesting
 private final class InstantTransport: Transport {
     let id: TransportID = "memory"
     let smallFilesInFlight: Int
-    private let seen = Locked((paths: [String](), running: 0, peak: 0))
+    private let meeting: Int
+    private let seen = Locked((paths: [String](), running: 0, peak: 0, waiting: [CheckedContinuation<Void, Never>]()))
 
-    init(smallFilesInFlight: Int = 6) {
+    /// - Parameter meeting: The first attempts wait until so many run at once.
+    init(smallFilesInFlight: Int = 6, meeting: Int = 0) {
         self.smallFilesInFlight = smallFilesInFlight
+        self.meeting = meeting
     }
 
     var paths: [String] { seen.withLock { $0.paths } }
@@ -208,9 +211,21 @@ private final class InstantTransport: Transport {
             seen.running += 1
             seen.peak = max(seen.peak, seen.running)
         }
-        await Task.yield()
+        if meeting > 0 { await meet() } else { await Task.yield() }
         seen.withLock { $0.running -= 1 }
         return TransferReceipt(bytes: try attempt.source.size)
+    }
+
+    private func meet() async {
+        await withCheckedContinuation { continuation in
+            let met = seen.withLock { seen in
+                seen.waiting.append(continuation)
+                guard seen.peak >= meeting else { return [CheckedContinuation<Void, Never>]() }
+                defer { seen.waiting = [] }
+                return seen.waiting
+            }
+            for continuation in met { continuation.resume() }
+        }
     }
 
     func shutdown() async {}
