@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A loop that carries one download at a time, whose sink writes on the loop's own thread: nothing is copied in between, and no other thread is
-/// woken. If the sink hangs, it is this thread that does, and nobody else waits for it.
+/// A loop that carries one download at a time, whose sink writes on the loop's own thread: no other thread is woken. If the
+/// sink hangs, it is this thread that does, and nobody else waits for it.
 final class DownloadLane: Sendable {
     /// A download's time on a lane.
     final class Turn: Sendable {

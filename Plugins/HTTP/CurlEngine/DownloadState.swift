@@ -10,7 +10,7 @@ struct WriteChunk: Sendable {
     var failure: (any Error)?
 }
 
-/// Hands the body of an answer to a sink. On a lane, at once; otherwise by way of a writer thread: pieces are written while the next ones are
+/// Hands the body of an answer to a sink. On a lane, on the loop's own thread; otherwise by way of a writer thread: pieces are written while the next ones are
 /// gathered, so that neither thread waits for the other as long as both are about as fast. Confined to the loop's thread.
 struct DownloadState {
     /// What libcurl's offer of bytes came to.
@@ -22,6 +22,8 @@ struct DownloadState {
     }
 
     private static let chunkSize = 256 * 1024
+    /// On a lane, whatever came is written after such a while.
+    private static let longestGathering = Duration.milliseconds(50)
     /// How many chunks a transfer always has: one to gather and one to write.
     private static let ownChunks = 2
     private static let mostChunks = 8
@@ -38,6 +40,10 @@ struct DownloadState {
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
+    /// On a lane, how large the present chunk may become: it ends at a multiple of its size in the file, as the system has less to do for whole pages.
+    private var laneLimit = 0
+    /// On a lane, when it wrote last.
+    private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
     /// How many chunks there are, wherever they are.
     private var chunks = 0
@@ -67,8 +73,8 @@ struct DownloadState {
     /// Set while the transfer is paused for the rate limits: when to ask again.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Whether there is something to take back soon, of which the loop is not told.
-    var isWriting: Bool { writing > 0 }
+    /// Whether there is something to take back, or to write, soon, of which the loop is not told.
+    var isWriting: Bool { writing > 0 || turn != nil && gathering?.count ?? 0 > 0 }
 
     /// Whether the sink has all that came so far.
     var isWritten: Bool { writing == 0 && gathering?.count ?? 0 == 0 }
@@ -79,7 +85,7 @@ struct DownloadState {
     }
 
     mutating func take(_ bytes: UnsafeRawBufferPointer) -> Take {
-        if let turn { return unsafe write(bytes, turn) }
+        if let turn { return unsafe gather(bytes, turn) }
         guard let chunk = gathering ?? makeChunk() else {
             isPaused = true
             isStarved = true
@@ -103,21 +109,41 @@ struct DownloadState {
         return .taken
     }
 
-    private mutating func write(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
+    /// Gathers what comes, and writes it on this thread as soon as there is a chunk of it.
+    private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
+        guard pace.cover(bytes.count) else {
+            isPaused = true
+            return .pause
+        }
+        pace.use(bytes.count)
+        var rest = unsafe bytes[...]
         do {
-            try turn.beginWriting()
-            defer { turn.endWriting() }
-            guard pace.cover(bytes.count) else {
-                isPaused = true
-                return .pause
+            while unsafe !rest.isEmpty {
+                var chunk = gathering ?? WriteChunk(storage: spares.popLast() ?? TransferBuffer(count: Self.chunkSize))
+                if chunk.count == 0 { laneLimit = Self.chunkSize - Int(truncatingIfNeeded: sink.offset % Int64(Self.chunkSize)) }
+                let end = unsafe min(chunk.count + rest.count, laneLimit)
+                let piece = unsafe rest.prefix(end - chunk.count)
+                unsafe UnsafeMutableRawBufferPointer(rebasing: chunk.storage.bytes[chunk.count..<end])
+                    .copyMemory(from: UnsafeRawBufferPointer(rebasing: piece))
+                unsafe rest = rest.dropFirst(piece.count)
+                chunk.count = end
+                gathering = chunk
+                if end == laneLimit { try writeGathered(turn) }
             }
-            pace.use(bytes.count)
-            try sink.write(unsafe bytes.bytes)
         } catch {
             return .failed(error)
         }
-        written += Int64(bytes.count)
         return .taken
+    }
+
+    private mutating func writeGathered(_ turn: DownloadLane.Turn) throws {
+        wroteAt = .now
+        guard let chunk = gathering, chunk.count > 0 else { return }
+        try turn.beginWriting()
+        defer { turn.endWriting() }
+        try sink.write(unsafe UnsafeRawBufferPointer(rebasing: chunk.storage.bytes[..<chunk.count]).bytes)
+        written += Int64(chunk.count)
+        gathering?.count = 0
     }
 
     /// Takes back what was written, and has written what was gathered if the writer has nothing else to do: called when libcurl has nothing more to
@@ -126,7 +152,9 @@ struct DownloadState {
     /// - Parameter isEnd: Whether nothing more comes; the loop is called once all is written.
     /// - Throws: What the sink threw.
     mutating func settle(isEnd: Bool = false) throws {
-        var hasChanged = true
+        // What comes slowly is not held back for long.
+        if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.longestGathering { try writeGathered(turn) }
+        var hasChanged = turn == nil
         while hasChanged {
             for chunk in queue.takeWritten() {
                 writing -= 1

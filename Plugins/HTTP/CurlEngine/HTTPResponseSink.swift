@@ -13,6 +13,15 @@ public protocol HTTPResponseSink: Sendable {
     ///
     /// - Throws: Any error; it ends the request.
     func write(_ bytes: RawSpan) throws
+
+    /// Where in a file the next bytes go, so that they can be handed over in pieces that end with whole pages of it; 0, the default, if that is of no
+    /// concern. Called before each piece, as ``write(_:)`` is.
+    var offset: Int64 { get }
+}
+
+extension HTTPResponseSink {
+    /// 0: where the bytes go is of no concern.
+    public var offset: Int64 { 0 }
 }
 
 /// The beginning of an answer.

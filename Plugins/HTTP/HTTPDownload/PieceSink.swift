@@ -37,6 +37,8 @@ final class PieceSink: HTTPResponseSink {
 
     var position: Int64 { state.withLock { $0.position } }
 
+    var offset: Int64 { position }
+
     /// What another request is to ask for, as it has not come; nil if nothing is missing, or only all of the file can be asked for.
     var rest: Piece? {
         let state = state.withLock { $0 }
