@@ -42,10 +42,10 @@ import TransportHTTP
         await transfer.end()
     }
 
-    /// What one file does says nothing of another.
-    @Test func anotherFileComesInParts() async throws {
+    /// What one file does says nothing of another, wherever the address has their names.
+    @Test(arguments: ["/files/", "/files?key={path}"]) func anotherFileComesInParts(address: String) async throws {
         let version = Locked(0)
-        var transfer = try TestTransfer("get") { request, _ in
+        var transfer = try TestTransfer("get", address) { request, _ in
             [
                 Self.answer(
                     request,
@@ -63,6 +63,29 @@ import TransportHTTP
         transfer.remotePath = "b.bin"
         #expect(try await transfer.run().bytes == 10_000)
         #expect(transfer.server.requests.count > before + 2)
+        await transfer.end()
+    }
+
+    /// One that is complete need not come by one request for ever.
+    @Test func aFileThatWasReceivedComesInPartsAgain() async throws {
+        let state = Locked((version: 0, isDone: false))
+        var transfer = try TestTransfer("get") { request, _ in
+            let version = state.withLock { state in
+                if !state.isDone { state.version += 1 }
+                return state.version
+            }
+            return [Self.answer(request, version: version)]
+        }
+        transfer.options.parallel = 3
+        transfer.endpoint.settings = ["parallelThreshold": "1000"]
+        #expect(await transfer.failure()?.failureClass == .resumeLost)
+        state.withLock { $0.isDone = true }
+        for (name, isInParts) in [("one", false), ("two", true)] {
+            let before = transfer.server.requests.count
+            transfer.localName = FilePath(name)
+            _ = try await transfer.run()
+            #expect((transfer.server.requests.count > before + 1) == isInParts, "\(name)")
+        }
         await transfer.end()
     }
 
@@ -99,6 +122,33 @@ import TransportHTTP
         #expect(transfer.content == "0123")
         await transfer.end()
     }
+
+    /// What a server tells is too weak to name a version, and enough to tell that it is another one.
+    @Test(
+        arguments: [
+            ("ETag: \"v1\"", ["ETag": "W/\"v2\""]), ("ETag: \"v1\"", ["ETag": "W/\"v1\""]),
+            (date(0, 9), ["Last-Modified": time(5), "Date": time(5)]), (date(0, 9), ["Last-Modified": time(5)]),
+        ] as [(String, [String: String])])
+    func aPartOfAnotherVersionIsNotTaken(first: String, later: [String: String]) async throws {
+        for status in [206, 416] { try await expectAnotherVersion(first, later, status) }
+    }
+
+    private func expectAnotherVersion(_ first: String, _ later: [String: String], _ status: Int) async throws {
+        let cut = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\(first)\r\n\r\n4\r\n0123\r\n"
+        var headers = later
+        headers["Content-Range"] = status == 206 ? "bytes 4-9/10" : "bytes */4"
+        let transfer = try TestTransfer(
+            "get", answers: [[.raw(cut), .close], [.answer(status, headers, body: status == 206 ? "EFGHIJ" : "")]])
+        _ = await transfer.failure()
+        let checkpoint = try #require(transfer.recorder.checkpoints.last)
+        #expect(await transfer.failure(from: checkpoint)?.failureClass == .resumeLost)
+        #expect(transfer.content == "0123")
+        await transfer.end()
+    }
+
+    private static func time(_ second: Int) -> String { "Mon, 02 Jun 2025 10:00:0\(second) GMT" }
+
+    private static func date(_ changed: Int, _ now: Int) -> String { "Last-Modified: \(time(changed))\r\nDate: \(time(now))" }
 
     // MARK: Codings
 

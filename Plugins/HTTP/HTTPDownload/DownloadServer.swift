@@ -21,6 +21,9 @@ package protocol DownloadServer: Sendable {
     /// Keeps that this file changed between two requests.
     func noteChange()
 
+    /// Keeps that this file was received, so that it did not change any more.
+    func noteCompletion()
+
     /// From how many bytes on a file is received in several parts at once, where a session asks for that.
     var parallelThreshold: Int64 { get }
 
@@ -39,6 +42,9 @@ extension DownloadServer {
 
     /// Keeps nothing.
     package func noteChange() {}
+
+    /// Keeps nothing.
+    package func noteCompletion() {}
 }
 
 /// What a server answers to a request for a file.

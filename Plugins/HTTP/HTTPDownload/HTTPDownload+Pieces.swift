@@ -91,7 +91,7 @@ extension HTTPDownload {
         if part.version == nil { return part.plan { $0.add(.whole) } }
         // There is nothing beyond the last byte of the same version (RFC 9110, section 15.5.17).
         let told = RemoteFile(status: 416, headers: answer.response.headers)
-        let isSame = part.version.map { !told.differs(from: $0) } ?? false
+        let isSame = part.version.map { !told.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
         server.noteChange()
         throw TransferError(

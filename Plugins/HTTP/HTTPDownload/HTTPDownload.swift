@@ -8,7 +8,8 @@ package import TransportSupport
 ///
 /// Where a session asks for several parts of a file at once, the first request asks for a beginning of it. If the server answers with just that,
 /// names the version, and tells that the file is large, other requests bring the rest in pieces meanwhile; otherwise the answer to the first one
-/// is all that is needed. So does a file that turned out to change between two requests, as one that is still being written: it comes by one. A checkpoint tells which pieces there are; its position is that up to which nothing is missing.
+/// is all that is needed. A file that turned out to change between two requests, as one that is still being written, comes by one until it was
+/// received. A checkpoint tells which pieces there are; its position is that up to which nothing is missing.
 package struct HTTPDownload<Server: DownloadServer>: Sendable {
     let server: Server
     let threads: WorkerThreads
@@ -61,7 +62,9 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             destination, continuing: writer, of: known, having: received, plan: plan, on: threads, reporter: reporter)
         do {
             try await fetch(into: part)
-            return try await complete(part)
+            let receipt = try await complete(part)
+            server.noteCompletion()
+            return receipt
         } catch let inPlace as DownloadPart.IsInPlace {
             return try await finish(inPlace.writer, nil, size: inPlace.writer.start)
         } catch let upToDate as DownloadPart.IsUpToDate {

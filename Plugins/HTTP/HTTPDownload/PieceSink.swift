@@ -87,7 +87,7 @@ final class PieceSink: HTTPResponseSink {
 
     /// Makes sure that an answer is of the version that was received in part, and tells what it leaves out.
     private func compare(_ remote: inout RemoteFile, with known: RemoteFile, _ head: HTTPResponseHead) throws {
-        if remote.differs(from: known) { throw changed() }
+        if remote.differs(from: known, head.headers) { throw changed() }
         if head.status == 200 {
             // It may have changed, if the server names versions; otherwise the server knows no ranges.
             guard remote.validator != nil else { throw changed() }

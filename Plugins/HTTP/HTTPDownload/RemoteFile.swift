@@ -59,8 +59,17 @@ struct RemoteFile: Codable, Sendable, Hashable {
     }
 
     /// Whether this can't be the version that an earlier answer told of.
-    func differs(from earlier: RemoteFile) -> Bool {
-        if let validator, let known = earlier.validator, validator != known { return true }
+    ///
+    /// - Parameter headers: Those of the answer: what is too weak to tell a version can tell that it is another one.
+    func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {
+        if let known = earlier.validator {
+            if let validator, validator != known { return true }
+            if known.hasPrefix("\"") {
+                if let tag = headers["ETag"], tag != known { return true }
+            } else if let modificationTime, let before = earlier.modificationTime, modificationTime != before {
+                return true
+            }
+        }
         if let length, let known = earlier.length, length != known { return true }
         return false
     }

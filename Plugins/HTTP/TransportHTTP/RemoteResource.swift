@@ -7,11 +7,13 @@ struct RemoteResource: DownloadServer {
     private let server: HTTPServer
     private let path: RemotePath
     private let url: String
+    private let file: ServerHabits.File
 
     init(_ server: HTTPServer, _ attempt: FileAttempt) throws(TransferError) {
         self.server = server
         path = attempt.remotePath
         url = server.address.download(TransferNames(attempt))
+        file = ServerHabits.File(endpoint: attempt.endpoint.address, path: attempt.remotePath)
     }
 
     var name: String { "\(path) at \(server.origin)" }
@@ -19,15 +21,17 @@ struct RemoteResource: DownloadServer {
     // The query may hold a signature.
     var shownURL: String { String(url.prefix { $0 != "?" }) }
 
-    var ignoresRanges: Bool { server.habits.ignoresRanges(shownURL) }
+    var ignoresRanges: Bool { server.habits.ignoresRanges(file) }
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
-    var isChanging: Bool { server.habits.isChanging(shownURL) }
+    var isChanging: Bool { server.habits.isChanging(file) }
 
-    func noteChange() { server.habits.noteChange(shownURL) }
+    func noteChange() { server.habits.noteChange(file) }
 
-    func noteIgnoredRange() { server.habits.noteIgnoredRange(shownURL) }
+    func noteCompletion() { server.habits.noteCompletion(file) }
+
+    func noteIgnoredRange() { server.habits.noteIgnoredRange(file) }
 
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
