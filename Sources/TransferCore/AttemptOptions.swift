@@ -16,7 +16,13 @@ public struct AttemptOptions: Hashable, Sendable {
     public var expectedChecksum: String?
 
     /// What the session wants otherwise than its endpoint, by the endpoint's ``Endpoint/settings``: only what the transport lets a session say.
-    public var settings: [String: String]
+    /// A value may be a capability, as the URL of an upload is: of what is printed of these options only the names are a part.
+    public var settings: [String: String] {
+        get { ownSettings.values }
+        set { ownSettings = NamedCapabilities(newValue) }
+    }
+
+    private var ownSettings: NamedCapabilities
 
     /// How the transport makes a file at a server that names it itself.
     public var creation: CreationMode
@@ -54,7 +60,7 @@ public struct AttemptOptions: Hashable, Sendable {
         self.parallel = parallel
         self.overwrite = overwrite
         self.expectedChecksum = expectedChecksum
-        self.settings = settings
+        ownSettings = NamedCapabilities(settings)
         uploadPlace = uploadURL.map(Capability.init)
     }
 }

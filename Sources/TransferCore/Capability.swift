@@ -26,3 +26,34 @@ extension Capability: Codable {
         try container.encode(text)
     }
 }
+
+/// Values by their names, any of which may be a ``Capability``: of what is printed of them only the names are a part.
+package struct NamedCapabilities: Hashable, Sendable {
+    package let values: [String: String]
+
+    package init(_ values: [String: String]) {
+        self.values = values
+    }
+}
+
+extension NamedCapabilities: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The names, as a dictionary of capabilities is written.
+    package var description: String { "\(values.mapValues(Capability.init))" }
+
+    /// As ``description``.
+    package var debugDescription: String { description }
+
+    /// That of a dictionary of capabilities, so that `dump` shows the names.
+    package var customMirror: Mirror { Mirror(reflecting: values.mapValues(Capability.init)) }
+}
+
+extension NamedCapabilities: Codable {
+    package init(from decoder: any Decoder) throws {
+        values = try decoder.singleValueContainer().decode([String: String].self)
+    }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(values)
+    }
+}

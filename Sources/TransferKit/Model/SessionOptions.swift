@@ -66,8 +66,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     public var overwrite: OverwritePolicy
 
     /// What the session wants otherwise than its account's endpoints, by the names of their settings: only what a transport lets a session say,
-    /// such as how plain HTTP sends files. Stored in clear.
-    public var settings: [String: String]
+    /// such as how plain HTTP sends files. Stored in clear. A value may let whoever has it write somewhere, as a signed URL does: of what is printed
+    /// of these options only the names are a part.
+    public var settings: [String: String] {
+        get { ownSettings.values }
+        set { ownSettings = NamedCapabilities(newValue) }
+    }
+
+    private var ownSettings: NamedCapabilities
 
     /// The checksum that the only file of a download must have, by transports that can compare it: `sha256:` and hexadecimal digits, or
     /// `sha512:`, `sha1:`, `md5:`. Nil for none.
@@ -81,7 +87,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
         allowsExpensiveNetwork: Bool = true, headers: [String: String] = [:], chunkSize: Int64? = nil, parallel: Int = 1,
         overwrite: OverwritePolicy = .never, settings: [String: String] = [:], expectedChecksum: String? = nil
     ) {
-        self.settings = settings
+        ownSettings = NamedCapabilities(settings)
         self.expectedChecksum = expectedChecksum
         self.headers = headers
         self.chunkSize = chunkSize
@@ -120,8 +126,14 @@ public struct SessionOptions: Hashable, Sendable, Codable {
             chunkSize: try container.decodeIfPresent(Int64.self, forKey: .chunkSize),
             parallel: try container.decodeIfPresent(Int.self, forKey: .parallel) ?? defaults.parallel,
             overwrite: try container.decodeIfPresent(OverwritePolicy.self, forKey: .overwrite) ?? defaults.overwrite,
-            settings: try container.decodeIfPresent([String: String].self, forKey: .settings) ?? defaults.settings,
+            settings: try container.decodeIfPresent([String: String].self, forKey: .ownSettings) ?? defaults.settings,
             expectedChecksum: try container.decodeIfPresent(String.self, forKey: .expectedChecksum))
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case metadata, onItemFailure, retry, stallTimeout, responseTimeout, onSourceChange, rateLimit, filesInFlight, verification, creation
+        case allowsExpensiveNetwork, headers, chunkSize, parallel, overwrite, expectedChecksum
+        case ownSettings = "settings"
     }
 }
 
