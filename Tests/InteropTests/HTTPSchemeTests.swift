@@ -55,8 +55,11 @@ import TransportHTTP
     @Test func whatIsCalledDoneBeforeItCameIsNot() async throws {
         let server = try await PlainServer.start(.form, in: workshop.folder.appending(path: "server"))
         defer { withExtendedLifetime(server) {} }
-        let error = try await failure(30 << 20, at: .http("http+form://127.0.0.1:\(server.port)/hasty"))
-        #expect(error != nil)
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        let error = try #require(try await failure(30 << 20, at: .http("http+form://127.0.0.1:\(relay.port)/hasty")))
+        #expect(error.failureClass == .permanent && error.code == .badAnswer, "\(error)")
+        #expect(relay.connectionCount == 1, "there may be a record already")
         await transport.shutdown()
     }
 

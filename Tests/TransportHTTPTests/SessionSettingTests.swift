@@ -86,6 +86,35 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// Two files whose names look the same: the second one would take the first one's place.
+    @Test(arguments: [Array("caf\u{E9}".utf8), Array("cafe\u{301}".utf8), Array("caf\u{FFFD}".utf8), [0x63, 0x61, 0x66, 0xE9]])
+    func aURLIsForOneNameByteForByte(name: [UInt8]) async throws {
+        for given in ["caf\u{E9}", "cafe\u{301}", "caf\u{FFFD}"] {
+            var transfer = try TestTransfer("put", size: 3) { _, _ in [.answer(201)] }
+            transfer.options.settings = ["uploadURL.\(given)": transfer.server.url("/1")]
+            transfer.remoteBytes = name
+            let failure = await transfer.failure()
+            #expect((failure == nil) == given.utf8.elementsEqual(name))
+            #expect(transfer.server.requests.count == (failure == nil ? 1 : 0))
+            await transfer.end()
+        }
+    }
+
+    // MARK: What is printed
+
+    /// Who has such a URL can write there.
+    @Test func theirValuesAreNotPrinted() {
+        var options = AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?signature=needle"])
+        for _ in 0..<2 {
+            var dumped = ""
+            dump(options, to: &dumped)
+            for text in ["\(options)", String(reflecting: options), dumped] {
+                #expect(text.contains("uploadURL.a.mov") && !text.contains("needle"), "\(text)")
+            }
+            options.settings["field.a"] = "needle"
+        }
+    }
+
     // MARK: Before anything runs
 
     @Test(arguments: [
@@ -115,7 +144,7 @@ import TransportHTTP
     }
 
     /// What makes a header of a name could make one of the transport's own.
-    @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b")])
+    @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
     func metadataAreNoHeadersOfOtherKinds(prefix: String, name: String) {
         let endpoint = Endpoint.http("https+put://host/", settings: ["metadataPrefix": prefix])
         #expect(throws: TransferError.self) {

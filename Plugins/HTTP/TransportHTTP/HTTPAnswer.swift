@@ -57,10 +57,10 @@ struct HTTPAnswer {
 
     /// The error for a success that was told before the server can have had the whole request: what it took, if anything, is not the file.
     ///
-    /// - Parameter isFinal: Whether it is of no use to try again.
-    func earlySuccess(after taken: Int64, of length: Int64, isFinal: Bool) -> TransferError {
+    /// - Parameter failureClass: What is to be done.
+    func earlySuccess(after taken: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
         error(
-            isFinal ? .unsupported : .protocolViolation, .badAnswer,
+            failureClass, .badAnswer,
             "says that it is done after \(taken) of \(length) bytes, so it can't have this file; "
                 + "check that what answers at this address stores what it is sent")
     }

@@ -32,13 +32,17 @@ extension HTTPSettings {
     /// Another endpoint of the account may have a use for it.
     private static func without(_ message: String) -> TransferError { TransferError(.unsupported, .unsupported, message) }
 
-    /// The URL that the session has for a file.
+    /// The URL that the session has for a file. Its name has to be the same byte for byte: texts that look the same are different files.
     ///
     /// - Returns: Nil if it has URLs for none.
     /// - Throws: A ``TransferError`` if it has some, and none for this: the file would go where nobody meant it to.
     func uploadURL(for path: RemotePath) throws(TransferError) -> String? {
         guard !uploadURLs.isEmpty else { return nil }
-        if let url = uploadURLs["\(path)"] { return url }
+        if let text = String(validating: path.bytes, as: UTF8.self), let found = uploadURLs.index(forKey: text),
+            uploadURLs[found].key.utf8.elementsEqual(path.bytes)
+        {
+            return uploadURLs[found].value
+        }
         let names = uploadURLs.keys.sorted().prefix(10).joined(separator: ", ")
         throw SettingsValue.invalid(
             "The session has a setting uploadURL for \(names), and none for \(path); name each file as it is called at the server.")

@@ -50,16 +50,18 @@ struct HTTPUpload {
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
         // A server that answers early has not seen all of it, whatever it says.
         let taken = answer.response.sent.taken
-        guard taken == length else { throw answer.earlySuccess(after: taken, of: length, isFinal: isLastEarlySuccess()) }
+        guard taken == length else { throw answer.earlySuccess(after: taken, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
         source.growth?.confirmed(before: size)
         reporter.report(sent: size, confirmed: size)
         return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
     }
 
-    /// A `PUT` may be repeated, in case that it was an accident (RFC 9110, section 9.2.2); of a form, the server may have a record already.
-    private func isLastEarlySuccess() -> Bool {
-        isForm || server.habits.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses
+    /// A `PUT` may be repeated, in case that it was an accident (RFC 9110, section 9.2.2), and then go elsewhere. Of a form there may be a record
+    /// already, so that another one would be one too many, wherever it goes.
+    private func afterEarlySuccess() -> FailureClass {
+        if isForm { return .permanent }
+        return server.habits.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
     /// The number of bytes, once all of them are there: it is told before the first one.

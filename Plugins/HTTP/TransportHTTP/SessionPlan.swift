@@ -53,7 +53,9 @@ struct SessionPlan {
             throw Self.unsupported("A PUT brings one file; the settings file.NAME are for forms.")
         }
         if upload == .put, let prefix = settings.metadataPrefix {
-            for (name, value) in options.metadata { try ReservedHeaders.http.check(prefix + name, value) }
+            // The media type has an option and a setting of its own.
+            let reserved = ReservedHeaders.http.adding(["content-type"])
+            for (name, value) in options.metadata { try reserved.check(prefix + name, value) }
         }
         // In a form it is written among the body's own lines.
         guard (contentType ?? settings.contentType)?.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) != true else {
