@@ -84,7 +84,6 @@ import Testing
     /// What no endpoint of the account can do is refused at once, and not when the session runs.
     @Test(
         arguments: [
-            ("https+put://one.example/", ["--setting", "nosuch=1"], "nosuch"),
             ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
             ("https+put://one.example/", ["--verify", "checksum"], "checksum"), ("https+get://one.example/", [], "download"),
             ("https+form://one.example/", ["--metadata", "k=v"], nil),
@@ -98,6 +97,73 @@ import Testing
         // Another one can.
         try await program.succeed("account", "edit", "place", address, "https://two.example/")
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
+    }
+
+    /// What a transport finds that it can't do, or that makes no sense, is not asked of the next one, unless that may be able to do it.
+    @Test(
+        arguments: [
+            (["https://one.example/"], ["--setting", "nosuch=1"], "TUS"), (["sftp://me@one.example/"], ["--setting", "nosuch=1"], "SFTP"),
+            (["https://one.example/", "sftp://me@one.example/"], ["--setting", "nosuch=1"], "TUS"),
+            (["https+put://one.example/", "https://one.example/"], ["--setting", "nosuch=1"], "nosuch"),
+            (["https://one.example/", "https+put://one.example/"], ["--setting", "nosuch=1"], "nosuch"),
+            (["https://one.example/"], ["--checksum", "md5:\(String(repeating: "0", count: 32))"], "checksum"),
+            (["https://one.example/", "https+put://one.example/"], ["--setting", "contentType=a/b"], nil),
+        ] as [([String], [String], String?)])
+    func whatMakesNoSense(addresses: [String], options: [String], named: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place"] + addresses)
+        let added = try await program.run(["add", "place", "one/reel"] + options)
+        #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
+        if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
+    }
+
+    /// Merging folders is what names are for.
+    @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/"])
+    func foldersOfOneName(address: String) async throws {
+        let program = try program()
+        for folder in ["one/stills", "two/stills", "three"] {
+            let path = program.folder.path.pushing(FilePath(folder)).string
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        }
+        try await program.succeed("account", "add", "place", address)
+        #expect(try await program.succeed("add", "place", "one/stills", "two/stills").diagnostics == "")
+        try program.folder.file("three/stills", size: 1)
+        #expect(try await program.run("add", "place", "one/stills", "three/stills").status == 2)
+    }
+
+    /// What becomes of the second file is said.
+    @Test(arguments: [
+        ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "take the place"),
+        ("newer", "take the place"), ("different", "take the place"),
+    ])
+    func whyFilesOfOneNameAreRefused(policy: String, words: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "sftp://me@one.example/in/")
+        let refused = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", policy)
+        #expect(refused.status == 2 && refused.diagnostics.contains(words), "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains("--overwrite rename"), "\(refused.diagnostics)")
+        let added = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", "rename")
+        #expect(added.status == 0 && added.diagnostics.contains("several files"), "\(added.testDescription)")
+    }
+
+    /// A fallback that may never be asked is no reason to refuse what loses nothing there.
+    @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "take the place")])
+    func filesOfOneNameAtAFallback(address: String, status: Int32, words: String) async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "https://one.example/", address)
+        let added = try await program.run("add", "place", "one/reel", "two/reel")
+        #expect(added.status == status && added.diagnostics.contains(words), "\(added.testDescription)")
+        #expect(added.diagnostics.contains("two.example"))
+    }
+
+    /// A URL for a name goes before an address that would keep the files apart.
+    @Test func filesOfOneNameWithAURL() async throws {
+        let program = try program()
+        try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")
+        let url = ["--setting", "uploadURL.reel=https://one.example/a?signature=x"]
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url).status == 2)
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + ["--setting", "upload=form"]).status == 0)
+        #expect(try await program.run(["add", "place", "one/reel"] + url).status == 0)
     }
 
     /// As the app wrote it, number by number.

@@ -32,6 +32,22 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         _ = try EndpointSettings(endpoint)
     }
 
+    /// Checks what can be known of a session's options without asking anybody.
+    ///
+    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
+    /// what one by this transport can't.
+    ///
+    /// - Parameter options: As an attempt would get them.
+    /// - Throws: A `TransferError` of the class `unsupported`.
+    public static func validate(_ options: AttemptOptions) throws(TransferError) {
+        guard options.expectedChecksum == nil else {
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares no checksum that a session names.")
+        }
+        guard options.settings.isEmpty else {
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport has no setting that a session can change.")
+        }
+    }
+
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
@@ -55,12 +71,7 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.expectedChecksum == nil else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares no checksum that a session names.")
-        }
-        guard attempt.options.settings.isEmpty else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport has no setting that a session can change.")
-        }
+        try Self.validate(attempt.options)
         let settings = try EndpointSettings(attempt.endpoint)
         let others: ConnectionLender = { body in try await use(attempt, settings, apart: true, body) }
         switch attempt.payload {

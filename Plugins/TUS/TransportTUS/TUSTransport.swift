@@ -52,6 +52,26 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         try ReservedHeaders.tus.check(endpoint.credentials)
     }
 
+    /// Checks what can be known of a session's options without asking anybody.
+    ///
+    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
+    /// what one by this transport can't.
+    ///
+    /// - Parameters:
+    ///   - options: As an attempt would get them.
+    ///   - direction: That of the session.
+    /// - Throws: A `TransferError` of the class `unsupported`.
+    public static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
+        guard options.settings.isEmpty else {
+            throw TransferError(.unsupported, .unsupported, "The TUS transport has no setting that a session can change.")
+        }
+        guard direction == .download || options.expectedChecksum == nil else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
+        }
+    }
+
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
@@ -76,16 +96,12 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
     ///
     /// - Throws: A `TransferError`, after it asked the server how much of the file it has; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        guard attempt.options.settings.isEmpty else {
-            throw TransferError(.unsupported, .unsupported, "The TUS transport has no setting that a session can change.")
+        if case .download = attempt.payload {
+            try Self.validate(attempt.options, for: .download)
+            return try await download(attempt, reporter)
         }
-        if case .download = attempt.payload { return try await download(attempt, reporter) }
+        try Self.validate(attempt.options, for: .upload)
         let source = try attempt.source
-        guard attempt.options.expectedChecksum == nil else {
-            throw TransferError(
-                .unsupported, .unsupported,
-                "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
-        }
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = try await FileReader.open(source, on: resources.threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()

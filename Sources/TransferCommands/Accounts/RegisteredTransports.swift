@@ -43,8 +43,20 @@ public struct RegisteredTransport: Sendable {
     /// Checks an endpoint of this transport without asking anybody; throws what is wrong with it, for a person.
     public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
 
-    /// Whether two files of one remote name stay two files there. The endpoint has the settings that a session wants otherwise.
-    public var keepsFilesApart: @Sendable (Endpoint) -> Bool
+    /// What becomes of two files of one remote name.
+    public enum NameClash: Sendable {
+        /// Both are kept.
+        case keptApart
+        /// The second one is refused, and the first one stays.
+        case refused
+        /// The second one counts as sent, and the first one stays.
+        case leftOut
+        /// One may take the place of the other.
+        case replaced
+    }
+
+    /// Tells what becomes of two files of one remote name at an endpoint, by what a session wants of it.
+    public var clash: @Sendable (AttemptOptions, Endpoint) -> NameClash
 
     /// Checks what a session wants of an endpoint of this transport without asking anybody; throws what can't be had there, for a person.
     public var validateSession: @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void
@@ -55,7 +67,7 @@ public struct RegisteredTransport: Sendable {
         make: @escaping @Sendable () -> any Transport,
         libraries: @escaping @Sendable () -> [String] = { [] },
         validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
-        keepsFilesApart: @escaping @Sendable (Endpoint) -> Bool = { _ in false },
+        clash: @escaping @Sendable (AttemptOptions, Endpoint) -> NameClash = { _, _ in .replaced },
         validateSession: @escaping @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void = {
             (_, _, _) throws(TransferError) in
         }
@@ -66,7 +78,7 @@ public struct RegisteredTransport: Sendable {
         self.make = make
         self.libraries = libraries
         self.validate = validate
-        self.keepsFilesApart = keepsFilesApart
+        self.clash = clash
         self.validateSession = validateSession
     }
 }
@@ -86,19 +98,32 @@ public struct RegisteredTransports: Sendable {
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
             options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, keepsFilesApart: { _ in true }),
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, clash: { _, _ in .keptApart },
+            validateSession: { (options, direction, _) throws(TransferError) in try TUSTransport.validate(options, for: direction) }),
         RegisteredTransport(
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
-            validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) }),
+            validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) },
+            clash: { options, _ in
+                switch options.overwrite {
+                case .rename: .keptApart
+                case .never: .refused
+                case .skip: .leftOut
+                default: .replaced
+                }
+            },
+            validateSession: { (options, _, _) throws(TransferError) in try SFTPTransport.validate(options) }),
         RegisteredTransport(
             id: .http, schemes: plainHTTPSchemes, options: httpOptions, make: { HTTPTransport() },
             libraries: { HTTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) },
-            // A form's handler names its files itself.
-            keepsFilesApart: { endpoint in
-                let isForm = endpoint.settings["upload"].map { $0 == "form" } ?? endpoint.address.contains("+form://")
-                return isForm || endpoint.address.contains("{transfer}")
+            clash: { options, endpoint in
+                // A form's handler names its files itself.
+                let isForm = options.settings["upload"].map { $0 == "form" } ?? endpoint.address.contains("+form://")
+                if isForm { return .keptApart }
+                // A URL that the session has for a name goes before the address.
+                let hasURLs = options.settings.keys.contains { $0.hasPrefix("uploadURL.") }
+                return !hasURLs && endpoint.address.contains("{transfer}") ? .keptApart : .replaced
             },
             validateSession: { (options, direction, endpoint) throws(TransferError) in
                 try HTTPTransport.validate(options, for: direction, at: endpoint)
@@ -123,9 +148,9 @@ public struct RegisteredTransports: Sendable {
         all.first { $0.id == transport }?.options ?? []
     }
 
-    /// Whether two files of one remote name stay two files at an endpoint.
-    func keepsFilesApart(_ endpoint: Endpoint) -> Bool {
-        all.first { $0.id == endpoint.transport }?.keepsFilesApart(endpoint) ?? false
+    /// What becomes of two files of one remote name at an endpoint.
+    func clash(_ options: AttemptOptions, at endpoint: Endpoint) -> RegisteredTransport.NameClash {
+        all.first { $0.id == endpoint.transport }?.clash(options, endpoint) ?? .replaced
     }
 
     /// Checks what a session wants of an endpoint as its transport does.

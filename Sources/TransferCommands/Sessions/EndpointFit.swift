@@ -10,17 +10,23 @@ struct EndpointFit {
     let options: SessionOptions
     let transports: RegisteredTransports
 
-    /// - Throws: If there is no endpoint that could do what the sessions want.
-    func check(for direction: TransferDirection) throws(CommandFailure) {
-        let asked = AttemptOptions(
+    private var asked: AttemptOptions {
+        AttemptOptions(
             metadata: options.metadata, headers: options.headers, verification: options.verification, chunkSize: options.chunkSize,
             parallel: options.parallel, overwrite: options.overwrite, expectedChecksum: options.expectedChecksum, settings: options.settings
         )
+    }
+
+    /// - Throws: If there is no endpoint that could do what the sessions want, or the first one that is asked finds that it makes no sense: the
+    ///   queue asks another one only where an endpoint can't do it.
+    func check(for direction: TransferDirection) throws(CommandFailure) {
+        let asked = asked
         var first: TransferError?
         for endpoint in endpoints {
             do throws(TransferError) {
                 return try transports.validate(asked, for: direction, at: endpoint)
             } catch {
+                guard error.failureClass == .unsupported else { throw CommandFailure(.usage, error.message) }
                 first = first ?? error
             }
         }
@@ -36,21 +42,34 @@ struct EndpointFit {
         )
     }
 
-    /// - Returns: What a person is to know of files that get one name at a server which keeps them apart.
-    /// - Throws: If one file would take the place of another one.
+    /// - Returns: What a person is to know of files that get one name.
+    /// - Throws: If one of them could not be sent, or would be lost. Where only a fallback would refuse it, nothing is lost, and it may never be asked.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String {
-        let endpoint = endpoints.first { endpoint in
-            var endpoint = endpoint
-            endpoint.settings.merge(options.settings) { $1 }
-            return !transports.keepsFilesApart(endpoint)
+        let asked = asked
+        let fates = endpoints.filter { (try? transports.validate(asked, for: .upload, at: $0)) != nil }
+            .map { (endpoint: $0, fate: transports.clash(asked, at: $0)) }
+        let worst = fates.enumerated().first { $1.fate == .replaced || $1.fate == .leftOut || $0 == 0 && $1.fate == .refused }
+        if let (endpoint, fate) = worst?.element {
+            var renamed = asked
+            renamed.overwrite = .rename
+            let other = transports.clash(renamed, at: endpoint) == .keptApart ? ", or with --overwrite rename" : ""
+            throw CommandFailure(
+                .usage,
+                "\(clash), and at \(endpoint.location) \(Self.words(fate)). Nothing was added; add them with another --to each\(other).")
         }
-        guard let endpoint else {
+        guard let fallback = fates.first(where: { $0.fate == .refused })?.endpoint else {
             return "\(clash); the server keeps them as several files of one name."
         }
-        throw CommandFailure(
-            .usage,
-            "\(clash), and at \(endpoint.location) one would take the place of the other. Nothing was added; add them with another --to each."
-        )
+        return "\(clash); should they have to go to \(fallback.location), \(Self.words(.refused))."
+    }
+
+    private static func words(_ fate: RegisteredTransport.NameClash) -> String {
+        switch fate {
+        case .keptApart: "both would be kept"
+        case .refused: "the second one would be refused, as nothing is replaced there"
+        case .leftOut: "the second one would be left out, as a file of its name is there by then"
+        case .replaced: "one would take the place of the other"
+        }
     }
 
     /// What a person is to know of options that no endpoint has a use for.
@@ -72,7 +91,7 @@ struct RemoteNameClash: CustomStringConvertible {
     let first: FilePath
     let second: FilePath
 
-    /// The first one in a list. A file that is there twice is none.
+    /// The first one in a list. A file that is there twice is none, and of folders all goes into one. Blocks.
     init?(in items: [TransferItem]) {
         var sources: [RemotePath: FilePath] = [:]
         sources.reserveCapacity(items.count)
@@ -81,7 +100,7 @@ struct RemoteNameClash: CustomStringConvertible {
                 continue
             }
             let (first, second) = (other.absolute.lexicallyNormalized(), source.absolute.lexicallyNormalized())
-            guard first != second else { continue }
+            guard first != second, !first.isFolder || !second.isFolder else { continue }
             (self.name, self.first, self.second) = (name, first, second)
             return
         }
