@@ -20,7 +20,7 @@ import TransferCommands
         #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == [name, name])
     }
 
-    @Test(arguments: [["-h"], ["-vh"], ["-help"], ["add", "-h"], ["help", "queue", "set"]])
+    @Test(arguments: [["-h"], ["-vh"], ["-help"], ["add", "-h"], ["help", "queue", "set"], ["help", "help"], ["help"]])
     func requestsForHelp(arguments: [String]) async throws {
         let help = try await TransferQ().run(arguments)
         #expect(help.status == 0 && help.output.contains("USAGE") && help.diagnostics == "", "\(help.testDescription)")
@@ -87,12 +87,33 @@ import TransferCommands
         #expect(refused.status == 2 && refused.diagnostics.contains("\(option) is empty"), "\(refused.testDescription)")
     }
 
+    /// A secret that stands where its place was to be named is not repeated.
+    @Test(arguments: [
+        "--token-env", "--token-file", "--password-env", "--passphrase-file", "--proxy-password-env", "--header", "--header-env",
+        "--header-file",
+    ])
+    func secretsThatBeginWithADash(option: String) async throws {
+        for secret in ["-s3cret", "-1234"] {
+            let refused = try await TransferQ().run("account", "add", "b", "https://b.example/", option, secret)
+            #expect(refused.status == 2 && refused.diagnostics.contains("\(option)="), "\(refused.testDescription)")
+            #expect(!refused.diagnostics.contains(secret), "\(refused.diagnostics)")
+        }
+    }
+
+    @Test(arguments: ["--header", "--header-env", "--header-file"]) func headersThatAreNotUTF8(option: String) async throws {
+        let program = try TransferQ()
+        let words = ["account", "add", "b", "https://b.example/", option].map { Array($0.utf8) } + [Array("X-Key: s3cret".utf8) + [0xE9]]
+        let refused = try await program.start(TransferQ.executable, words).result()
+        #expect(refused.status == 2 && refused.diagnostics.contains("UTF-8"), "\(refused.testDescription)")
+        #expect(refused.diagnostics.contains(option) && !refused.diagnostics.contains("s3cret"), "\(refused.diagnostics)")
+        #expect(try await program.succeed("account", "list", "--json").lines == [])
+    }
+
     /// Another word would be kept, and shown.
     @Test(arguments: [
         (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
         (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),
         (["hold", "--tag"], []), (["account", "add", "b", "sftp://b.example/", "--host-key"], []),
-        (["account", "add", "b", "https://b.example/", "--header"], []),
     ])
     func textsThatAreNotUTF8(before: [String], after: [String]) async throws {
         let program = try TransferQ()

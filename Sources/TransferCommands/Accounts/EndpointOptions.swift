@@ -59,8 +59,7 @@ struct EndpointOptions: ParsableArguments {
             valueName: "name=value"))
     var setting: [String] = []
 
-    @Option(
-        help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"))
     var header: [String] = []
 
     @Option(help: ArgumentHelp("A header whose value is in an environment variable.", valueName: "name: variable"))

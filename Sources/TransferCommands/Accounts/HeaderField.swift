@@ -11,6 +11,9 @@ struct HeaderField {
 
     /// - Throws: A `ValidationError` that names the option and never the value.
     init(_ text: String, option: String) throws {
+        guard ProcessArguments.isText(text) else {
+            throw ValidationError("What is given to \(option) is not UTF-8, as headers and names of files in accounts are.")
+        }
         guard let colon = text.firstIndex(of: ":") else { throw ValidationError("\(option) takes 'Name: value'.") }
         name = String(text[..<colon])
         value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)

@@ -9,7 +9,8 @@ enum CommandWords {
             throw CommandFailure(.usage, "\(first) is for a command, and none is given. See: transferq help")
         }
         var words = arguments[...]
-        if words.first == "help" { words = words.dropFirst() }
+        // Also help on help.
+        while words.first == "help" { words = words.dropFirst() }
         var path = ""
         var commands = RootCommand.configuration.subcommands
         while !commands.isEmpty, let word = words.first, !word.hasPrefix("-") {

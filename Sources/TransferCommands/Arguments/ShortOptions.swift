@@ -16,6 +16,11 @@ enum ShortOptions {
         "--no-wait", "--now", "--stdin", "--verbose",
     ]
 
+    /// Whether a secret may stand behind an option by mistake, in place of where it is: nothing of it is repeated.
+    private static func namesSecret(_ option: String) -> Bool {
+        option.hasSuffix("-env") || option.hasSuffix("-file") || option.hasPrefix("--header")
+    }
+
     /// - Throws: A `CommandFailure` for a word that is no option, with how to write what it may be meant as.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         var previous: String?
@@ -24,6 +29,11 @@ enum ShortOptions {
             guard word.hasPrefix("-"), word != "-", !word.hasPrefix("--") || word.hasPrefix("---") else { continue }
             if word.dropFirst().allSatisfy(known.contains) || word == "-help" { continue }
             let option = previous.flatMap { $0.hasPrefix("--") && !$0.contains("=") && !flags.contains($0) ? $0 : nil }
+            if let option, namesSecret(option) {
+                throw CommandFailure(
+                    .usage,
+                    "What follows \(option) begins with a dash, as options do. As the value of \(option), write it behind \(option)=.")
+            }
             let number = word.wholeMatch(of: /-[0-9.]+[A-Za-z]?/) != nil
             if number, let option, numeric.contains(option) { continue }
             var text = number ? "Numbers can't be negative here, and there is no option \"\(word)\"." : "There is no option \"\(word)\"."
