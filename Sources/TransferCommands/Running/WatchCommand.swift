@@ -22,6 +22,9 @@ struct WatchCommand: AsyncParsableCommand {
     @Flag(help: "Go on until it is interrupted, whoever owns the queue.")
     var follow = false
 
+    /// Between two owners of which neither told anything.
+    private static let pause = Duration.milliseconds(50)
+
     /// What is carried on from one owner to the next.
     private struct Story {
         var indices: SessionIndices
@@ -47,14 +50,16 @@ struct WatchCommand: AsyncParsableCommand {
                 do {
                     try await printEvents(queue.events(since: story.last), of: queue, until: nil, &story)
                 } catch let error as QueueError where error.isEndOfOwner {
-                    // One that was killed has told its last; of one that ended before it told anything the log is read.
-                    if story.last == begun, !hasLostOwner {
+                    // One that was killed has told its last; of one that ended before it told anything the log is read, by whoever comes next.
+                    if story.last == begun, follow || !hasLostOwner {
+                        if hasLostOwner { try await Task.sleep(for: Self.pause) }
                         hasLostOwner = true
                         continue
                     }
                 }
             }
             guard follow, CommandContext.current.output.failure == nil else { return }
+            hasLostOwner = false
             // Others may have written while this one read.
             if story.last == begun { try await StoreChange(in: try common.folder()).wait() }
         }
