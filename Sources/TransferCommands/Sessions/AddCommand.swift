@@ -59,9 +59,12 @@ struct AddCommand: AsyncParsableCommand {
 
     func validate() throws {
         if paths.isEmpty, !stdin { throw ValidationError("No paths are given; name files or folders, or give - or --stdin.") }
+        if transfer.readsStandardInput, stdin || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
+            throw ValidationError("Standard input can be read once only; give the paths or the settings in another way.")
+        }
         if let context, !JSONValue.isJSON(Data(context.utf8)) {
             throw ValidationError(
-                "The value of --context is not JSON, or has a number that is out of range; a text needs quotes of its own: '\"text\"'.")
+                "The value of --context is not JSON, or has a number out of the range of a Double; a text needs own quotes: '\"text\"'.")
         }
         if dedupe == "" {
             throw ValidationError("The key of --dedupe is empty, and all that have none would be one; give one or leave it out.")
@@ -74,11 +77,17 @@ struct AddCommand: AsyncParsableCommand {
     func run() async throws {
         let paths = try await LocalPaths.read(paths.map(\.path) + (stdin ? [LocalPaths.standardInput] : []))
         let items = direction.download ? try remoteItems(paths) : try await localItems(paths)
-        let requests = try requests(for: each ? items.map { [$0] } : [items])
-        let clash = await BlockingWork.run { RemoteNameClash(in: items) }
+        let requests = try requests(for: each ? items.map { [$0] } : [items], try await transfer.options())
+        let asksForParts = transfer.parallel != nil
+        let (clash, isSingleFile) = await BlockingWork.run {
+            (
+                RemoteNameClash(in: items),
+                asksForParts && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
+            )
+        }
         var warnings: [String] = []
         let ids = try await common.withQueue { queue in
-            warnings = try await checked(requests, clash, in: queue)
+            warnings = try await checked(requests, clash, ofSingleFile: isSingleFile, in: queue)
             var requests = requests
             try await placement.apply(to: &requests, in: queue)
             return try await placement.add(requests, to: queue)
@@ -87,8 +96,8 @@ struct AddCommand: AsyncParsableCommand {
         await CommandContext.current.output.write(ids, asJSON: common.json)
     }
 
-    private func requests(for batches: [[TransferItem]]) throws -> [SessionRequest] {
-        var options = try transfer.options()
+    private func requests(for batches: [[TransferItem]], _ options: SessionOptions) throws -> [SessionRequest] {
+        var options = options
         options.overwrite = direction.overwrite ?? options.overwrite
         return try batches.map { batch in
             let name = name ?? Self.name(of: batch)
@@ -113,15 +122,13 @@ struct AddCommand: AsyncParsableCommand {
     /// - Returns: What a person is to know.
     /// - Throws: If the account's endpoints can't do what is asked for.
     private func checked(
-        _ requests: [SessionRequest], _ clash: RemoteNameClash?, in queue: any ControllableQueue
+        _ requests: [SessionRequest], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool, in queue: any ControllableQueue
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
         try fit.check(for: direction.download ? .download : .upload)
         guard !direction.download else { return [] }
         if let overwrite = direction.overwrite { try fit.check(overwrite) }
-        let isSingleFile =
-            transfer.parallel != nil && requests.allSatisfy { $0.items.count == 1 && $0.items.first?.source?.isFolder == false }
         return try (clash.map { [try fit.check($0)] } ?? [])
             + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }

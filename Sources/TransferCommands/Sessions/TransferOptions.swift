@@ -39,6 +39,12 @@ struct TransferOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
+            "A file with more of them, which others on this machine can't see as they can this command's arguments: NAME=VALUE in each line, but for empty ones and those that begin with #. Nobody but its owner may be able to read it. Or - for standard input.",
+            valueName: "file"))
+    var settingsFile: PathArgument?
+
+    @Option(
+        help: ArgumentHelp(
             "The checksum that the file has which is received: sha256, sha512, sha1 or md5, a colon, and hexadecimal digits.",
             valueName: "checksum"))
     var checksum: String?
@@ -72,7 +78,11 @@ struct TransferOptions: ParsableArguments {
         _ = try Self.values(setting, of: "--setting")
     }
 
-    func options() throws -> SessionOptions {
+    /// Whether standard input is for settings.
+    var readsStandardInput: Bool { settingsFile?.path == SettingsFile.standardInput }
+
+    /// Reads the settings file, if there is one.
+    func options() async throws -> SessionOptions {
         let defaults = SessionOptions()
         return SessionOptions(
             metadata: try Self.values(metadata, of: "--metadata"),
@@ -80,7 +90,15 @@ struct TransferOptions: ParsableArguments {
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout, rateLimit: rate?.limit,
             filesInFlight: parallel,
             verification: verify ?? defaults.verification, chunkSize: chunk?.bytes, parallel: parallel ?? 1,
-            settings: try Self.values(setting, of: "--setting"), expectedChecksum: checksum?.lowercased())
+            settings: try await settings(), expectedChecksum: checksum?.lowercased())
+    }
+
+    private func settings() async throws -> [String: String] {
+        let settings = try Self.values(setting, of: "--setting")
+        guard let settingsFile else { return settings }
+        return try settings.merging(try await SettingsFile.read(settingsFile.path)) { _, _ in
+            throw CommandFailure(.usage, "A setting is given by --setting and in the settings file; leave it out of one of them.")
+        }
     }
 
     private static let verifications = Verification.allCases.map(\.rawValue).joined(separator: ", ")

@@ -1,13 +1,8 @@
 import Foundation
+import SystemPackage
 public import TransferCore
 
-#if canImport(Glibc)
-    import Glibc
-#elseif canImport(Darwin)
-    import Darwin
-#endif
-
-/// Reads secrets from where their references say: the environment, or files that only their owner can read.
+/// Reads secrets from where their references say: the environment, or files and pipes that only their owner can read, of 64 KiB at most.
 ///
 /// The default of a ``TransferQueue``. Nothing is cached, so that a renewed token is used by the next attempt.
 public struct ReferencedCredentials: CredentialProvider {
@@ -29,15 +24,12 @@ public struct ReferencedCredentials: CredentialProvider {
         }
     }
 
+    /// No server takes a header or a password that is longer.
+    private static let limit = 1 << 16
+
     private static func read(_ path: String) throws -> Secret {
-        var status = stat()
-        guard unsafe stat(path, &status) == 0 else {
-            throw unavailable("The credential file \(path) can't be read: \(unsafe String(cString: strerror(errno))).")
-        }
-        guard status.st_mode & 0o077 == 0 else {
-            throw unavailable("The credential file \(path) is open to others; run: chmod 600 \(path)")
-        }
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else {
+        let bytes = try PrivateFile.read(FilePath(path), as: "credential file", limit: limit)
+        guard let text = String(validating: bytes, as: UTF8.self) else {
             throw unavailable("The credential file \(path) can't be read as text.")
         }
         let value = text.trimmingCharacters(in: .newlines)

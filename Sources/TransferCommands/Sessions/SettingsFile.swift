@@ -1,0 +1,40 @@
+import SystemPackage
+import TransferKit
+
+/// A file with settings of a session, one `NAME=VALUE` a line: what is among the arguments of a command, everybody on the machine can see.
+enum SettingsFile {
+    /// Stands for standard input.
+    static let standardInput: FilePath = "-"
+
+    /// Enough for the signed URLs of ten thousand files.
+    private static let limit = 1 << 24
+
+    /// Reads the settings of a file that only its owner can read, or of standard input.
+    ///
+    /// - Throws: An error that names the file and the line, and never a value.
+    static func read(_ path: FilePath) async throws -> [String: String] {
+        if path == standardInput { return try settings(in: try await StandardInput.read("settings"), of: "standard input") }
+        let bytes = try await BlockingWork.run { try PrivateFile.read(path, as: "settings file", limit: limit) }
+        return try settings(in: bytes, of: "the settings file \(path)")
+    }
+
+    private static func settings(in bytes: [UInt8], of file: String) throws(CommandFailure) -> [String: String] {
+        var settings: [String: String] = [:]
+        for (index, line) in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).enumerated() {
+            let place = "Line \(index + 1) of \(file)"
+            let line = line.last == UInt8(ascii: "\r") ? line.dropLast() : line
+            guard let first = line.first(where: { !blanks.contains($0) }), first != UInt8(ascii: "#") else { continue }
+            guard let text = String(validating: line, as: UTF8.self) else { throw CommandFailure(.usage, "\(place) is not UTF-8.") }
+            guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+                throw CommandFailure(.usage, "\(place) is not NAME=VALUE.")
+            }
+            let name = String(text[..<equals])
+            guard settings.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
+                throw CommandFailure(.usage, "\(place) names \(name.debugDescription), which is there twice.")
+            }
+        }
+        return settings
+    }
+
+    private static let blanks = [UInt8(ascii: " "), UInt8(ascii: "\t")]
+}
