@@ -126,7 +126,7 @@ actor FolderCatalogue {
             let error = TransferError(
                 .permanent, .unsafeName,
                 "The server lists a name in \(shownFolder) that \(problem): \"\(Self.shown(entry.name))\". It is not received.")
-            return append(Self.replacement(for: entry.name), state: .failed, error: error, &batch)
+            return append(Self.replacement(for: entry.name), state: .failed, error: error, isStandIn: true, &batch)
         }
         switch entry.kind {
         case .file(let size):
@@ -148,12 +148,13 @@ actor FolderCatalogue {
     }
 
     private func append(
-        _ name: [UInt8], size: Int64? = 0, state: ItemState = .pending, error: TransferError? = nil, _ batch: inout ManifestBatch
+        _ name: [UInt8], size: Int64? = 0, state: ItemState = .pending, error: TransferError? = nil, isStandIn: Bool = false,
+        _ batch: inout ManifestBatch
     ) {
         batch.entries.append(
             ManifestEntry(
                 position: place.position, directory: folder.number, kind: .download, source: Data(name), destination: Data(),
-                size: size ?? 0, isUnsized: size == nil, state: state, error: error))
+                size: size ?? 0, isUnsized: size == nil, state: state, error: error, isStandIn: isStandIn))
         place.position += 1
         guard state != .skipped else { return }
         totals.files += 1

@@ -80,6 +80,8 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
+    /// Whether it stands for something whose name can't be stored, so that its own name is nobody's: it fails for good.
+    package var isStandIn = false
     /// Of a folder that could not be read, so that it can be tried again.
     package var symbolicLinks: SymbolicLinkPolicy?
 }

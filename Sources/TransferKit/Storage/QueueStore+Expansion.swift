@@ -70,15 +70,16 @@ extension QueueStore {
         }
         let files = try db.cachedStatement(
             sql: """
-                INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links, unsized)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                INSERT INTO file(session, position, kind, directory, source, destination, state, size, error, symbolic_links, unsized,
+                    generation)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
         for entry in batch.entries {
             try files.execute(
                 arguments: [
                     session, entry.position, entry.kind.rawValue, entry.directory, entry.source, entry.destination, entry.state.rawValue,
                     entry.size, try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
-                    entry.isUnsized,
+                    entry.isUnsized, entry.isStandIn ? standInGeneration : 1,
                 ])
         }
     }

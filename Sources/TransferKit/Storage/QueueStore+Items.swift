@@ -3,6 +3,16 @@ package import GRDB
 import TransferCore
 
 extension QueueStore {
+    /// Of a row that stands for something whose name can't be stored: it has no life in which it could be transferred.
+    static let standInGeneration: Int64 = 0
+
+    /// Whether a row of the manifest is part of its session's figures: those of a folder that was not read to its end are not.
+    static func isCounted(_ session: String) -> String {
+        """
+        position < ifnull((SELECT first_position FROM item WHERE item.session = \(session) ORDER BY sequence LIMIT 1), 9223372036854775807)
+        """
+    }
+
     /// Stores items at the end of a session. Files go into the manifest at once; from the first folder on, items wait until it was read.
     static func insertItems(_ items: [ItemDraft], of key: SessionKey, firstPosition: Int64, in db: Database) throws {
         let files = items.prefix { !$0.kind.isFolder }
@@ -55,6 +65,7 @@ extension QueueStore {
     }
 
     /// Makes a session's failed files pending again; folders that could not be read are read anew, and a file that changed is taken as it is.
+    /// What only stands for a file remains failed.
     package static func retryFailedItems(of key: SessionKey, at now: Date, in db: Database) throws {
         try beginChangedFilesAnew(of: key, at: now, in: db)
         try execute(
@@ -66,8 +77,16 @@ extension QueueStore {
             FROM file WHERE session = ?1 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
             """, [key])
         try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind IN ('folder', 'remoteFolder')", [key])
-        try execute(db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed'", [key])
-        try execute(db, "UPDATE session SET files_failed = 0 WHERE key = ?", [key])
+        try execute(
+            db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed' AND generation <> ?",
+            [key, standInGeneration])
+        try execute(
+            db,
+            """
+            UPDATE session SET files_failed =
+                (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
+                WHERE key = ?1
+            """, [key])
     }
 
     /// Who retries a file that changed after a part of it was sent wants what it is now: what was sent is of no use for that.

@@ -173,7 +173,7 @@ extension QueueStore {
 
     private static func reset(_ key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
         try resetFiles(of: key, isWhole: isWhole, at: now, in: db)
-        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0, files_failed = 0 WHERE key = ?", [key])
+        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
         if isWhole {
             try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
         }
