@@ -136,8 +136,6 @@ actor RemoteFolderExpansion {
     /// Takes out the rows of a folder that was not listed to its end.
     private func withdraw(_ item: PendingItem) async throws {
         guard let catalogue, await catalogue.hasRows else { return }
-        // Positions that were told of are not given again.
-        place.position = await catalogue.place.position
         self.catalogue = nil
         try await flush()
         while let present = try await context.store.pendingItem(of: context.key), present.sequence == item.sequence, present.hasRows {

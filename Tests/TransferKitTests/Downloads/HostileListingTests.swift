@@ -42,8 +42,10 @@ import TransportTesting
     }
 
     /// Downloads the folder `x`.
+    ///
+    /// - Parameter retries: How often the session is told to retry what failed.
     private func download(
-        mostNames: Int64 = 10_000_000, _ pieces: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
+        mostNames: Int64 = 10_000_000, retries: Int = 0, _ pieces: @escaping @Sendable (RemotePath, Int) throws -> [RemoteEntry]?
     ) async throws -> (items: [ItemStatus], error: TransferError?, statistics: SessionStatistics) {
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
@@ -56,6 +58,10 @@ import TransportTesting
             .download(items: [.remoteFolder(try RemotePath("x"))], from: "a", to: fixture.target))
         try await queue.start()
         _ = try? await session.value
+        for _ in 0..<retries {
+            try await queue.retry(session.id)
+            _ = try? await session.value
+        }
         await queue.waitUntilIdle()
         let status = try await session.status
         let items = try await queue.items(of: session.id, from: 0, limit: 100)
@@ -63,11 +69,13 @@ import TransportTesting
         return (items, status.error, status.statistics)
     }
 
-    @Test func namesThatLeadElsewhereAreRefusedAndTheRestArrives() async throws {
+    /// Nor does a retry make files of what stands for them.
+    @Test(arguments: [0, 2]) func namesThatLeadElsewhereAreRefusedAndTheRestArrives(retries: Int) async throws {
         let names = ["../out", "..", ".", "/etc/passwd", "a/b", "", "nul\0byte", "good", "two\nlines", "...", "-r"]
-        let (items, error, statistics) = try await download { folder, number in
+        let (items, error, statistics) = try await download(retries: retries) { folder, number in
             number == 0 ? names.map { Self.file($0) } : nil
         }
+        #expect(fixture.memory.attempts.map(\.path.description).sorted() == ["x/-r", "x/...", "x/good", "x/two\nlines"])
         #expect(try fixture.names() == ["x", "x/-r", "x/...", "x/good", "x/two\nlines"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.queue.folder.path.string).sorted() == ["store", "target"])
         #expect(statistics.filesDone == 4 && statistics.filesFailed == 5 && error != nil)
@@ -76,6 +84,40 @@ import TransportTesting
             messages.contains("The server lists a name in x that leads to another folder: \"../out\". It is not received.")
                 && messages.contains("The server lists a name in x that is empty: \"\". It is not received."))
         #expect(messages.count == 5)
+        #expect(error?.message.hasPrefix("5 of 9 files failed, the first because: The server lists a name in x that ") == true)
+    }
+
+    /// What a folder without an end used up is there for those after it.
+    @Test(arguments: [0, 1]) func aFolderWithoutAnEndLeavesRoomForTheOthers(retries: Int) async throws {
+        let (items, _, statistics) = try await download(mostNames: 20_000, retries: retries) { folder, number in
+            switch folder.description {
+            case "x": number == 0 ? ["endless", "good"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) } : nil
+            case "x/good": number == 0 ? [Self.file("1"), Self.file("2")] : nil
+            default: (0..<1_000).map { RemoteEntry(name: Array("\(number)-\($0)".utf8), kind: .symbolicLink) }
+            }
+        }
+        #expect(statistics.files == 3 && statistics.filesDone == 2 && statistics.filesFailed == 1)
+        #expect(items.filter { $0.state == .failed }.map(\.destination.description) == ["x/endless"])
+        #expect(try fixture.names() == ["x", "x/good", "x/good/1", "x/good/2"])
+    }
+
+    /// Names that a listing brought before it broke do not count.
+    @Test func listingsThatBreakLeaveRoomForOthers() async throws {
+        let breaks = Locked(3)
+        let (_, error, statistics) = try await download(mostNames: 20_000) { _, number in
+            switch number {
+            case 0...16: return (0..<1_000).map { RemoteEntry(name: Array("skipped \(number) \($0)".utf8), kind: .symbolicLink) }
+            case 17:
+                let isBreak = breaks.withLock { breaks in
+                    breaks -= 1
+                    return breaks >= 0
+                }
+                if isBreak { throw TransferError(.transient, .connectionLost, "The connection broke.", retryAfter: .milliseconds(1)) }
+                return [Self.file("a")]
+            default: return nil
+            }
+        }
+        #expect(error == nil && statistics.files == 1 && statistics.filesDone == 1)
     }
 
     @Test func bytesThatAreNoTextAreNames() async throws {
