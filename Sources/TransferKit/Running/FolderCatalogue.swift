@@ -21,6 +21,8 @@ actor FolderCatalogue {
     private static let batch = 1_000
     /// Servers may list a name a second time while somebody renames things there; those that do it all the time have no end.
     private static let mostRepeats = 1_000
+    /// What some servers list of the folder itself and of the one that it is in.
+    private static let ownNames: [[UInt8]] = [[UInt8(ascii: ".")], [UInt8(ascii: "."), UInt8(ascii: ".")]]
     /// PATH_MAX (limits.h), which no server's path is longer than.
     private static let longestPath = 4_096
 
@@ -53,10 +55,20 @@ actor FolderCatalogue {
     ///
     /// - Throws: ``TransferError`` if the listing can't be right, `CancellationError`, ``QueueError``; all later calls throw the same.
     func take(_ listed: [RemoteEntry]) async throws {
-        for entry in listed where entry.name != [UInt8(ascii: ".")] && entry.name != [UInt8(ascii: "."), UInt8(ascii: ".")] {
+        try check()
+        for entry in listed {
+            if Self.ownNames.contains(entry.name) {
+                try noteRepeat(of: entry)
+                continue
+            }
             entries.append(entry)
-            if entries.count == Self.chunk { try await store(isLast: false) }
+            if entries.count >= Self.chunk { try await store(isLast: false) }
         }
+    }
+
+    /// - Throws: What the listing failed with on this side.
+    func check() throws {
+        if let failure { throw failure }
     }
 
     /// The listing has come to its end: the last rows go to the receiver.
@@ -69,7 +81,7 @@ actor FolderCatalogue {
 
     private func store(isLast: Bool) async throws {
         do {
-            if let failure { throw failure }
+            try check()
             try Task.checkCancellation()
             var chunk = entries
             entries = []
@@ -109,10 +121,12 @@ actor FolderCatalogue {
     private func noteRepeat(of entry: RemoteEntry) throws {
         repeats += 1
         guard repeats > Self.mostRepeats else { return }
-        throw TransferError(
+        let error = TransferError(
             .permanent, .badAnswer,
             "The server lists the same names in \(shownFolder) again and again, such as \"\(Self.shown(entry.name))\"; nothing of it is received."
         )
+        failure = error
+        throw error
     }
 
     private func add(_ entry: RemoteEntry, to batch: inout ManifestBatch) throws {

@@ -28,7 +28,7 @@ package struct FolderExpansion: Sendable {
         self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow)
     }
 
-    /// - Parameter remote: Brings the remote folder of an item into the manifest, but for its last step; returns how the run ends if it can't now.
+    /// - Parameter remote: Brings the remote folder of an item into the manifest as a whole; returns how the run ends if it can't now.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil,
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,

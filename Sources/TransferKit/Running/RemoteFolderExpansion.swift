@@ -5,13 +5,14 @@ import TransferCore
 /// Brings a remote folder into a session's manifest: lists it, and then the folders in it, each when those found before it are done.
 ///
 /// The folders that have yet to be listed are rows of the store, so that neither how many they are nor how deep they go costs memory. A folder
-/// whose last rows are stored is not listed again, whatever happens to the process.
+/// whose last rows are stored is not listed again, whatever happens to the process; they are when the run ends in order, and otherwise soon.
 actor RemoteFolderExpansion {
     /// Stands for the folder that is being listed among the positions of files.
     static let position: Int64 = -1
 
-    /// So many rows wait at most for others to be stored with them.
+    /// So many rows wait at most for others to be stored with them, and for so long.
     private static let batch = 1_000
+    private static let longestWait = Duration.seconds(1)
     /// So many folders are asked of the store at once.
     private static let page = 256
     /// 64 PiB: more than any folder has, and little enough that sums do not overflow.
@@ -29,11 +30,13 @@ actor RemoteFolderExpansion {
     private var steps: [ExpansionStep] = []
     private var rows = 0
     private var growth = ManifestTotals()
+    private var flushedAt: Duration
 
     /// - Parameter history: What happened to a folder that an earlier run of this process could not list.
     init(context: RunContext, history: FileHistory?) {
         self.context = context
         self.history = history
+        flushedAt = context.clock.now()
         record = EndpointRecord(location: context.live.endpointBefore)
     }
 
@@ -80,26 +83,35 @@ actor RemoteFolderExpansion {
         var runner = FileRunner(
             context: context, record: record, file: file, checkpoints: [:], history: history ?? FileHistory(), availability: availability,
             listing: work)
-        history = nil
-        let first = try await runner.next()
-        switch try await runner.run(from: first) {
+        let outcome: FileRunner.Outcome
+        do {
+            outcome = try await runner.run(from: try await runner.next())
+        } catch is CancellationError {
+            history = runner.history
+            // What was listed is not to be listed again: the queue still takes it from a run that it has told to end.
+            try? await flush()
+            throw CancellationError()
+        }
+        history = runner.history
+        switch outcome {
         case .completed:
+            history = nil
             guard let catalogue else { return nil }
             place = await catalogue.place
             let totals = await catalogue.totals
             try await add(.listed(item: item.sequence, totals, next: folder.number + 1), rows: 1, growth: totals)
             return nil
         case .givenUp(let error):
+            history = nil
             try await giveUp(folder, of: item, error)
-            return nil
+            guard context.options.onItemFailure == .failSession else { return nil }
+            try await flush()
+            return .finished(failure: error, itemsSeen: .max)
         case .sessionFailed(let error): return .finished(failure: error, itemsSeen: .max)
         case .waits(let error):
-            history = runner.history
             let now = context.clock.now()
             return .backoff(max(.zero, (runner.history.dueAt ?? now) - now), error ?? availability.error)
-        case .endpointsUnavailable(let error):
-            history = runner.history
-            return .endpointsUnavailable(error)
+        case .endpointsUnavailable(let error): return .endpointsUnavailable(error)
         case .accountBlocked(let error, let account): return .accountBlocked(error, account)
         case .noSpace(let error): return .noSpace(error)
         }
@@ -150,16 +162,18 @@ actor RemoteFolderExpansion {
         steps.append(step)
         rows += count
         growth += more
-        if rows >= Self.batch { try await flush() }
+        if rows >= Self.batch || context.clock.now() - flushedAt >= Self.longestWait { try await flush() }
     }
 
     /// Makes all steps durable, in one transaction.
     private func flush() async throws {
+        flushedAt = context.clock.now()
         guard !steps.isEmpty else { return }
-        try await context.tell(.expansion(steps.count == 1 ? steps[0] : .group(steps)))
+        let (taken, growth) = (steps, growth)
         steps = []
         rows = 0
+        self.growth = ManifestTotals()
+        try await context.tell(.expansion(taken.count == 1 ? taken[0] : .group(taken)))
         context.live.found(growth)
-        growth = ManifestTotals()
     }
 }

@@ -5,7 +5,7 @@ package import TransferCore
 ///
 /// Items that come after a folder which was not read yet wait in a list of their own. A step changes the manifest and that list in one
 /// transaction; a process that ends between two steps leaves a folder half read, whose rows the next run takes out before it reads it again. Of a
-/// remote folder, that is the one in it that was being listed; those before it are not listed again.
+/// remote folder, those are the ones in it that come after the last ``listed(item:_:next:)``; those before are not listed again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
     /// The folder at the head of the list is being read: all rows from here on come from it.
     case begin(item: Int64)

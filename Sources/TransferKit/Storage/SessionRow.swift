@@ -25,7 +25,7 @@ struct SessionRow {
             case .filesUnsized:
                 """
                 (SELECT count(*) FROM file INDEXED BY file_unsized
-                    WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending')
+                    WHERE file.session = session.key AND unsized = 1 AND file.state = 'pending' AND \(QueueStore.isCounted("session.key")))
                     + (SELECT count(*) FROM item INDEXED BY item_unsized WHERE item.session = session.key AND unsized = 1)
                 """
             case .filesDone: "session.files_done"

@@ -1,0 +1,158 @@
+import Foundation
+import Locking
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Listings that are cut off, and go on in another run.
+@Suite struct InterruptedListingTests {
+    private let fixture: DownloadFixture
+    private var memory: MemoryTransport { fixture.memory }
+    private var listings: [String] { memory.listings.map(\.description) }
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    private func request(_ path: String, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
+        try .download(items: [.remoteFolder(try RemotePath(path))], from: "a", to: fixture.target, options: options)
+    }
+
+    private func provide(_ count: Int, in folder: String) {
+        for number in 0..<count { memory.provide(DownloadFixture.content(10, seed: number), as: "\(folder)/\(number)") }
+    }
+
+    private func pause(_ id: SessionID, _ queue: TransferQueue) async throws {
+        try await queue.pause(id)
+        while try await queue.session(id).phase == .ending { await Task.yield() }
+    }
+
+    /// What was listed by then is kept, in the same process or in another.
+    @Test(arguments: [false, true]) func aListingIsInterruptedAndGoesOn(inAnotherProcess: Bool) async throws {
+        provide(3, in: "trip")
+        for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
+        let gate = memory.gate("trip/b")
+        var queue = try await fixture.queue.openWithAccounts()
+        let id = try await queue.enqueue(request("trip")).id
+        try await queue.start()
+        try await gate.reached()
+        #expect(try await queue.session(id).phase == .preparing)
+        try await pause(id, queue)
+        #expect(memory.attempts.isEmpty)
+        #expect(try await queue.session(id).statistics.files == 6, "the three files, those of trip/a, and the rest of the folder")
+        gate.open()
+        if inAnotherProcess {
+            await queue.shutdown()
+            queue = try await fixture.queue.open()
+            try await queue.start()
+        }
+        try await queue.resume(id)
+        #expect(try await queue.handle(id).value.statistics.filesDone == 7)
+        #expect(listings == ["trip", "trip/a", "trip/b", "trip/b"])
+        await queue.shutdown()
+    }
+
+    /// Many small folders share a transaction, but a session whose folders are slow shows what was found all the same.
+    @Test func whatWasListedShowsAfterAWhile() async throws {
+        for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
+        let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        try await gates[0].reached()
+        fixture.queue.clock.advance(by: .seconds(1))
+        gates[0].open()
+        try await gates[1].reached()
+        // Figures are told ten times a second.
+        await fixture.queue.clock.sleeps(for: .milliseconds(100))
+        fixture.queue.clock.advance(by: .milliseconds(100))
+        await fixture.queue.clock.sleeps(for: .milliseconds(100))
+        #expect(try await session.status.statistics.files == 5)
+        gates[1].open()
+        #expect(try await session.value.statistics.filesDone == 6)
+        await queue.shutdown()
+    }
+
+    @Test func attemptsThatFailedBeforeItWasInterruptedCount() async throws {
+        provide(2, in: "trip")
+        provide(2, in: "trip/broken")
+        let failure = TransferError(.transient, .serverError, "The disk of the server fails.")
+        memory.failNext(2, with: failure, for: "trip/broken")
+        let gate = memory.gate("trip/broken")
+        let queue = try await fixture.queue.openWithAccounts()
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
+        let session = try await queue.enqueue(request("trip", options: options))
+        try await queue.start()
+        try await gate.reached()
+        try await pause(session.id, queue)
+        gate.open()
+        memory.failNext(with: failure, for: "trip/broken")
+        try await queue.resume(session.id)
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(try await session.status.statistics.filesFailed == 1)
+        #expect(listings == ["trip"] + Array(repeating: "trip/broken", count: 4))
+        await queue.shutdown()
+    }
+
+    /// Lists a first entry, more links than are held in memory, and then waits until it is cancelled, the first time.
+    private func slowLister(_ first: [String], _ latch: Latch) -> ScriptedLister {
+        let runs = Locked(0)
+        return ScriptedLister(memory: memory) { _, number in
+            switch number {
+            case 0: return first.map { RemoteEntry(name: Array($0.utf8), kind: .file(size: nil)) }
+            case 1...17: return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
+            default:
+                let isFirst = runs.withLock { runs in
+                    runs += 1
+                    return runs == 1
+                }
+                guard isFirst else { return nil }
+                latch.open()
+                try await Latch().wait()
+                return nil
+            }
+        }
+    }
+
+    /// Rows of a folder that was cut off count for nothing.
+    @Test func sizesThatAreNotKnownAreCountedOnce() async throws {
+        let latch = Latch()
+        let lister = slowLister(["a", "b"], latch)
+        for name in ["a", "b"] { memory.provide(Data("content".utf8), as: "trip/\(name)") }
+        let gate = memory.gate("trip/b", atByte: 7)
+        let queue = try await fixture.queue.open(transports: [lister])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        try await latch.wait()
+        try await pause(session.id, queue)
+        #expect(try await queue.items(of: session.id, from: 0, limit: 5).count == 5)
+        #expect(try await session.status.statistics.bytesTotal == 0, "nothing of it counts yet")
+        try await queue.resume(session.id)
+        try await gate.reached()
+        #expect(try await session.status.statistics.bytesTotal == 14)
+        gate.open()
+        #expect(try await session.value.statistics.filesDone == 2)
+        await queue.shutdown()
+    }
+
+    /// What was refused in a folder that was cut off is not refused twice.
+    @Test func namesThatAreRefusedAreCountedOnce() async throws {
+        let latch = Latch()
+        let lister = slowLister(["a/b"], latch)
+        let queue = try await fixture.queue.open(transports: [lister])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        try await latch.wait()
+        try await queue.cancel(session.id)
+        while try await session.status.phase == .ending { await Task.yield() }
+        try await queue.retry(session.id)
+        await #expect(throws: TransferError.self) { try await session.value }
+        let statistics = try await session.status.statistics
+        #expect(statistics.files == 1 && statistics.filesFailed == 1)
+        await queue.shutdown()
+    }
+}
