@@ -18,12 +18,17 @@ package final class ActiveFile: Sendable {
     private let sizeWasTold = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet.
     private let isAwaiting: @Sendable (Int64) -> Bool
+    /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
+    private let isSizeGuessed: Bool
+    private let bytesBeyond = Atomic<Int64>(0)
     private let abandon = Locked<(@Sendable () -> Void)?>(nil)
 
     package init(
-        position: Int64, size: Int64?, start: Int64, floor: Int64 = 0, isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
+        position: Int64, size: Int64?, start: Int64, floor: Int64 = 0, isSizeGuessed: Bool = false,
+        isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
     ) {
         self.isAwaiting = isAwaiting
+        self.isSizeGuessed = isSizeGuessed
         self.position = position
         knownSize = Atomic(size ?? -1)
         self.start = start
@@ -57,6 +62,10 @@ package final class ActiveFile: Sendable {
     @discardableResult
     package func report(sent: Int64, confirmed: Int64) -> (sent: Bool, confirmed: Bool) {
         let most = size ?? .max
+        if isSizeGuessed, !isSizeTold, sent > most {
+            let beyond = bytesBeyond.max(sent - most, ordering: .relaxed)
+            if beyond.newValue > beyond.oldValue { isActive() }
+        }
         let sent = sentBytes.max(min(sent, most), ordering: .relaxed)
         let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
         return (sent.newValue > sent.oldValue, confirmed.newValue > confirmed.oldValue)

@@ -23,7 +23,7 @@ extension FileRunner {
             credentials: context.credentials, logger: context.logger)
         let active = context.live.begin(
             position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
-            isAwaiting: { [stream = moving.stream] in stream?.isAwaited(at: $0) ?? false })
+            isSizeGuessed: file.isListed, isAwaiting: { [stream = moving.stream] in stream?.isAwaited(at: $0) ?? false })
         file.size = moving.size
         if let growth = moving.stream?.growth {
             // Of a stream the size is known at its end.

@@ -110,12 +110,13 @@ package final class LiveRun: Sendable {
     ///   - stored: What its checkpoint at the present endpoint vouches for. Another one, or an earlier attempt, may have told of more, and
     ///     figures never go back.
     func begin(
-        position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64,
+        position: Int64, size: Int64?, knownSize: Int64?, counted: Int64, stored: Int64, isSizeGuessed: Bool = false,
         isAwaiting: @escaping @Sendable (Int64) -> Bool = { _ in false }
     ) -> ActiveFile {
         state.withLock {
             let counted = $0.counted[position] ?? counted
-            let file = ActiveFile(position: position, size: size, start: stored, floor: counted, isAwaiting: isAwaiting)
+            let file = ActiveFile(
+                position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting)
             Self.count(size, insteadOf: knownSize, in: &$0.base)
             $0.base.bytesDone -= counted
             $0.counted[position] = 0

@@ -16,18 +16,6 @@ import TransportTesting
         fixture = try DownloadFixture()
     }
 
-    /// Downloads, and lists nothing.
-    private struct FilesOnly: Transport {
-        let id: TransportID
-        let memory: MemoryTransport
-
-        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-            try await memory.perform(attempt, reporting: reporter)
-        }
-
-        func shutdown() async {}
-    }
-
     private func request(_ path: String, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
         try .download(items: [.remoteFolder(try RemotePath(path))], from: "a", to: fixture.target, options: options)
     }
@@ -38,35 +26,6 @@ import TransportTesting
 
     private func files(in folder: String) throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: fixture.target.appending(folder).string).count
-    }
-
-    @Test func aTransportThatListsNothingFailsTheItemBeforeAnythingIsReceived() async throws {
-        provide(3, in: "trip")
-        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "memory", memory: memory)])
-        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
-        let session = try await queue.enqueue(request("trip"))
-        try await queue.start()
-        let error = await #expect(throws: TransferError.self) { try await session.value }
-        #expect(error?.failureClass == .unsupported)
-        #expect(
-            error?.message == "The transport \"memory\" can't list folders, so trip can't be received as one; name the files in it.")
-        #expect(memory.attempts.isEmpty && listings.isEmpty)
-        #expect(try fixture.names() == [])
-        await queue.shutdown()
-    }
-
-    /// What one end lists is not looked for at one that may mean something else by the same name.
-    @Test func theEndpointThatListsIsAlsoTheOneThatSends() async throws {
-        provide(3, in: "trip")
-        let other = MemoryTransport(id: "files")
-        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "files", memory: other), memory])
-        try await queue.save(
-            Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
-        let session = try await queue.enqueue(request("trip"))
-        try await queue.start()
-        #expect(try await session.value.statistics.filesDone == 3)
-        #expect(other.attempts.isEmpty && memory.attempts.count == 3)
-        await queue.shutdown()
     }
 
     @Test func aListingThatBreaksBeginsAnewAndCountsNothingTwice() async throws {
@@ -103,6 +62,21 @@ import TransportTesting
         }
         #expect(try await session.value.statistics.filesDone == 9)
         #expect(listings == ["trip", "trip/a", "trip/b", "trip/b", "trip/b", "trip/c"])
+        await queue.shutdown()
+    }
+
+    @Test func aSessionThatWantsThatEndsWithTheFirstFolderThatFails() async throws {
+        for name in ["trip", "trip/a", "trip/z"] { provide(2, in: name) }
+        memory.failNext(with: TransferError(.permanent, .forbidden, "You may not read it."), for: "trip/a")
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(request("trip", options: SessionOptions(onItemFailure: .failSession)))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.message == "You may not read it." && listings == ["trip", "trip/a"] && memory.attempts.isEmpty)
+        try await queue.retry(session.id)
+        let statistics = try await session.value.statistics
+        #expect(statistics.files == 6 && statistics.filesDone == 6 && statistics.filesFailed == 0)
+        #expect(listings == ["trip", "trip/a", "trip/z", "trip/a"])
         await queue.shutdown()
     }
 
@@ -156,26 +130,31 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func aListingIsInterruptedAndGoesOn() async throws {
-        provide(3, in: "trip")
-        for name in ["a", "b"] { provide(2, in: "trip/\(name)") }
-        let gate = memory.gate("trip/b")
-        var queue = try await fixture.queue.openWithAccounts()
-        let id = try await queue.enqueue(request("trip")).id
+    /// The size of a listing is a hint: a file that goes on beyond it does not hang.
+    @Test func aFileThatIsLargerThanItWasListedIsNotEnded() async throws {
+        provide(2, in: "trip")
+        let first = memory.gate("trip/0")
+        let gates = [1_000, 2_000, 3_000].map { memory.gate("trip/1", atByte: $0) }
+        let queue = try await fixture.queue.openWithAccounts()
+        let options = SessionOptions(
+            retry: RetryPolicy(base: .zero), stallTimeout: .seconds(6), responseTimeout: .seconds(6), filesInFlight: 1)
+        let session = try await queue.enqueue(request("trip", options: options))
         try await queue.start()
-        try await gate.reached()
-        #expect(try await queue.session(id).phase == .preparing)
-        try await queue.pause(id)
-        while try await queue.session(id).phase == .ending { await Task.yield() }
-        #expect(memory.attempts.isEmpty)
-        // A queue that stops takes what it listed with it.
-        await queue.shutdown()
-        gate.open()
-        queue = try await fixture.queue.open()
-        try await queue.start()
-        try await queue.resume(id)
-        #expect(try await queue.handle(id).value.statistics.filesDone == 7)
-        #expect(listings.filter { $0 == "trip" }.count + listings.filter { $0 == "trip/b" }.count >= 3)
+        try await first.reached()
+        let grown = DownloadFixture.content(5_000)
+        memory.provide(grown, as: "trip/1", tellsSize: false)
+        first.open()
+        for gate in gates {
+            try await gate.reached()
+            for seconds in [1, 4] {
+                await fixture.queue.clock.sleeps(for: .milliseconds(100))
+                fixture.queue.clock.advance(by: .seconds(seconds))
+            }
+            await fixture.queue.clock.sleeps(for: .milliseconds(100))
+            gate.open()
+        }
+        #expect(try await session.value.statistics.bytesDone == 5_010)
+        #expect(memory.attempts.count == 2 && fixture.content("trip/1") == grown)
         await queue.shutdown()
     }
 
