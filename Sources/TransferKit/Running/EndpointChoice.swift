@@ -39,6 +39,14 @@ package struct EndpointAvailability: Sendable, Equatable {
         return copy
     }
 
+    /// The same without all others.
+    func keeping(_ isKept: (Endpoint) -> Bool) -> EndpointAvailability {
+        var copy = self
+        copy.registered = registered.filter(isKept)
+        copy.available = available.filter(isKept)
+        return copy
+    }
+
     /// The same with those first, in their order, that are so.
     func putting(first isFirst: (Endpoint) -> Bool) -> EndpointAvailability {
         var copy = self

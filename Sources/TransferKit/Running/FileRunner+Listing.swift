@@ -8,15 +8,18 @@ struct FolderListingWork: Sendable {
     var begin: @Sendable () async throws -> FolderCatalogue
 }
 
-extension FileRunner {
-    /// The account with its endpoints in the order in which they are tried.
-    func inOrder(_ availability: EndpointAvailability) -> EndpointAvailability {
-        let preferred = availability.preferring(file.kind.isReceived ? .download : .upload, size: file.size)
+extension EndpointAvailability {
+    /// The account with its endpoints in the order in which they are tried for a file. A folder is listed by those that can, if there is one.
+    func ordered(for file: PendingFile, _ transports: [TransportID: any Transport]) -> EndpointAvailability {
+        let preferred = preferring(file.kind.isReceived ? .download : .upload, size: file.size)
+        let canList = { (endpoint: Endpoint) in transports[endpoint.transport] is any FolderListing }
+        if file.kind == .remoteFolder { return preferred.registered.contains(where: canList) ? preferred.keeping(canList) : preferred }
         // What one endpoint has in a folder is looked for at those that may have listed it, and not where the name may mean something else.
-        return file.kind == .remoteFolder || file.isListed
-            ? preferred.putting(first: { context.transports[$0.transport] is any FolderListing }) : preferred
+        return file.isListed ? preferred.putting(first: canList) : preferred
     }
+}
 
+extension FileRunner {
     /// Whether an attempt failed because what is to be received is a folder, and so is listed once this run has found no other file to do.
     func isFolder(_ error: TransferError, at endpoint: Endpoint) async throws(QueueError) -> Bool {
         guard error.code == .isFolder, file.kind == .download, !file.isListed, context.options.expectedChecksum == nil,
@@ -50,6 +53,8 @@ extension FileRunner {
         let task = Task {
             try await transport.list(attempt) { entries in
                 signs.answered()
+                // A transport that goes on after an error is ended as one that hangs.
+                try await catalogue.check()
                 active.isActive()
                 try await catalogue.take(entries)
                 active.isActive()

@@ -30,7 +30,7 @@ struct FileRunner: Sendable {
     /// What earlier attempts left at each endpoint, by its address.
     var checkpoints: [String: StoredCheckpoint]
     var history: FileHistory
-    /// The account as it was for the present attempt.
+    /// The account as it was for the present attempt, with its endpoints in the order in which they are tried.
     private(set) var availability: EndpointAvailability
     /// Set if it is not a file but a folder, which is listed.
     let listing: FolderListingWork?
@@ -45,7 +45,7 @@ struct FileRunner: Sendable {
         self.file = file
         self.checkpoints = checkpoints
         self.history = history
-        self.availability = availability
+        self.availability = availability.ordered(for: file, context.transports)
     }
 
     /// Goes on from a step until the file needs nothing more from this run.
@@ -82,7 +82,7 @@ struct FileRunner: Sendable {
             if try await isFolder(failure.error, at: failure.endpoint) { return .completed }
             if let outcome = try await react(to: failure.error, at: failure.endpoint, failuresBefore: failure.known) { return outcome }
             guard let now = await context.currentEndpoints() else { throw CancellationError() }
-            availability = now
+            availability = now.ordered(for: file, context.transports)
             step = try await next()
         }
     }
@@ -94,8 +94,7 @@ struct FileRunner: Sendable {
         let now = context.clock.now()
         history.stopWaiting()
         let choice = EndpointChoice(
-            inOrder(availability),
-            confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
+            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
             preferred: preferred, uptime: now)
         switch choice {
         case .none:

@@ -137,13 +137,14 @@ struct SessionFiles {
         unavailable = nil
         while end == nil, !Task.isCancelled {
             lookedAt = context.clock.now()
-            guard let size = sizeOfNext(), admits(size, limit: context.options.filesInFlight) else { return }
+            guard let next = nextFile, admits(next.size ?? 0, limit: context.options.filesInFlight) else { return }
             guard let availability = await context.currentEndpoints() else {
                 end = .failure(CancellationError())
                 return
             }
             unavailable = availability.available.isEmpty ? availability.error : nil
-            if let transport = availability.available.first.flatMap({ context.transports[$0.transport] }) {
+            let inOrder = availability.ordered(for: next, context.transports)
+            if let transport = inOrder.available.first.flatMap({ context.transports[$0.transport] }) {
                 window.smallFiles = transport.smallFilesInFlight
             }
             guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
@@ -207,10 +208,7 @@ struct SessionFiles {
         return window.admits(size: size, limit: limit)
     }
 
-    private func sizeOfNext() -> Int64? {
-        guard let next = firstDue?.file ?? (mayTakeNew ? feed.next : nil) else { return nil }
-        return next.size ?? 0
-    }
+    private var nextFile: PendingFile? { firstDue?.file ?? (mayTakeNew ? feed.next : nil) }
 
     private mutating func takeNext() -> (PendingFile, [String: StoredCheckpoint])? {
         if let due = firstDue {

@@ -1,0 +1,130 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Where folders are listed.
+@Suite struct ListingEndpointTests {
+    private let fixture: DownloadFixture
+    private var memory: MemoryTransport { fixture.memory }
+    private var listings: [String] { memory.listings.map(\.description) }
+
+    init() throws {
+        fixture = try DownloadFixture()
+    }
+
+    /// Downloads, and lists nothing.
+    private struct FilesOnly: Transport {
+        let id: TransportID
+        let smallFilesInFlight = 64
+        let memory: MemoryTransport
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func shutdown() async {}
+    }
+
+    private func request(_ path: String, options: SessionOptions = SessionOptions()) throws -> SessionRequest {
+        try .download(items: [.remoteFolder(try RemotePath(path))], from: "a", to: fixture.target, options: options)
+    }
+
+    private func provide(_ count: Int, in folder: String) {
+        for number in 0..<count { memory.provide(DownloadFixture.content(10, seed: number), as: "\(folder)/\(number)") }
+    }
+
+    @Test func aTransportThatListsNothingFailsTheItemBeforeAnythingIsReceived() async throws {
+        provide(3, in: "trip")
+        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "memory", memory: memory)])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        let error = await #expect(throws: TransferError.self) { try await session.value }
+        #expect(error?.failureClass == .unsupported)
+        #expect(
+            error?.message == "The transport \"memory\" can't list folders, so trip can't be received as one; name the files in it.")
+        #expect(memory.attempts.isEmpty && listings.isEmpty)
+        #expect(try fixture.names() == [])
+        await queue.shutdown()
+    }
+
+    /// What one end lists is not looked for at one that may mean something else by the same name.
+    @Test func theEndpointThatListsIsAlsoTheOneThatSends() async throws {
+        provide(20, in: "trip")
+        let gates = (0..<20).map { memory.gate("trip/\($0)") }
+        let other = MemoryTransport(id: "files")
+        let queue = try await fixture.queue.open(transports: [FilesOnly(id: "files", memory: other), memory])
+        try await queue.save(
+            Account("a", endpoints: [Endpoint(transport: "files", address: "memory://first/"), memory.endpoint(host: "second")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        // That one also says how many at once are good for it.
+        try await memory.attemptsStarted(6)
+        gates.forEach { $0.open() }
+        #expect(try await session.value.statistics.filesDone == 20)
+        #expect(other.attempts.isEmpty && memory.attempts.count == 20 && memory.peakRunningCount <= 6)
+        await queue.shutdown()
+    }
+
+    /// An endpoint that can't list says nothing of why the others could not be reached.
+    @Test func anEndpointThatListsNothingIsNotFallenBackTo() async throws {
+        provide(3, in: "trip")
+        memory.refuse(host: "down")
+        let queue = try await fixture.queue.open(transports: [memory, FilesOnly(id: "files", memory: MemoryTransport(id: "files"))])
+        try await queue.save(
+            Account("a", endpoints: [memory.endpoint(host: "down"), Endpoint(transport: "files", address: "memory://second/")]))
+        let session = try await queue.enqueue(request("trip"))
+        let events = queue.events
+        try await queue.start()
+        let error = await events.first { kind -> TransferError? in
+            switch kind {
+            case .attemptFailed(_, let error, let retryAt) where retryAt > Date(timeIntervalSince1970: 1_000_000): error
+            case .failed(_, let error): error
+            default: nil
+            }
+        }
+        try #require(error?.code == .connectionRefused)
+        await fixture.queue.clock.sleeps(for: .seconds(1))
+        memory.accept(host: "down")
+        fixture.queue.clock.advance(by: .seconds(1))
+        #expect(try await session.value.statistics.filesDone == 3)
+        await queue.shutdown()
+    }
+
+    /// What the first endpoint listed of the folder by then is forgotten.
+    @Test func aListingFallsBackInItsMiddle() async throws {
+        let second = MemoryTransport(id: "second")
+        memory.refuse(host: "a")
+        for name in ["trip/1", "trip/in/2", "trip/in/3", "trip/z/4"] { second.provide(DownloadFixture.content(10), as: name) }
+        let first = ScriptedLister(memory: memory) { path, number in
+            switch (path.description, number) {
+            case ("trip", 0):
+                return [RemoteEntry(name: Array("1".utf8), kind: .file(size: 10))]
+                    + ["in", "z"].map { RemoteEntry(name: Array($0.utf8), kind: .folder) }
+            case ("trip/in", 0):
+                return ["2", "ghost"].map { RemoteEntry(name: Array($0.utf8), kind: .file(size: 10)) }
+                    + [RemoteEntry(name: Array("ghosts".utf8), kind: .folder)]
+            case ("trip/in", 1...17):
+                // More than is held in memory, so that some of it is stored.
+                return (0..<1_000).map { RemoteEntry(name: Array("link \(number) \($0)".utf8), kind: .symbolicLink) }
+            case ("trip/in", _): throw TransferError(.unreachable, .connectionLost, "The host went down.")
+            default: return nil
+            }
+        }
+        let queue = try await fixture.queue.open(transports: [first, second])
+        try await queue.save(Account("a", endpoints: [memory.endpoint(host: "a"), second.endpoint(host: "b")]))
+        let session = try await queue.enqueue(request("trip"))
+        try await queue.start()
+        let status = try await session.value
+        #expect(status.statistics.files == 4 && status.statistics.filesDone == 4 && status.statistics.filesFailed == 0)
+        #expect(second.listings.map(\.description) == ["trip/in", "trip/z"])
+        let items = try await queue.items(of: session.id)
+        #expect(items.map(\.destination.description) == ["trip/1", "trip/in/2", "trip/in/3", "trip/z/4"])
+        await queue.waitUntilIdle()
+        #expect(try fixture.names() == ["trip", "trip/1", "trip/in", "trip/in/2", "trip/in/3", "trip/z", "trip/z/4"])
+        await queue.shutdown()
+    }
+}
