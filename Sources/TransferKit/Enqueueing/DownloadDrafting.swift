@@ -18,8 +18,7 @@ struct DownloadFolder: Sendable {
 struct DownloadDrafting {
     private let folder: DownloadFolder
     private var names: Set<FilePath> = []
-    /// Those of ``names`` that are folders, and the folders that any of them is in.
-    private var folders: Set<FilePath> = []
+    /// The folders that any of them is in.
     private var parents: Set<FilePath> = []
 
     /// - Throws: A ``TransferError`` if the folder can't be written to.
@@ -41,8 +40,9 @@ struct DownloadDrafting {
 
     /// - Throws: A ``TransferError``; with the code ``TransferError/Code/fileExists`` if nothing may be replaced and something is there.
     mutating func draft(of remotePath: RemotePath, as given: FilePath?) throws(TransferError) -> ItemDraft {
-        let (name, path) = try place(of: remotePath, as: given, isFolder: false)
-        if folder.overwrite == .never, Self.kind(of: path) != nil { throw .fileExists(path) }
+        let (name, path) = try place(of: remotePath, as: given)
+        // What turns out to be a folder fills the one that is there.
+        if folder.overwrite == .never, let kind = Self.kind(of: path), kind != S_IFDIR { throw .fileExists(path) }
         return ItemDraft(kind: .download, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, isUnsized: true)
     }
 
@@ -56,7 +56,7 @@ struct DownloadDrafting {
                 "The links to folders in \(remotePath) can't be followed, as nobody can tell whether they have an end; skip links, or follow those to files."
             )
         }
-        let (name, path) = try place(of: remotePath, as: given, isFolder: true)
+        let (name, path) = try place(of: remotePath, as: given)
         guard Self.kind(of: path).map({ $0 == S_IFDIR }) ?? true else {
             throw TransferError(
                 .permanent, .fileExists, "\(path) is there already, and is no folder. Move it away, or choose another name.")
@@ -65,9 +65,9 @@ struct DownloadDrafting {
             kind: .remoteFolder, source: Data(name.bytes), destination: Data(remotePath.bytes), size: 0, symbolicLinks: symbolicLinks)
     }
 
-    /// The local name of an item, which no other item has.
+    /// The local name of an item, which no other item has, nor is in it: whatever was named as a file may turn out to be a folder.
     private mutating func place(
-        of remotePath: RemotePath, as given: FilePath?, isFolder: Bool
+        of remotePath: RemotePath, as given: FilePath?
     ) throws(TransferError) -> (name: FilePath, path: FilePath) {
         let name = given ?? FilePath(bytes: remotePath.lastComponent)
         guard (try? RemotePath(bytes: name.bytes)) != nil, name.components.allSatisfy({ $0.kind == .regular }) else {
@@ -78,19 +78,18 @@ struct DownloadDrafting {
         let path = folder.path.pushing(name)
         var parent = name.removingLastComponent()
         while !parent.isEmpty {
-            guard !folders.contains(parent) else {
+            guard !names.contains(parent) else {
                 throw TransferError(
                     .permanent, .unsafeName,
-                    "\(path) would be downloaded into \(folder.path.pushing(parent)), which is a folder of the same session; give it a name outside of that."
+                    "\(path) would be downloaded into \(folder.path.pushing(parent)), which is another item of the same session; give it a name outside of that."
                 )
             }
             parents.insert(parent)
             parent.removeLastComponent()
         }
-        guard names.insert(name).inserted, !isFolder || !parents.contains(name) else {
+        guard names.insert(name).inserted, !parents.contains(name) else {
             throw TransferError(.permanent, .unsafeName, "Two items would be downloaded to \(path); give each a name of its own.")
         }
-        if isFolder { folders.insert(name) }
         return (name, path)
     }
 

@@ -168,6 +168,23 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Whether a folder is in the way is known when it is known what comes.
+    @Test func aFolderThatIsNamedAsAFileFillsTheOneThatIsThere() async throws {
+        let contents = provide(["trip/1", "single"])
+        for name in ["trip", "single"] {
+            try FileManager.default.createDirectory(atPath: fixture.target.appending(name).string, withIntermediateDirectories: false)
+        }
+        let queue = try await fixture.queue.openWithAccounts()
+        let session = try await queue.enqueue(try request(.remote(try RemotePath("trip")), .remote(try RemotePath("single"))))
+        try await queue.start()
+        await #expect(throws: TransferError.self) { try await session.value }
+        #expect(fixture.content("trip/1") == contents["trip/1"])
+        let failed = try await queue.items(of: session.id).filter { $0.state == .failed }
+        #expect(failed.map(\.destination.description) == ["single"] && failed.first?.error?.code == .fileExists)
+        #expect(try await files(queue) == ["trip/1"])
+        await queue.shutdown()
+    }
+
     @Test func linksAreLeftOutAndTold() async throws {
         let contents = provide(["trip/1", "elsewhere"])
         memory.provideLink("trip/file", to: "elsewhere")
@@ -195,6 +212,8 @@ import TransportTesting
             ([folder("a/x"), folder("b/x")], .invalidRequest),
             ([folder("a/x"), .remote(RemotePath("b"), as: "x/y")], .invalidRequest),
             ([.remote(RemotePath("b"), as: "x/y/z"), folder("a/x")], .invalidRequest),
+            ([.remote(RemotePath("trip")), .remote(RemotePath("b"), as: "trip/1")], .invalidRequest),
+            ([.remote(RemotePath("b"), as: "trip/in/1"), .remote(RemotePath("trip"))], .invalidRequest),
             ([folder("taken")], .fileExists),
         ]
         for (items, code) in refused {
