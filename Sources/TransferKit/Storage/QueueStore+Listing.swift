@@ -40,18 +40,12 @@ extension QueueStore {
         try await read { db in
             var known: Set<Data> = []
             for start in stride(from: 0, to: names.count, by: Self.namesAtOnce) {
-                let asked = names[start..<min(start + Self.namesAtOnce, names.count)]
-                let marks = asked.map { _ in "?" }.joined(separator: ", ")
+                let some = names[start..<min(start + Self.namesAtOnce, names.count)]
+                // One statement for any number of them.
+                let asked = some + repeatElement(some[start], count: Self.namesAtOnce - some.count)
                 known.formUnion(
                     try Data.fetchAll(
-                        db.cachedStatement(
-                            sql: """
-                                SELECT source FROM file INDEXED BY file_listed
-                                    WHERE kind = 'download' AND directory IS NOT NULL AND state <> 'failed'
-                                        AND session = ? AND directory = ? AND source IN (\(marks))
-                                UNION ALL SELECT source FROM directory INDEXED BY directory_parent
-                                    WHERE session = ? AND parent = ? AND source IN (\(marks))
-                                """),
+                        db.cachedStatement(sql: Self.knownNamesQuery),
                         arguments: StatementArguments([key, folder]) + StatementArguments(asked)
                             + StatementArguments([key, folder]) + StatementArguments(asked)))
             }
@@ -60,4 +54,15 @@ extension QueueStore {
     }
 
     private static let namesAtOnce = 500
+
+    private static let knownNamesQuery = {
+        let marks = Array(repeating: "?", count: namesAtOnce).joined(separator: ", ")
+        return """
+            SELECT source FROM file INDEXED BY file_listed
+                WHERE kind = 'download' AND directory IS NOT NULL AND state <> 'failed'
+                    AND session = ? AND directory = ? AND source IN (\(marks))
+            UNION ALL SELECT source FROM directory INDEXED BY directory_parent
+                WHERE session = ? AND parent = ? AND source IN (\(marks))
+            """
+    }()
 }
