@@ -10,10 +10,11 @@ import TransportSFTP
 struct HostileListingTests {
     /// Lists a folder that a script serves; what is received, and what it ends with.
     private func list(
-        atMost limit: Int = .max, _ script: @escaping ScriptedPeer.Script
+        atMost limit: Int = .max, refusal: Status.Code? = nil, _ script: @escaping ScriptedPeer.Script
     ) async throws -> (names: [String], kinds: [RemoteEntry.Kind], error: (any Error)?, peer: ScriptedPeer) {
         let peer = ScriptedPeer { question in
-            question.type == .opendir ? [ScriptedPeer.handle(question.id)] : script(question)
+            guard question.type == .opendir else { return script(question) }
+            return [refusal.map { ScriptedPeer.status(question.id, $0) } ?? ScriptedPeer.handle(question.id)]
         }
         let transport = SFTPTransport(connector: PeerConnector(peer: peer))
         let listed = Locked<[RemoteEntry]>([])
@@ -66,6 +67,28 @@ struct HostileListingTests {
         #expect(result.error is Enough && result.names.count == 1_000)
         #expect(result.peer.asked.count { $0.type == .readdir } < 30)
         #expect(result.peer.asked.count { $0.type == .close } == 1)
+    }
+
+    /// One answer may have tens of thousands of names that the server has to be asked about.
+    @Test func entriesAreHandedOverAsTheyAreLookedAt() async throws {
+        let result = try await list(atMost: 1) { question in
+            switch question.type {
+            case .readdir: [Self.names(question.id, (0..<250).map { "\($0)" }, mode: nil)]
+            case .lstat: [ScriptedPeer.attributes(question.id, size: 9)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        #expect(result.error is Enough && result.names.count == 100)
+        #expect(result.peer.asked.count { $0.type == .lstat } == 100)
+    }
+
+    @Test func aFolderThatMayNotBeReadSaysSo() async throws {
+        let result = try await list(refusal: .permissionDenied) { question in
+            question.type == .stat
+                ? [ScriptedPeer.status(question.id, .permissionDenied)] : [ScriptedPeer.status(question.id, .ok)]
+        }
+        let error = result.error as? TransferError
+        #expect(error?.failureClass == .permanent && error?.code == .forbidden)
     }
 
     @Test func answersWithoutANameHaveAnEnd() async throws {

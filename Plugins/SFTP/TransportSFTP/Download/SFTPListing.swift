@@ -58,8 +58,10 @@ struct SFTPListing {
             case .names(let files):
                 emptyAnswers = files.isEmpty ? emptyAnswers + 1 : 0
                 guard emptyAnswers <= Self.mostEmptyAnswers else { throw client.unexpected }
-                let entries = try await entries(files)
-                if !entries.isEmpty { try await receive(entries) }
+                for start in stride(from: 0, to: files.count, by: Self.questionsAtOnce) {
+                    let entries = try await entries(Array(files[start..<min(start + Self.questionsAtOnce, files.count)]))
+                    if !entries.isEmpty { try await receive(entries) }
+                }
             case .status(let status) where status.code == .endOfFile: return
             case .status(let status) where status.code != .ok: throw StatusFailure(status)
             default: throw client.unexpected
@@ -84,18 +86,14 @@ struct SFTPListing {
     ) async throws {
         // What is no single name is refused by whoever receives it, and not asked for.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
-        for start in stride(from: 0, to: wanted.count, by: Self.questionsAtOnce) {
-            let asked = wanted[start..<min(start + Self.questionsAtOnce, wanted.count)].map { index in
-                (index, client.begin(request(place.entry(files[index].name))))
-            }
-            defer { for (_, answer) in asked { answer.abandon() } }
-            for (index, answer) in asked {
-                do {
-                    files[index].attributes = try await answer.attributes()
-                } catch is StatusFailure {
-                    // It is gone, or leads nowhere.
-                    continue
-                }
+        let asked = wanted.map { ($0, client.begin(request(place.entry(files[$0].name)))) }
+        defer { for (_, answer) in asked { answer.abandon() } }
+        for (index, answer) in asked {
+            do {
+                files[index].attributes = try await answer.attributes()
+            } catch is StatusFailure {
+                // It is gone, or leads nowhere.
+                continue
             }
         }
     }
@@ -116,6 +114,7 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
+    /// So many entries are asked about at once, and handed over when all of that is answered: slow answers are a sign of life, too.
     private static let questionsAtOnce = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]
