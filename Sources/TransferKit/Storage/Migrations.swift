@@ -28,7 +28,8 @@ enum Migrations {
             try db.execute(sql: payloads)
             try db.execute(sql: "PRAGMA user_version = 3")
         }
-        migrator.registerMigration("4") { db in
+        // It refers to nothing, so that nothing has to be checked, which takes long in a large store.
+        migrator.registerMigration("4", foreignKeyChecks: .immediate) { db in
             try db.execute(sql: remoteFolders)
             try db.execute(sql: "PRAGMA user_version = 4")
         }

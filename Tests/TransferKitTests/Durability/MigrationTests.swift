@@ -29,7 +29,7 @@ import TransferKit
         let folder = try TemporaryFolder()
         let path = folder.path.appending("store")
         try version.make(in: path)
-        try await expectAll(in: path, "undisturbed")
+        try await expectAll(in: path, of: version, "undisturbed")
     }
 
     @Test(arguments: Version.allCases) func aMigrationThatIsKilledIsDoneByTheNextProcess(_ version: Version) async throws {
@@ -55,18 +55,51 @@ import TransferKit
                 await store.close()
                 kill(getpid(), SIGKILL)
             }
-            try await expectAll(in: path, "killed at moment \(moment)")
+            try await expectAll(in: path, of: version, "killed at moment \(moment)")
         }
     }
 
-    private func expectAll(in path: FilePath, _ comment: Comment) async throws {
+    /// A contradiction in an old store is found when its session is read, and is no reason to refuse the others.
+    @Test func aFileWithoutItsSessionDoesNotKeepAStoreClosed() async throws {
+        let folder = try TemporaryFolder()
+        let path = folder.path.appending("store")
+        try Schema3Store.make(in: path, withOrphan: true)
+        let store = try await QueueStore.open(.folder(path), clock: .system)
+        #expect(try await store.sessions([1, 2, 3, 4]).count == 4)
+        await store.close()
+    }
+
+    /// What only the third version has.
+    private func expectAdditions(_ store: QueueStore, _ comment: Comment) async throws {
+        let records = try await store.sessions([5, 6])
+        #expect(records.map(\.status.direction) == [.upload, .download], comment)
+        #expect(records.map(\.folder) == [nil, "/no/such/target"], comment)
+        #expect(records.map(\.status.statistics.bytesTotal) == [200, nil], comment)
+        let upload = try await store.items(of: 5, from: 0, limit: 9)
+        #expect(upload.map(\.destination.description) == ["folder/in/name", "placed", "waiting"], comment)
+        #expect(upload.map(\.source) == ["/no/such/folder/in/name", "/no/such/placed", "/no/such/waiting"], comment)
+        #expect(upload.map(\.isFolder) == [false, false, true], comment)
+        let files = try await store.pendingFiles(of: 5, after: -1, limit: 9)
+        #expect(files.map(\.uploadPlace?.text) == [nil, "https://example.org/place"], comment)
+        let downloads = try await store.pendingFiles(of: 6, after: -1, limit: 9)
+        #expect(downloads.map(\.source) == ["/no/such/target/sub/name"] && downloads.map(\.localName) == ["sub/name"], comment)
+        #expect(downloads.map(\.size) == [nil] && downloads.map(\.isListed) == [false] && downloads.map(\.confirmed) == [30], comment)
+        let checkpoint = try await store.checkpoint(session: 6, position: 0, endpoint: "memory://a/", generation: 1)
+        #expect(checkpoint?.checkpoint.expiresAt == Date(timeIntervalSince1970: 9_000) && checkpoint?.identity == nil, comment)
+    }
+
+    private func expectAll(in path: FilePath, of version: Version, _ comment: Comment) async throws {
         let store = try await QueueStore.open(.folder(path), clock: .system)
         let (scheduler, quarantined, _) = try await store.load(.memory)
         #expect(quarantined.isEmpty, comment)
         #expect(scheduler.accounts[7]?.account == Schema1Store.account, comment)
         // The ranks of the old store run backwards.
-        #expect(scheduler.sessions.map(\.id) == Schema1Store.states.indices.reversed().map(Schema1Store.id), comment)
-        #expect(scheduler.sessions.map(\.target) == [.failed, .completed, .waiting, .waiting], comment)
+        let isThird = version == .third
+        let ids = Schema1Store.states.indices.reversed() + (isThird ? [4, 5] : [])
+        #expect(scheduler.sessions.map(\.id) == ids.map(Schema1Store.id), comment)
+        let targets: [SessionTarget] = [.failed, .completed] + Array(repeating: .waiting, count: isThird ? 4 : 2)
+        #expect(scheduler.sessions.map(\.target) == targets, comment)
+        if isThird { try await expectAdditions(store, comment) }
         let records = try await store.sessions([1, 2, 3, 4])
         for (index, record) in records.enumerated() {
             #expect(record.status.tags.sorted() == ["tag \(index)", "x"], comment)
