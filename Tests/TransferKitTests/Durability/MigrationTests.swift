@@ -97,7 +97,7 @@ import TransferKit
         let isThird = version == .third
         let ids = Schema1Store.states.indices.reversed() + (isThird ? [4, 5] : [])
         #expect(scheduler.sessions.map(\.id) == ids.map(Schema1Store.id), comment)
-        let targets: [SessionTarget] = [.failed, .completed] + Array(repeating: .waiting, count: isThird ? 4 : 2)
+        let targets: [SessionState] = [.failed, .completed] + Array(repeating: .waiting, count: isThird ? 4 : 2)
         #expect(scheduler.sessions.map(\.target) == targets, comment)
         if isThird { try await expectAdditions(store, comment) }
         let records = try await store.sessions([1, 2, 3, 4])
