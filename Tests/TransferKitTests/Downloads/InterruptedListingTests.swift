@@ -54,8 +54,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    /// Many small folders share a transaction, but a session whose folders are slow shows what was found all the same.
-    @Test func whatWasListedShowsAfterAWhile() async throws {
+    /// Many small folders share a transaction, but what slow ones had is stored all the same.
+    @Test func whatWasListedIsStoredAfterAWhile() async throws {
         for name in ["trip", "trip/a", "trip/b"] { provide(2, in: name) }
         let gates = ["trip/a", "trip/b"].map { memory.gate($0) }
         let queue = try await fixture.queue.openWithAccounts()
@@ -65,11 +65,8 @@ import TransportTesting
         fixture.queue.clock.advance(by: .seconds(1))
         gates[0].open()
         try await gates[1].reached()
-        // Figures are told ten times a second.
-        await fixture.queue.clock.sleeps(for: .milliseconds(100))
-        fixture.queue.clock.advance(by: .milliseconds(100))
-        await fixture.queue.clock.sleeps(for: .milliseconds(100))
-        #expect(try await session.status.statistics.files == 5)
+        let found = try await queue.items(of: session.id, from: 0, limit: 9).filter { !$0.isFolder }
+        #expect(found.map(\.destination.description) == ["trip/0", "trip/1", "trip/a/0", "trip/a/1"])
         gates[1].open()
         #expect(try await session.value.statistics.filesDone == 6)
         await queue.shutdown()
