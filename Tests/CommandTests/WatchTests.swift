@@ -59,35 +59,6 @@ import TransferKit
         }
     }
 
-    /// Owners of which each ends between the two questions: what happened meanwhile is in the log, and told without another reason.
-    @Test(.timeLimit(.minutes(2))) func followingOwnersThatTellNothing() async throws {
-        let program = try TransferQ()
-        try await program.succeed("account", "add", "studio", "https://one.example/")
-        try program.folder.file("a", size: 1)
-        let id = try #require(SessionID(try await program.succeed("add", "studio", "a").lines[0]))
-        var owner = try await LosingOwner(program.store)
-        let watch = try program.start(["watch", "--follow", "--json"])
-        var lines = watch.lines.makeAsyncIterator()
-        for round in 1...3 {
-            if round == 2 { try await owner.queue.release(id) } else { try await owner.queue.hold(id) }
-            // Its queue is closed before the one who asks knows that no answer comes.
-            try await owner.serve(until: "events")
-            while let line = await lines.next() {
-                if try CommandResult.object(line)["event"] as? String == "changed" { break }
-            }
-            if round < 3 { owner = try await Self.nextOwner(program) }
-        }
-        watch.send(SIGTERM)
-        _ = await watch.result()
-    }
-
-    /// Whoever reads the log just now has the queue to itself.
-    private static func nextOwner(_ program: TransferQ) async throws -> LosingOwner {
-        while true {
-            do { return try await LosingOwner(program.store) } catch let error as QueueError where error.code == .storageInUse { continue }
-        }
-    }
-
     @Test func aQueueOfAnotherProcess() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])

@@ -37,15 +37,17 @@ extension HTTPResponse {
         return status == 400 && signs.contains { text.contains($0) }
     }
 
-    /// The server's own words about a refusal: one short line, or nil when they are a page, or hold one of the secrets.
+    /// The server's own words about a refusal: one short line, of a page its text; or nil when they are neither, or hold one of the secrets.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
-        guard type.hasPrefix("text/plain") || type.hasPrefix("application/json") || type.hasPrefix("application/problem+json") else {
-            return nil
-        }
-        guard !repeats(secrets) else { return nil }
+        let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
+        let isMarkup = ["text/html", "text/xml", "application/xml", "application/xhtml+xml"].contains { type.hasPrefix($0) }
+        guard isText || isMarkup, !repeats(secrets) else { return nil }
         let text = String(decoding: body, as: UTF8.self)
-        let line = text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
+        let line =
+            isMarkup
+            ? text.withoutMarkup
+            : text.split(whereSeparator: \.isNewline).first.map { $0.trimmingCharacters(in: .whitespaces) } ?? ""
         let shown = line.unicodeScalars.filter { $0.properties.generalCategory != .control }.prefix(200)
         return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
     }
@@ -58,6 +60,31 @@ extension HTTPResponse {
 }
 
 extension String {
+    /// The text between the tags of HTML or XML, in one line; what is in a page's head and its scripts is left out.
+    fileprivate var withoutMarkup: String {
+        var words: [Substring] = []
+        var hidden: Substring?
+        for piece in split(separator: "<") {
+            let parts = piece.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
+            // What comes before the first tag is text.
+            guard parts.count == 2 else {
+                if words.isEmpty, hidden == nil, piece.startIndex == startIndex { words += piece.split(whereSeparator: \.isWhitespace) }
+                continue
+            }
+            let tag = parts[0].prefix { !$0.isWhitespace }.lowercased()[...]
+            if let end = hidden {
+                if tag == "/" + end { hidden = nil } else { continue }
+            } else if ["head", "script", "style"].contains(tag) {
+                hidden = tag
+                continue
+            }
+            words += parts[1].split(whereSeparator: \.isWhitespace)
+        }
+        let entities = ["&lt;": "<", "&gt;": ">", "&quot;": "\"", "&#39;": "'", "&#x27;": "'", "&nbsp;": " "]
+        let text = entities.reduce(words.joined(separator: " ")) { $0.replacingOccurrences(of: $1.key, with: $1.value) }
+        return text.replacingOccurrences(of: "&amp;", with: "&")
+    }
+
     /// Whether it holds one of the secrets that headers carry: a part of a value, or the password within one for HTTP Basic.
     package func repeats(_ secrets: [String]) -> Bool {
         secrets.contains { secret in

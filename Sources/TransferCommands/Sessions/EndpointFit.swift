@@ -96,9 +96,9 @@ struct RemoteNameClash: CustomStringConvertible {
         var sources: [RemotePath: FilePath] = [:]
         sources.reserveCapacity(items.count)
         for item in items {
-            guard let name = item.destination, let source = item.source, let other = sources.updateValue(source, forKey: name) else {
-                continue
-            }
+            guard let name = item.destination, let source = item.source, let other = sources.updateValue(source, forKey: name),
+                other != source
+            else { continue }
             let (first, second) = (other.absolute.lexicallyNormalized(), source.absolute.lexicallyNormalized())
             guard first != second, !first.isFolder || !second.isFolder else { continue }
             (self.name, self.first, self.second) = (name, first, second)

@@ -95,13 +95,16 @@ package final class ActiveFile: Sendable {
     /// How many bytes this attempt moved.
     var moved: Int64 { max(0, sent - start) }
 
-    /// What ends the attempt when it stalls.
+    /// The attempt begins: from now on it may hang, and this ends it then.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
+        isActive()
         abandon.withLock { $0 = action }
     }
 
+    /// The attempt hangs. One that has not begun waits for this process itself.
     package func stall() {
+        guard let action = abandon.withLock({ $0 }) else { return }
         stalled.store(true, ordering: .relaxed)
-        abandon.withLock { $0 }?()
+        action()
     }
 }
