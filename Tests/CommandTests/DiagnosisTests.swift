@@ -69,7 +69,7 @@ import Testing
             try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.string)
             let result = try await program.run("account", "check", "studio")
             #expect(result.status == 1)
-            #expect(result.output.contains("\(file) is open to others; run: chmod 600") && !result.output.contains("hunter2"))
+            #expect(result.output.contains("\(file) is open to others; run `chmod 600 \(file)`.") && !result.output.contains("hunter2"))
             try program.folder.file("a", size: 1)
             try await program.succeed("add", "studio", "a")
             #expect(try await program.run("run", "--progress", "none").status == 1)

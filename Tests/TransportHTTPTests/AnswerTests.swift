@@ -39,6 +39,26 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// A form handler answers with a page, and an object store with XML.
+    @Test(
+        arguments: [
+            (
+                "text/html; charset=utf-8",
+                "<!doctype html>\n<html><head><title>422</title><style>p {}</style></head>\n<body><h1>Refused</h1>\n<p>title is <b>missing</b> &amp; &lt;8</p></body></html>",
+                "Refused title is missing & <8"
+            ),
+            (
+                "application/xml", "<?xml version=\"1.0\"?><Error><Code>SignatureDoesNotMatch</Code><Message>Look at it.</Message></Error>",
+                "SignatureDoesNotMatch Look at it."
+            ), ("text/html", "no tags", "no tags"), ("text/html", "<script>x</script>", nil), ("image/png", "x", nil),
+        ] as [(String, String, String?)])
+    func aPageIsShownAsItsText(type: String, body: String, words: String?) async throws {
+        let transfer = try TestTransfer("form", size: 10, answers: [[.answer(422, ["Content-Type": type], body: body)]])
+        let failure = try #require(await transfer.failure())
+        #expect(failure.cause == "POST was answered with 422" + (words.map { ": \($0)" } ?? ""))
+        await transfer.end()
+    }
+
     /// What a person reads who has to mend it.
     @Test(arguments: [
         ("put", 404, [:], "check the path in the account's address"), ("put", 405, [:], "https+form"), ("form", 405, [:], "https+put"),

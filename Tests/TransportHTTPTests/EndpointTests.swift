@@ -64,19 +64,22 @@ import TransportHTTP
 
     @Test func aServerThatIsThereIsFoundWhateverItSaysOfTheFolder() async throws {
         let server = try ScriptedServer { request, number in
-            [[.answer(404, ["Accept-Ranges": "bytes"])], [.answer(401)], [.answer(503)]][number]
+            [[.answer(404, ["Accept-Ranges": "bytes"])], [.answer(401)], [.answer(401)], [.answer(503)]][number]
         }
         let transport = HTTPTransport()
         let endpoint = Endpoint.http("http+put://127.0.0.1:\(server.port)/in/{name}?sig=1")
         let report = try await transport.check(endpoint, credentials: FixedCredentials())
         #expect(report.version == "HTTP/1.1")
         #expect(report.features == ["Accept-Ranges: bytes"])
-        let refused = await #expect(throws: TransferError.self) { try await transport.check(endpoint, credentials: FixedCredentials()) }
+        // A signature is for files, and not sent along.
+        _ = try await transport.check(endpoint, credentials: FixedCredentials())
+        let unsigned = Endpoint.http("http+put://127.0.0.1:\(server.port)/in/{name}")
+        let refused = await #expect(throws: TransferError.self) { try await transport.check(unsigned, credentials: FixedCredentials()) }
         #expect(refused?.failureClass == .credentials)
         let busy = await #expect(throws: TransferError.self) { try await transport.check(endpoint, credentials: FixedCredentials()) }
         #expect(busy?.failureClass == .transient)
-        #expect(server.requests.map(\.method) == ["HEAD", "HEAD", "HEAD"])
-        #expect(server.requests.map(\.path) == ["/in/", "/in/", "/in/"])
+        #expect(server.requests.map(\.method) == ["HEAD", "HEAD", "HEAD", "HEAD"])
+        #expect(server.requests.map(\.path) == ["/in/", "/in/", "/in/", "/in/"])
         server.stop()
         await transport.shutdown()
     }

@@ -82,6 +82,8 @@ struct EndpointAddress {
     /// Where a file is sent to in this way.
     func upload(_ names: TransferNames, by upload: Upload) -> String { url(names, appendsPath: upload == .put && !namesFiles) }
 
+    var hasQuery: Bool { !query.isEmpty }
+
     /// What can be asked about without the name of a file: the folder that the first of them is in.
     var folder: String {
         let known = path.prefix { $0 != "{" }

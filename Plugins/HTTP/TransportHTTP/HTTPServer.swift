@@ -168,7 +168,9 @@ struct HTTPServer {
         // The answer to HEAD lacks the page that tells whether that is for the client's certificate.
         if answer.status == 400 { answer = try await send("OPTIONS", to: address.folder) }
         if answer.response.refusesClientCertificate || answer.response.wantsTLS { throw answer.failure("request") }
-        if answer.status == 401 || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
+        // What stands for credentials in the query of the address is for files, and was not sent along.
+        let isRefused = answer.status == 401 && (answer.sentCredentials || !address.hasQuery)
+        if isRefused || answer.status >= 500 && answer.status != 501 { throw answer.failure("request") }
         let headers = answer.response.headers
         let features = ["Accept-Ranges", "Allow"].compactMap { name in headers[name].map { "\(name): \($0.prefix(200))" } }
         return EndpointReport(

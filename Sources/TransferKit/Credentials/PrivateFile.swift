@@ -38,7 +38,7 @@ package enum PrivateFile {
             throw unavailable("\(name) is neither a file nor a pipe; name one.")
         }
         guard status.permissions.isDisjoint(with: [.groupReadWriteExecute, .otherReadWriteExecute]) else {
-            throw unavailable("\(name) is open to others; run: chmod 600 \(path)")
+            throw unavailable("\(name) is open to others; run `chmod 600 \(path)`.")
         }
     }
 

@@ -1,3 +1,4 @@
+import Locking
 import Testing
 import TransferKit
 
@@ -25,6 +26,20 @@ import TransferKit
 
     private func hangs(_ watch: inout StallWatch, _ file: ActiveFile, _ uptime: Duration) -> Bool {
         watch.sample(file, at: uptime)
+    }
+
+    /// Until then it waits for this process, which may take long to store something.
+    @Test func anAttemptThatHasNotBegunDoesNotHang() {
+        let file = ActiveFile(position: 0, size: 10, start: 0)
+        let ends = Locked(0)
+        var watch = StallWatch(file, stallTimeout: .seconds(60), responseTimeout: .seconds(300), at: .zero)
+        if watch.sample(file, at: .seconds(100)) { file.stall() }
+        #expect(!file.isStalled)
+        file.whenStalled { ends.withLock { $0 += 1 } }
+        if watch.sample(file, at: .seconds(100)) { file.stall() }
+        #expect(!file.isStalled && ends.withLock { $0 } == 0)
+        if watch.sample(file, at: .seconds(160)) { file.stall() }
+        #expect(file.isStalled && ends.withLock { $0 } == 1)
     }
 
     @Test func aFileThatDoesNotMoveHangs() {
