@@ -7,6 +7,7 @@ public struct AttemptReporter: Sendable {
     private let askAllowance: @Sendable (Int) -> Allowance
     private let reportTotal: @Sendable (Int64) -> Void
     private let tellOfActivity: @Sendable () -> Void
+    private let tellOfRecord: @Sendable () -> Void
 
     /// Makes a reporter; called by the queue and by tests of transports.
     ///
@@ -16,18 +17,21 @@ public struct AttemptReporter: Sendable {
     ///   - allowance: Must not block.
     ///   - total: Must not block.
     ///   - activity: Must not block.
+    ///   - record: Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
         allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) },
         total: @escaping @Sendable (Int64) -> Void = { _ in },
-        activity: @escaping @Sendable () -> Void = {}
+        activity: @escaping @Sendable () -> Void = {},
+        record: @escaping @Sendable () -> Void = {}
     ) {
         reportProgress = progress
         saveCheckpoint = checkpoint
         askAllowance = allowance
         reportTotal = total
         tellOfActivity = activity
+        tellOfRecord = record
     }
 
     /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
@@ -51,6 +55,12 @@ public struct AttemptReporter: Sendable {
     /// queue ends an attempt that it takes for stalled.
     public func reportActivity() {
         tellOfActivity()
+    }
+
+    /// Tells that the other end keeps a record of each attempt that succeeds, as the handler of a form may: then no other file takes this one's place
+    /// before it is stored that it has arrived. A process that is killed before that sends it once more. Said before the attempt ends.
+    public func reportRecord() {
+        tellOfRecord()
     }
 
     /// Makes a checkpoint durable, and returns when it is.

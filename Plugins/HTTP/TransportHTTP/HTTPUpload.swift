@@ -46,6 +46,7 @@ struct HTTPUpload {
         let file = try await FileReader.open(source, on: threads)
         let size = try await wholeSize()
         let companions = try await FormFiles(server.settings, for: source, names).open(on: threads)
+        if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
         // A server that answers early has not seen all of it, whatever it says.

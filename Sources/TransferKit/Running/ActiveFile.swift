@@ -16,6 +16,7 @@ package final class ActiveFile: Sendable {
     private let signsOfLife = Atomic(0)
     private let stalled = Atomic(false)
     private let sizeWasTold = Atomic(false)
+    private let recordWasTold = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
@@ -94,6 +95,12 @@ package final class ActiveFile: Sendable {
     var shownSent: Int64 { max(sent, shownConfirmed) }
     /// How many bytes this attempt moved.
     var moved: Int64 { max(0, sent - start) }
+
+    /// The other end keeps a record of the attempt, if it succeeds.
+    func noteRecord() { recordWasTold.store(true, ordering: .relaxed) }
+
+    /// Whether the attempt is better not made twice.
+    var leavesRecord: Bool { recordWasTold.load(ordering: .relaxed) }
 
     /// The attempt begins: from now on it may hang, and this ends it then.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {

@@ -61,15 +61,16 @@ extension FileRunner {
                     "\(file.source) has \(active.size ?? 0) bytes, but \(receipt.bytes) are said to have arrived.")
             }
             let report = Report.Content.file(position: file.position, .completed(receipt, endpoint: prepared.endpoint))
+            // Of a stream, the bytes are kept until it is stored that nobody needs them.
+            let isAwaited = prepared.stream != nil || active.leavesRecord
+            if isAwaited { try await context.tell(report) }
             if prepared.stream != nil {
-                // Its bytes are kept until it is stored that nobody needs them.
-                try await context.tell(report)
                 context.streams.end(file.streamName, TransferError(.sourceLost, .cancelled, "The stream has arrived."))
             }
             context.live.end(active, confirmed: size)
             context.live.finish(position: file.position, isCompleted: true)
             prepared.signs.answered()
-            guard prepared.stream == nil else { return }
+            guard !isAwaited else { return }
             if size <= FileWindow.smallSize { context.postUnhurried(report) } else { context.post(report) }
         } catch {
             context.live.end(active, confirmed: active.shownConfirmed)
@@ -164,7 +165,8 @@ extension FileRunner {
                 active.noteSizeTold()
                 setSize(of: active, total)
             },
-            activity: { active.isActive() })
+            activity: { active.isActive() },
+            record: { active.noteRecord() })
     }
 
     /// 64 PiB: what no file has, whatever a server says. Sums of sizes below it do not overflow.

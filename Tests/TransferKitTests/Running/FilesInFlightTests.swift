@@ -31,6 +31,17 @@ import TransportTesting
         await fixture.close()
     }
 
+    /// Where the other end keeps a record of each, no other file is begun before it is stored that one has arrived.
+    @Test func whatLeavesARecordIsStoredFirst() async throws {
+        let transport = RecordedTransport()
+        let fixture = try await RunFixture([:], options: SessionOptions(filesInFlight: 1), transport: transport)
+        transport.store.withLock { $0 = fixture.store }
+        try await enqueue(40, in: fixture)
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect(transport.filesDone.withLock { $0 } == Array(0..<40))
+        await fixture.close()
+    }
+
     /// Puts a session of many small files in the place of that of the fixture.
     private func enqueue(_ count: Int, in fixture: RunFixture) async throws {
         let path = try fixture.folder.file("x", size: 10)
@@ -226,6 +237,22 @@ private final class InstantTransport: Transport {
             }
             for continuation in met { continuation.resume() }
         }
+    }
+
+    func shutdown() async {}
+}
+
+/// Notes how many files the store takes for done when an attempt begins.
+private final class RecordedTransport: Transport {
+    let id: TransportID = "memory"
+    let store = Locked<QueueStore?>(nil)
+    let filesDone = Locked<[Int]>([])
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        reporter.reportRecord()
+        let status = try await store.withLock { $0 }?.sessions([1]).first?.status
+        filesDone.withLock { $0.append(status?.statistics.filesDone ?? -1) }
+        return TransferReceipt(bytes: try attempt.source.size)
     }
 
     func shutdown() async {}
