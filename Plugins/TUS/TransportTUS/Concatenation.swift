@@ -145,15 +145,21 @@ struct Concatenation {
 
     /// The parts take room until they expire; the file does not need them.
     private func removeParts() async throws -> [String] {
-        var warnings: [String] = []
-        for url in await record.checkpoint.parts?.compactMap(\.url) ?? [] {
-            do {
-                try await server.delete(url)
-            } catch let error as TransferError where error.failureClass != .unsupported {
-                warnings = ["Parts of the file were left at the server \(server.origin): \(error)"]
-            } catch is TransferError {
-                // The server lets them expire, by its own word.
+        let urls = await record.checkpoint.parts?.compactMap(\.url) ?? []
+        let warnings = try await withThrowingTaskGroup(of: String?.self) { group in
+            for url in urls {
+                group.addTask {
+                    do {
+                        try await server.delete(url)
+                    } catch let error as TransferError where error.failureClass != .unsupported {
+                        return "Parts of the file were left at the server \(server.origin): \(error)"
+                    } catch is TransferError {
+                        // The server lets them expire, by its own word.
+                    }
+                    return nil
+                }
             }
+            return try await group.reduce(into: [String]()) { if let warning = $1 { $0 = [warning] } }
         }
         return warnings
     }
