@@ -23,6 +23,20 @@ public struct CommandLineProgram: Sendable {
             transports: transports, output: OutputWriter(output), terminal: Terminal(diagnostics))
     }
 
+    /// Lets those who were handed no logger, such as a transport that checks an endpoint, log as the command itself does: warnings, and more with `-v`.
+    ///
+    /// Called by the program's `main`, once in a process, before ``run(_:)``.
+    ///
+    /// - Parameter arguments: Those of the command, as for ``run(_:)``.
+    public func bootstrapLogging(for arguments: [String]) {
+        let (level, terminal) = (CommonOptions.logLevel(of: arguments), context.terminal)
+        LoggingSystem.bootstrap { _ in
+            var handler = TerminalLogHandler(terminal: terminal)
+            handler.logLevel = level
+            return handler
+        }
+    }
+
     /// Runs one command to its end.
     ///
     /// - Parameter arguments: What follows the program's name; bytes that are not UTF-8 as ``ProcessArguments`` writes them.

@@ -6,6 +6,8 @@ enum TransferQ {
     static func main() async {
         StandardStreams.fillGaps()
         CrashReports.leaveSecretsOut()
-        exit(await CommandLineProgram().run(ProcessArguments.current))
+        let (program, arguments) = (CommandLineProgram(), ProcessArguments.current)
+        program.bootstrapLogging(for: arguments)
+        exit(await program.run(arguments))
     }
 }

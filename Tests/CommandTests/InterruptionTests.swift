@@ -58,6 +58,42 @@ import TransferKit
         _ = try await terminal.finish()
     }
 
+    /// The terminal goes away, in the middle of a file.
+    @Test func aHangUpIsACleanEnd() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("slow", size: 1 << 20)
+            _ = try await program.succeed("add", "studio", "slow", "--rate", "64K", "--chunk", "64K")
+            let run = try program.start(["run", "--progress", "plain"])
+            while studio.server.statistics.uploads.allSatisfy({ $0.offset == 0 }) { await Task.yield() }
+            run.send(SIGHUP)
+            let result = await run.result()
+            #expect(result.status == 130 && !result.wasKilled)
+            #expect(result.diagnostics.contains("Interrupted"))
+            let session = try #require(try await program.succeed("list", "--json").objects().first)
+            #expect(session["state"] as? String == "waiting")
+        }
+    }
+
+    /// nohup(1) says that the process is to outlive its terminal.
+    @Test func aHangUpThatIsIgnoredEndsNothing() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("first", size: 10)
+            try program.folder.file("second", size: 10)
+            _ = try await program.succeed("add", "studio", "first")
+            let script = Array("trap '' HUP; exec \"$0\" run --forever".utf8)
+            let run = try program.start("/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes])
+            while !studio.server.statistics.uploads.contains(where: \.isComplete) { await Task.yield() }
+            run.send(SIGHUP)
+            _ = try await program.succeed("add", "studio", "second")
+            while studio.server.statistics.uploads.count(where: \.isComplete) < 2 { await Task.yield() }
+            run.send(SIGTERM)
+            let result = await run.result()
+            #expect(result.status == 130 && !result.wasKilled)
+        }
+    }
+
     /// Whether a process has the store's lock open, as one does that waits for it (proc(5)).
     private func isWaiting(_ process: pid_t, for store: FilePath) -> Bool {
         let folder = "/proc/\(process)/fd"

@@ -15,17 +15,29 @@ struct CommonOptions: ParsableArguments {
     var logger: Logger {
         let terminal = CommandContext.current.terminal
         var logger = Logger(label: "transferq") { _ in TerminalLogHandler(terminal: terminal) }
-        logger.logLevel =
-            switch verbosity {
-            case 0: .warning
-            case 1: .info
-            default: .debug
-            }
+        logger.logLevel = Self.logLevel(verbosity: verbosity)
         return logger
+    }
+
+    fileprivate static func logLevel(verbosity: Int) -> Logger.Level {
+        switch verbosity {
+        case 0: .warning
+        case 1: .info
+        default: .debug
+        }
     }
 }
 
 extension CommonOptions {
+    /// How much a command logs that has these arguments, for what is logged by those who were handed no logger.
+    static func logLevel(of arguments: [String]) -> Logger.Level {
+        let verbosity = arguments.prefix { $0 != "--" }.reduce(0) { verbosity, word in
+            if word == "--verbose" { return verbosity + 1 }
+            return word.wholeMatch(of: /-v+/) == nil ? verbosity : verbosity + word.count - 1
+        }
+        return logLevel(verbosity: verbosity)
+    }
+
     /// Whether a word is one of these options.
     static func isOne(_ word: String) -> Bool {
         ["--store", "--json", "--verbose"].contains(word) || word.hasPrefix("--store=") || word.wholeMatch(of: /-v+/) != nil

@@ -24,6 +24,9 @@ struct RunSummary: Sendable {
             if held > 0 { parts.append("\(held) held") }
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
+        if paused > 0, !wasInterrupted {
+            lines.append("What is paused waits for \"transferq resume\", and then for the next run; \"run --forever\" stays meanwhile.")
+        }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {
             guard let error = status.block?.error else { continue }

@@ -8,7 +8,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// SIGINT and SIGTERM: the first one asks for a clean end, the second one ends the process at once.
+/// SIGINT, SIGTERM and, unless the process was started to outlive its terminal, SIGHUP: the first one asks for a clean end, the second one ends the
+/// process at once.
 struct TerminationSignals {
     private struct State: Sendable {
         var isReceived = false
@@ -24,9 +25,11 @@ struct TerminationSignals {
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
         self.state = state
-        sources = [SIGINT, SIGTERM].map { number in
+        sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
             // The source sees signals that the process ignores, so that none ends it before the source is set up.
-            signal(number, SIG_IGN)
+            let before = signal(number, SIG_IGN)
+            // nohup(1): the process is to outlive its terminal.
+            if number == SIGHUP, Self.isIgnoring(before) { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
                 let (isFirst, action) = state.withLock { state in
@@ -53,6 +56,11 @@ struct TerminationSignals {
             return state.isReceived
         }
         if isReceived { action() }
+    }
+
+    private static func isIgnoring(_ handler: (@convention(c) (CInt) -> Void)?) -> Bool {
+        // Functions can't be compared, and this one is none: the number 1.
+        unsafe unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
     /// Stops listening; the signals stay ignored.
