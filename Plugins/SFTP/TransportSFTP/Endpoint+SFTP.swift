@@ -25,6 +25,12 @@ extension Endpoint {
     ///       user. Whoever the server or the system does not let change them gets a warning in the receipt.
     ///     - `parallelThreshold`: from how many bytes on a file is sent in ranges, or received in blocks, over several connections at once,
     ///       where a session asks for that (`AttemptOptions.parallel`) and `maxConnections` lets it; 64 MiB without it.
+    ///     - `partFiles`: `false` to write an uploaded file under its own name from the start, and not beside it until it is complete: a round trip
+    ///       less for each file, which counts where they are small and the server is far. Whoever looks there sees files that are not complete, one
+    ///       that is replaced is lost with the first byte, and a link of that name is followed. Only for sessions with the overwrite policy `always`:
+    ///       the others judge by what is there.
+    ///     - `sync`: `false` to take a file for sent when the server has it in memory, and not ask for more (`fsync@openssh.com`): a server that
+    ///       loses its power may lose files that arrived.
     ///     - `allowSHA1`: `true` to let old servers use a host key or key exchange with SHA-1.
     public static func sftp(
         _ address: String, credentials: [CredentialReference] = [], settings: [String: String] = [:]

@@ -24,6 +24,10 @@ struct EndpointSettings: Sendable {
     private(set) var keepsTimes = false
     /// Whether a file gets the permissions that it has at the other end.
     private(set) var keepsModes = false
+    /// Whether a file is written beside its name until it is complete.
+    private(set) var usesParts = true
+    /// Whether the server is asked to make files durable, where it can.
+    private(set) var syncs = true
     /// From how many bytes on a file is sent in ranges, over several connections, where a session asks for more than one.
     private(set) var parallelThreshold: Int64 = 64 << 20
     private(set) var route = ServerRoute.direct
@@ -32,7 +36,7 @@ struct EndpointSettings: Sendable {
 
     private static let own: Set<String> = [
         "agent", "allowSHA1", "hostKey", "identity", "keepModes", "keepTimes", "knownHosts", "maxConnections", "parallelThreshold",
-        "proxyCommand",
+        "partFiles", "proxyCommand", "sync",
     ]
     private static let credentials: Set<CredentialReference.Kind> = [.password, .keyPassphrase, .proxyPassword]
 
@@ -71,6 +75,8 @@ struct EndpointSettings: Sendable {
         case "allowSHA1": allowsSHA1 = try Self.truth(name, value)
         case "keepTimes": keepsTimes = try Self.truth(name, value)
         case "keepModes": keepsModes = try Self.truth(name, value)
+        case "partFiles": usesParts = try Self.truth(name, value)
+        case "sync": syncs = try Self.truth(name, value)
         case "parallelThreshold":
             guard let number = Int64(value), number > 0 else { throw Self.invalid(name, value, "a number of bytes, 1 or more") }
             parallelThreshold = number

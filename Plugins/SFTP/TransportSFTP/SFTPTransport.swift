@@ -7,7 +7,7 @@ import TransportSupport
 /// server offers.
 ///
 /// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
-/// on behind the last byte that the server synced; a server that can't sync is taken by its word that it has the bytes. A download goes on if
+/// on behind the last byte that the server synced; a server that can't sync, or is not to, is taken by its word that it has the bytes. A download goes on if
 /// the file at the server has the size and the modification time that it had.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
@@ -103,7 +103,9 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         try await pool.use(
             attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger
         ) { connection in
-            try await body(connection, connection.client.features())
+            var features = try await connection.client.features()
+            if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
+            return try await body(connection, features)
         }
     }
 

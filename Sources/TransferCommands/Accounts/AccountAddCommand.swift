@@ -17,7 +17,7 @@ struct AccountAddCommand: AsyncParsableCommand {
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Settings of a tus server are, among others, chunkSize, httpVersion, pinnedPublicKeys, proxy and parallelThreshold; of SFTP, \
-            keepTimes, keepModes, maxConnections, proxy and proxyCommand; of plain HTTP, fileField, field.NAME (a text field of the form), \
+            keepTimes, keepModes, partFiles, sync, maxConnections, proxy and proxyCommand; of plain HTTP, fileField, field.NAME (a text field of the form), \
             file.NAME (the path of a file that goes along, {source}.jpg for one beside each), contentType, acceptedStatuses and \
             transferTimeout. A session can have some of the last of its own: transferq add --setting upload=form. A name that the transport \
             does not know is refused with those that it knows. Addresses and settings are stored as they are: a signature in an address, too.

@@ -114,7 +114,7 @@ struct PartPlacing: Sendable {
         return failure
     }
 
-    private var isFolder: TransferError {
+    var isFolder: TransferError {
         TransferError(.permanent, .remoteFileExists, "\(place.name) is a folder at \(client.serverName), so no file can take its place.")
     }
 
@@ -136,7 +136,7 @@ struct PartPlacing: Sendable {
         return receipt(bytes: size, final)
     }
 
-    private func receipt(bytes: Int64, _ path: [UInt8], warnings: [String] = []) -> TransferReceipt {
+    func receipt(bytes: Int64, _ path: [UInt8], warnings: [String] = []) -> TransferReceipt {
         TransferReceipt(bytes: bytes, remoteURL: place.url(of: path), warnings: warnings)
     }
 }

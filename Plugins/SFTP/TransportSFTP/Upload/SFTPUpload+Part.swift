@@ -6,10 +6,13 @@ extension SFTPUpload {
     private static let spaceThreshold: Int64 = 1 << 20
 
     /// Opens the part that a checkpoint vouches for, or makes a new one.
-    func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> Handle {
+    func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> Handle {
         guard confirmed == 0 else { return try await reopenPart(checkpoint, confirmed) }
         do {
             return try await makePart()
+        } catch let failure as StatusFailure where failure.status.code == .failure && isNamed {
+            guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
+            throw placing.isFolder
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !place.parents.isEmpty {
             // Whether they could be made is seen by the part.
             let answers = place.parents.map { client.begin(.mkdir($0)) }
@@ -21,9 +24,11 @@ extension SFTPUpload {
     private func makePart() async throws -> Handle {
         // Where it will be read back, whether it may be is known before the first byte.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
+        let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
+        if isNamed { return try await client.open(.open(part, mode.union(.truncate))) }
         // Whatever has its name is of an earlier attempt, or was put there for us to write through.
         let removal = client.begin(.remove(part))
-        let opening = client.begin(.open(part, isReadBack ? [.read, .write, .create, .exclusive] : [.write, .create, .exclusive]))
+        let opening = client.begin(.open(part, mode.union(.exclusive)))
         _ = try await removal.answer()
         do {
             return try await opening.handle()

@@ -1,7 +1,8 @@
 import TransferCore
 import TransportSupport
 
-/// One attempt to send one file: into a part beside its name, which gets that name when it is complete.
+/// One attempt to send one file: into a part beside its name, which gets that name when it is complete; or, where the account wants that, under
+/// its name from the start.
 struct SFTPUpload {
     let connection: PooledConnection
     let features: ServerFeatures
@@ -29,9 +30,20 @@ struct SFTPUpload {
         self.reporter = reporter
         place = RemotePlace(attempt.remotePath, at: settings.address)
         options = attempt.options
-        part = try place.part(of: attempt.transferID)
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
+        if let known {
+            // The account may have been changed since.
+            part = [UInt8](known.checkpoint.part)
+        } else if settings.usesParts || options.overwrite != .always {
+            // The other policies judge by what has the name, which is not to be half a file.
+            part = try place.part(of: attempt.transferID)
+        } else {
+            part = place.final
+        }
     }
+
+    /// Whether what is written has the file's name already.
+    var isNamed: Bool { part == place.final }
 
     var client: SFTPClient { connection.client }
 
@@ -56,7 +68,7 @@ struct SFTPUpload {
             }
             return try await give(placing, name: size, checksum: known.checkpoint.checksum)
         }
-        if known == nil, let receipt = try await placing.receiptIfLeft() {
+        if known == nil, !isNamed, let receipt = try await placing.receiptIfLeft() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
@@ -64,9 +76,11 @@ struct SFTPUpload {
         guard file.source.growth != nil || checkpoint.covers(file.source.size) else {
             throw PartPlacing.lost(place.name, at: client.serverName)
         }
-        // Written before there is a part, so that whoever finds it after a crash can remove that.
-        if known == nil { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-        let handle = try await openPart(checkpoint, known?.confirmed ?? 0)
+        // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
+        // it was opened.
+        if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+        let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
+        if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, reporter: reporter)
         record.begin()
         let writer = PartWriter(handle, at: client, features, of: file, recording: record, on: threads, reporting: reporter)
@@ -185,9 +199,14 @@ struct SFTPUpload {
     // MARK: The name
 
     private func give(_ placing: PartPlacing, name size: Int64, checksum: String?) async throws -> TransferReceipt {
-        var receipt = try await placing.place(size: size) { final in
-            let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
-            try await reporter.save(checkpoint.encoded(confirmed: size))
+        var receipt: TransferReceipt
+        if isNamed {
+            receipt = placing.receipt(bytes: size, part)
+        } else {
+            receipt = try await placing.place(size: size) { final in
+                let checkpoint = UploadCheckpoint(part: part, final: final, stage: .placing, checksum: checksum)
+                try await reporter.save(checkpoint.encoded(confirmed: size))
+            }
         }
         receipt.checksum = checksum
         reporter.report(sent: size, confirmed: size)

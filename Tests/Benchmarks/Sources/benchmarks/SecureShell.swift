@@ -43,7 +43,7 @@ struct SecureShell {
         let what = megabytes.map { "one file of \($0) MiB" } ?? "\(files) files of 4 KiB"
         let size = megabytes.map(Double.init) ?? Double(files * 4_096) / 1_048_576
         return try [true, false].flatMap { isUpload in
-            let contenders = contenders(port: port, isLarge: megabytes != nil)
+            let contenders = contenders(port: port, isLarge: megabytes != nil, isUpload: isUpload)
             var costs: [String: [Cost]] = [:]
             for round in 0...rounds {
                 for contender in contenders {
@@ -67,7 +67,7 @@ struct SecureShell {
         }
     }
 
-    private func contenders(port: Int, isLarge: Bool) -> [Contender] {
+    private func contenders(port: Int, isLarge: Bool, isUpload: Bool) -> [Contender] {
         let user = NSUserName()
         let ssh = ["-o", "UserKnownHostsFile=\(knownHosts)", "-o", "BatchMode=yes", "-i", key, "-c", "aes128-ctr"]
         let remote = "\(folder)/remote", received = "\(folder)/received"
@@ -85,7 +85,9 @@ struct SecureShell {
         // More connections than the machine has cores help only where they wait.
         let count = roundTrip > 0 ? 4 : 2
         let parallel = transferq("… on \(count) connections", ["--setting", "maxConnections=\(count)"], ["--parallel", "\(count)"])
-        return [transferq("transferq run")] + (isLarge ? [parallel] : []) + [
+        // As most clients do it: under the file's name, and without a sync.
+        let plain = transferq("… plain", ["--setting", "partFiles=false", "--setting", "sync=false"], ["--overwrite", "always"])
+        return [transferq("transferq run")] + (isLarge ? [parallel] : isUpload ? [plain] : []) + [
             Contender(name: "curl") { path, isUpload in
                 let config = "\(folder)/curl-config"
                 let far = "sftp://\(user)@127.0.0.1:\(port)"
