@@ -159,7 +159,11 @@ struct TUSUpload {
                 "The server \(server.origin) claims to have \(offset) bytes, more than the \(sent.limit) that were sent."
             )
         }
-        try await record.confirm(offset, of: .whole, expires: answer.expires, url: url)
+        if offset == size {
+            await record.complete(size, of: .whole, url: url)
+        } else {
+            try await record.confirm(offset, of: .whole, expires: answer.expires, url: url)
+        }
         return offset
     }
 }

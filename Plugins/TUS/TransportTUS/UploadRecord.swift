@@ -86,6 +86,17 @@ actor UploadRecord {
         }
     }
 
+    /// Takes note that the server has all of an upload. Of that there need be no checkpoint: that the file is complete is stored next, together with
+    /// what the next file has to store.
+    func complete(_ size: Int64, of slot: Slot, url: String) {
+        checkpoint[slot].url = url
+        checkpoint[slot].confirmed = size
+        report(slot) {
+            $0.confirmed = size
+            $0.sent = max($0.sent, size)
+        }
+    }
+
     /// Tells how far the verification of an upload came whose last bytes are not counted as confirmed before.
     nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
         guard size > 0 else { return }
