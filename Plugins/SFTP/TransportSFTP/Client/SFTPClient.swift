@@ -37,7 +37,7 @@ package final class SFTPClient: Sendable {
     }
 
     /// What is on its way to the server, and what is not yet confirmed: 2 MiB, as the window of OpenSSH's server is no larger.
-    let uploads = RequestWindow(bytes: 2 << 20, requests: 64)
+    let uploads = RequestWindow(bytes: 4 << 20, requests: 128)
     /// What was asked for, and is not yet on the disk.
     let downloads = RequestWindow(bytes: 4 << 20, requests: 128)
 
