@@ -1,4 +1,4 @@
-package import SystemPackage
+public import SystemPackage
 
 #if canImport(Glibc)
     import Glibc
@@ -7,15 +7,15 @@ package import SystemPackage
 #endif
 
 extension FilePath {
-    /// The path's bytes, without the NUL that ends them.
-    package var bytes: [UInt8] {
+    /// The path's bytes, without the NUL that ends them: names are bytes, whatever their encoding (path_resolution(7)).
+    public var bytes: [UInt8] {
         unsafe withPlatformString { pointer in
             unsafe [UInt8](UnsafeRawBufferPointer(start: pointer, count: strlen(pointer)))
         }
     }
 
-    /// A path of bytes, which must not hold a NUL: what follows one is cut off.
-    package init(bytes: some Collection<UInt8>) {
+    /// A path of bytes, such as those of a ``RemotePath``. They must not hold a NUL: what follows one is cut off.
+    public init(bytes: some Collection<UInt8>) {
         let terminated = bytes.map(CChar.init(bitPattern:)) + [0]
         self = unsafe terminated.withUnsafeBufferPointer { buffer in
             // The buffer holds at least the NUL, so it has a base address.

@@ -95,10 +95,16 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await attempt.isHeld(by: recorder, within: deadline, of: self)
         attempt.task.cancel()
         _ = try? await attempt.value(within: deadline, of: self)
-        guard let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 else {
-            throw violation("When it was cancelled after 2,000,000 bytes, no checkpoint vouches for any.")
+        if let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 { return (download, checkpoint) }
+        // An attempt that was cancelled need not save what it received; one whose connection broke has to.
+        let other = try await makeDownload(Self.largeSize)
+        let second = AttemptRecorder()
+        try await fixture.cut(afterBytes: 2_000_000)
+        _ = try await failure("When the connection broke after 2,000,000 bytes") { try await receive(other, second) }
+        guard let checkpoint = second.checkpoints.last, checkpoint.confirmed > 0 else {
+            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint vouches for any.")
         }
-        return (download, checkpoint)
+        return (other, checkpoint)
     }
 
     // MARK: Progress

@@ -50,7 +50,8 @@ extension PromiseCheck {
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(source, as: path, recorder)
             try await attempt.isHeld(by: recorder, within: deadline, of: self)
-            let stored = try await fixture.storedSize(of: path)
+            // In ranges, what is there has gaps, so its size says nothing.
+            let stored = fixture.options.parallel > 1 ? 0 : try await fixture.storedSize(of: path)
             let sent = recorder.progress.map(\.sent).max() ?? 0
             try require(max(stored, sent) <= allowed, "\(max(stored, sent)) bytes were sent where \(allowed) were allowed.")
             recorder.allowAll()

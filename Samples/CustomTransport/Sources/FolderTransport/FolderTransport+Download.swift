@@ -7,7 +7,7 @@ extension FolderTransport {
     func download(
         to destination: DownloadDestination, _ attempt: FileAttempt, from folder: FilePath, _ reporter: AttemptReporter
     ) async throws -> TransferReceipt {
-        let path = folder.pushing(FilePath(attempt.remotePath.bytes))
+        let path = folder.pushing(FilePath(bytes: attempt.remotePath.bytes))
         do {
             let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
             let (size, time) = (identity.size, identity.modificationTime)
@@ -24,9 +24,7 @@ extension FolderTransport {
             let reader = try await FileReader.open(UploadSource(path: path, identity: identity), on: threads)
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
             let version = try JSONEncoder().encode(identity)
-            try await FileCopy(reader: reader, writer: writer, size: size, transport: self, reporter: reporter).run {
-                Checkpoint(data: version, confirmed: $0)
-            }
+            try await copy(from: reader, to: writer, size: size, reporter) { Checkpoint(data: version, confirmed: $0) }
             try await reader.verifyUnchanged()
             try await writer.finish(size: size, modificationTime: time)
             if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }

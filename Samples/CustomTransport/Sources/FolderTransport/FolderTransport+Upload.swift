@@ -30,21 +30,15 @@ extension FolderTransport {
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
             ?? UploadCheckpoint(part: part)
         let destination = DownloadDestination(
-            root: folder, name: FilePath(name.bytes), partName: FilePath(stored.part), overwrite: attempt.options.overwrite)
-        if stored.isPlaced {
-            try await remove(destination.partPath)
-            return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL)
-        }
-        if try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads) {
-            return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL)
-        }
+            root: folder, name: FilePath(bytes: name.bytes), partName: FilePath(bytes: stored.part), overwrite: attempt.options.overwrite)
+        if stored.isPlaced { try await remove(destination.partPath) }
+        let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
+        if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
         // Before there is a part, so that a discard finds it whatever happens to this process.
         if attempt.checkpoint == nil { try await reporter.save(stored.vouching(for: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
-            try await FileCopy(reader: reader, writer: writer, size: size, transport: self, reporter: reporter).run { [stored] in
-                try stored.vouching(for: $0)
-            }
+            try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.vouching(for: $0) }
             try await reader.verifyUnchanged()
             try await writer.finish(size: size, modificationTime: time)
             // Until this is saved, the part tells that the file has its name: both are links to it.
@@ -82,6 +76,6 @@ extension FolderTransport: PartialDiscarding {
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // A checkpoint of a download refers to nothing in the folder.
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return }
-        try await remove(open(endpoint).pushing(FilePath(stored.part)))
+        try await remove(open(endpoint).pushing(FilePath(bytes: stored.part)))
     }
 }

@@ -9,7 +9,7 @@ import TransportSupport
 /// followed on the way there.
 public struct FolderTransport: Transport {
     /// `folder`
-    public let id: TransportID = .folder
+    public let id: TransportID = "folder"
 
     let threads = WorkerThreads(limit: 4)
     let drive: @Sendable (Data) throws -> Data
@@ -61,17 +61,7 @@ public struct FolderTransport: Transport {
     }
 }
 
-extension TransportID {
-    /// The ID of ``FolderTransport``.
-    public static let folder: TransportID = "folder"
-}
-
 extension FilePath {
-    /// A name as it is at an endpoint: bytes, whatever their encoding.
-    init(_ bytes: [UInt8]) {
-        unsafe self.init(platformString: bytes.map(CChar.init(bitPattern:)) + [0])
-    }
-
     /// Where a file is, for a receipt.
     var folderURL: String { "folder://localhost" + URL(filePath: string).path() }
 }

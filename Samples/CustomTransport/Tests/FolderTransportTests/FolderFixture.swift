@@ -30,8 +30,8 @@ final class FolderFixture: DownloadingFixture {
             try FileManager.default.createDirectory(at: base.appending(path: name), withIntermediateDirectories: true)
         }
         transport = FolderTransport { [drive] in try drive.pass($0) }
-        endpoint = Endpoint(transport: .folder, address: "folder://localhost\(archive.path)/")
-        unreachableEndpoint = Endpoint(transport: .folder, address: "folder://localhost\(base.path)/not-attached/")
+        endpoint = Endpoint(transport: "folder", address: "folder://localhost\(archive.path)/")
+        unreachableEndpoint = Endpoint(transport: "folder", address: "folder://localhost\(base.path)/not-attached/")
     }
 
     deinit {

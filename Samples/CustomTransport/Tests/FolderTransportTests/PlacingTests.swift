@@ -99,7 +99,7 @@ import TransferCore
     @Test(arguments: ["folder://elsewhere/tmp/", "https://localhost/tmp/", "folder://localhost/tmp/?key=hunter2"])
     func anAddressThatNamesNoFolderIsRefused(address: String) async throws {
         let attempt = FileAttempt(
-            transferID: "1-0-1", endpoint: Endpoint(transport: .folder, address: address),
+            transferID: "1-0-1", endpoint: Endpoint(transport: "folder", address: address),
             source: UploadSource(path: "/dev/null", identity: try SourceIdentity(ofFileAt: FilePath(#filePath))),
             remotePath: try RemotePath("file"), credentials: fixture.credentials, logger: Logger(label: "test"))
         let error = await #expect(throws: TransferError.self) {

@@ -3,31 +3,25 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The byte loop: from one open file to another, piece by piece.
-struct FileCopy {
-    let reader: FileReader
-    let writer: FileWriter
-    let size: Int64
-    let transport: FolderTransport
-    let reporter: AttemptReporter
-
-    private static let pieceSize: Int64 = 256 * 1024
-
-    /// Copies from where the part stands to the end.
+extension FolderTransport {
+    /// Copies from where the part stands to the end, piece by piece.
     ///
     /// - Parameter checkpoint: Makes one that vouches for so many bytes.
-    func run(_ checkpoint: @Sendable (Int64) throws -> Checkpoint) async throws {
+    func copy(
+        from reader: FileReader, to writer: FileWriter, size: Int64, _ reporter: AttemptReporter,
+        checkpoint: @Sendable (Int64) throws -> Checkpoint
+    ) async throws {
         var (position, confirmed) = (writer.start, writer.start)
         reporter.report(sent: position, confirmed: confirmed)
         do {
             while position < size {
                 try Task.checkCancellation()
-                let allowance = reporter.allowance(upTo: Int(min(Self.pieceSize, size - position)))
+                let allowance = reporter.allowance(upTo: Int(min(256 * 1024, size - position)))
                 guard allowance.bytes > 0 else {
                     try await Task.sleep(for: max(allowance.retryAfter, .milliseconds(1)))
                     continue
                 }
-                position += try await copyPiece(of: allowance.bytes, at: position)
+                position += try await copyPiece(of: allowance.bytes, at: position, from: reader, to: writer)
                 reporter.report(sent: position, confirmed: confirmed)
                 guard try await writer.syncIfDue(upTo: position) else { continue }
                 try await reporter.save(checkpoint(position))
@@ -35,7 +29,7 @@ struct FileCopy {
                 reporter.report(sent: position, confirmed: confirmed)
             }
         } catch let error as TransferError {
-            // What arrived is not moved again.
+            // What arrived is not moved again. A cancelled attempt has no time to sync it.
             if (try? await writer.sync(upTo: position)) != nil { try await reporter.save(checkpoint(position)) }
             throw error
         }
@@ -44,10 +38,10 @@ struct FileCopy {
         reporter.report(sent: position, confirmed: position)
     }
 
-    private func copyPiece(of count: Int, at position: Int64) async throws -> Int64 {
+    private func copyPiece(of count: Int, at position: Int64, from reader: FileReader, to writer: FileWriter) async throws -> Int64 {
         let piece: Data
         do {
-            piece = try await transport.threads.run { [file = reader.descriptor, drive = transport.drive] in
+            piece = try await threads.run { [file = reader.descriptor, drive] in
                 var piece = Data(count: count)
                 let length = try unsafe piece.withUnsafeMutableBytes { try unsafe file.read(fromAbsoluteOffset: position, into: $0) }
                 return try drive(piece.prefix(length))
