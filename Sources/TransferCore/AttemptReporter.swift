@@ -8,6 +8,7 @@ public struct AttemptReporter: Sendable {
     private let reportTotal: @Sendable (Int64) -> Void
     private let tellOfActivity: @Sendable () -> Void
     private let tellOfRecord: @Sendable () -> Void
+    private let tellOfWait: @Sendable () -> Void
 
     /// Makes a reporter; called by the queue and by tests of transports.
     ///
@@ -18,13 +19,15 @@ public struct AttemptReporter: Sendable {
     ///   - total: Must not block.
     ///   - activity: Must not block.
     ///   - record: Must not block.
+    ///   - wait: Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
         allowance: @escaping @Sendable (_ limit: Int) -> Allowance = { Allowance(bytes: $0) },
         total: @escaping @Sendable (Int64) -> Void = { _ in },
         activity: @escaping @Sendable () -> Void = {},
-        record: @escaping @Sendable () -> Void = {}
+        record: @escaping @Sendable () -> Void = {},
+        wait: @escaping @Sendable () -> Void = {}
     ) {
         reportProgress = progress
         saveCheckpoint = checkpoint
@@ -32,6 +35,7 @@ public struct AttemptReporter: Sendable {
         reportTotal = total
         tellOfActivity = activity
         tellOfRecord = record
+        tellOfWait = wait
     }
 
     /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
@@ -55,6 +59,12 @@ public struct AttemptReporter: Sendable {
     /// queue ends an attempt that it takes for stalled.
     public func reportActivity() {
         tellOfActivity()
+    }
+
+    /// Tells that all that one request brings was sent, and the other end's answer is awaited: until something moves again, the response timeout
+    /// counts instead of the stall timeout. Behind a file's last byte that is so without.
+    public func reportWaiting() {
+        tellOfWait()
     }
 
     /// Tells that the other end keeps a record of each attempt that succeeds, as the handler of a form may: then no other file takes this one's place

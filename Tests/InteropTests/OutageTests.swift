@@ -46,6 +46,30 @@ import TransportTUS
         await queue.shutdown()
     }
 
+    /// Of a stream, whose bytes are kept as long as nobody confirmed them.
+    @Test func aServerThatDiesInTheFirstPatchOfAStreamMixesNothing() async throws {
+        var server = try await startServer("server", .tuspyserver)
+        let queue = try await workshop.openQueue(server.endpoint)
+        let events = queue.events
+        try await queue.setRateLimit(256 << 10)
+        let content = try workshop.content(workshop.file("content", size: 8 << 20))
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), bufferSize: content.count)
+        let session = try await queue.enqueue(
+            try .upload(items: [stream], to: "real", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
+        try await writer.write(content)
+        writer.finish()
+        try await queue.start()
+        await session.waitUntilSent(300_000)
+        server.kill()
+        _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        server = try await startServer("server", .tuspyserver, port: server.port)
+        try await queue.setRateLimit(nil)
+        #expect(try await session.value.state == .completed)
+        let item = try #require(try await queue.items(of: session.id).first)
+        #expect(try server.content(of: try #require(item.remoteURL), named: "stream.bin") == content)
+        await queue.shutdown()
+    }
+
     @Test func aPatchThatItsServerDiesInIsGoneOnWith() async throws {
         var server = try await startServer()
         let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "1000000"])

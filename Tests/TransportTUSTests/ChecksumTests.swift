@@ -41,6 +41,32 @@ import TransportTUS
         await upload.end()
     }
 
+    /// It compares what a request brings at its end.
+    @Test func whatIsKeptOfARequestThatBrokeOffIsTold() async throws {
+        let upload = try upload(offers: "creation,checksum") { request, number in
+            switch number {
+            case 0: [.created]
+            case 1: [.read(4), .reset]
+            default: [request.method == "HEAD" ? .offset(4, of: 10) : .accepted(10)]
+            }
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(upload.requests.last?.headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 10).dropFirst(4)))
+        #expect(receipt.warnings.count == 1 && receipt.warnings.first?.contains(" 4 bytes ") == true, "\(receipt.warnings)")
+        await upload.end()
+    }
+
+    /// The process was killed before it could ask how much the server has.
+    @Test func alsoWhereOnlyTheNextAttemptFindsIt() async throws {
+        let upload = try upload(offers: "creation,checksum") { request, _ in
+            [request.method == "HEAD" ? .offset(4, of: 10) : .accepted(10)]
+        }
+        let receipt = try await upload.run(from: upload.checkpoint())
+        #expect(receipt.warnings.count == 1)
+        await upload.end()
+    }
+
     @Test(arguments: [
         ("md5,sha1,sha256", "sha256"), ("md5,SHA1", "sha1"), ("crc32,md5", "md5"), ("crc32, sha256 ,x", "sha256"),
     ])

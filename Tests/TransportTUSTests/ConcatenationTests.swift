@@ -189,6 +189,36 @@ import TransportTUS
         await upload.end()
     }
 
+    /// Some servers remove the parts of what they put together. Then nobody knows where that is, and the file begins anew, as is told.
+    @Test func partsThatWentWithALostAnswerStartTheFileOver() async throws {
+        let server = Server()
+        server.state.withLock { state in
+            state.faults = [
+                { [weak server] request in
+                    guard request.headers["upload-concat"]?.hasPrefix("final;") == true else { return nil }
+                    return [.call { server?.state.withLock { $0.uploads = [:] } }, .reset]
+                }
+            ]
+        }
+        let upload = try upload(server: server)
+        #expect(await upload.failure()?.failureClass == .transient)
+        let before = upload.requests.count
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        #expect(upload.requests.dropFirst(before).allSatisfy { $0.method == "HEAD" })
+        await upload.end()
+    }
+
+    /// A server that refuses has put nothing together: what is gone then can be made anew.
+    @Test func aRefusalLeavesThePartsReplaceable() async throws {
+        let server = Server { request in request.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(423)] : nil }
+        let upload = try upload(server: server)
+        #expect(await upload.failure()?.failureClass == .transient)
+        server.state.withLock { $0.uploads["/files/1"] = nil }
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(try content(upload) == TemporaryFile.content(size: 1000))
+        await upload.end()
+    }
+
     @Test func aPartThatIsGoneBeginsAnewAlone() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil

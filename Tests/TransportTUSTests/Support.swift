@@ -9,15 +9,22 @@ import TransportTUS
 /// Keeps what an attempt reports.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
+    private let signs = Locked<(activity: Int, waiting: Int)>((0, 0))
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
+
+    /// How often the attempt told that it is busy with something that moves no bytes.
+    var activity: Int { signs.withLock { $0.activity } }
+    /// How often it told that it awaits an answer.
+    var waiting: Int { signs.withLock { $0.waiting } }
 
     func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
         AttemptReporter(
             progress: { sent, confirmed in self.state.withLock { $0.progress.append((sent, confirmed)) } },
             checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
-            allowance: allowance)
+            allowance: allowance, activity: { self.signs.withLock { $0.activity += 1 } },
+            wait: { self.signs.withLock { $0.waiting += 1 } })
     }
 }
 

@@ -113,6 +113,23 @@ import TransportTUS
         await upload.end()
     }
 
+    /// Of a large file it takes longer than a transfer may stand still.
+    @Test func itIsBusyWhileItComputes() async throws {
+        let upload = try upload(size: 100, Self.script(giving: Self.text(100), size: 100))
+        _ = try await upload.run()
+        #expect(upload.recorder.activity > 0)
+        await upload.end()
+    }
+
+    /// An upload that somebody else made is not tried out with another one, and not removed.
+    @Test func aGivenUploadThatNobodyGivesBackIsRefusedAtOnce() async throws {
+        var upload = try upload { request, _ in request.method == "GET" ? [.answer(405)] : [.offset(0, of: 10)] }
+        upload.options.uploadURL = upload.server.url("/files/theirs")
+        #expect(await upload.failure()?.failureClass == .unsupported)
+        #expect(upload.methods == ["GET"])
+        await upload.end()
+    }
+
     @Test(arguments: ["0123456789", "", "012345678901", "01234567"]) func otherContentIsNotBelieved(content: String) async throws {
         let upload = try upload(Self.script(giving: content))
         let error = await upload.failure()

@@ -92,8 +92,9 @@ struct Concatenation {
 
     private func goOn(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
-        // Where the whole was asked for by their names, no part can be made anew.
-        let isReplaceable = await record[.whole].url == nil
+        // Where the whole was asked for by their names, no part can be made anew: the server may have removed them because it has the whole.
+        let checkpoint = await record.checkpoint
+        let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
             if isReplaceable, try await server.removeIfDoubtful(url, length: Int64(range.count)) {
                 try await record.save { $0[slot] = RemoteUpload() }
@@ -121,12 +122,18 @@ struct Concatenation {
     private func createFinal() async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
+        try await record.save { $0.asksForWhole = true }
         let answer = try await server.requestCreation(
             headers: ["Upload-Concat": "final;\(addresses.joined(separator: " "))", "Upload-Metadata": metadata.headerValue])
         if answer.status == 404 || answer.status == 410 {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.",
                 cause: "POST was answered with \(answer.status)")
+        }
+        guard answer.isSuccess else {
+            // A server that refuses has made nothing.
+            if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
+            throw try await server.refused(answer)
         }
         let url = try await server.created(answer)
         try await record.save { $0.whole.url = url }

@@ -33,6 +33,18 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
+    /// Whether the server compares what each request brings.
+    var comparesRequests: Bool {
+        switch self {
+        case .eachRequest, .trailer: true
+        case .none, .readingBack: false
+        }
+    }
+
+    var sendsTrailers: Bool {
+        if case .trailer = self { true } else { false }
+    }
+
     /// The most bytes of one request that this allows.
     var chunkSize: Int64? {
         if case .eachRequest = self { Self.chunkSize } else { nil }

@@ -78,7 +78,8 @@ extension FileReader {
     ///
     /// - Throws: A ``TransferError`` if the file can't be read or ends early; `CancellationError`.
     func hash(
-        _ range: Range<Int64>, with algorithm: ChecksumAlgorithm, alongside other: ContentHash?, on threads: WorkerThreads
+        _ range: Range<Int64>, with algorithm: ChecksumAlgorithm, alongside other: ContentHash?, on threads: WorkerThreads,
+        progress: () -> Void
     ) async throws -> (hash: ContentHash, alongside: ContentHash?) {
         var hashes = (hash: ContentHash(algorithm), alongside: other)
         var position = range.lowerBound
@@ -95,6 +96,7 @@ extension FileReader {
                 return hashes
             }
             position += count
+            progress()
         }
         return hashes
     }

@@ -24,7 +24,8 @@ extension ContentSender {
         case .trailer(let algorithm): return Seal(trailer: algorithm)
         case .eachRequest(let algorithm):
             let bytes = self.range.lowerBound + range.lowerBound..<self.range.lowerBound + range.upperBound
-            let hashes = try await file.hash(bytes, with: algorithm, alongside: contentHash, on: threads)
+            let hashes = try await file.hash(
+                bytes, with: algorithm, alongside: contentHash, on: threads, progress: reporter.reportActivity)
             let header = hashes.hash.header
             try noteChecksum(header, of: range)
             return Seal(header: header, whole: hashes.alongside)
@@ -38,6 +39,12 @@ extension ContentSender {
                 .sourceChanged, .sourceChanged, "\(file.source.path) changed while it was sent: the same bytes were read twice and differ.")
         }
         lastChecksum = (range, header)
+    }
+
+    /// Puts down that the server kept so many bytes of a request without that it could compare their checksum.
+    func noteUnverified(_ count: Int64) async throws {
+        guard count > 0, check.comparesRequests else { return }
+        try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 
     /// The checksum of all that was sent up to the end of a request that succeeded; nil if nobody computed it.

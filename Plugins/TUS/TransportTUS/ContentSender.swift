@@ -102,6 +102,7 @@ struct ContentSender {
         asksFirst = true
         released = await record[slot].confirmed ?? 0
         let (offset, answer) = try await server.offset(of: url, length: length)
+        if offset < length ?? .max { try await noteUnverified(offset - (record[slot].confirmed ?? 0)) }
         if growth != nil {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
@@ -204,7 +205,10 @@ struct ContentSender {
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
             trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
-            progress: { record.noteSent(offset + $0, of: slot) })
+            progress: { taken in
+                record.noteSent(offset + taken, of: slot)
+                if taken == count { reporter.reportWaiting() }
+            })
     }
 
     private func noteCut(at offset: Int64, taken: Int64, of length: Int64) {
@@ -223,11 +227,15 @@ struct ContentSender {
         do {
             now = try await askOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // It does not answer this either; the failure that came first says more.
+            // It does not answer this either; the failure that came first says more, but for how long the server wants to be left alone.
+            var failure = failure
+            failure.retryAfter = failure.retryAfter ?? error.retryAfter
             throw failure
         }
         // What is known of the content ends where this request began.
         if now != offset { contentHash = nil }
+        // The checksum of a whole request went before it, unless it comes behind.
+        if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
         if now == length, isLengthDeclared, status != 460 { return now }
         if mayBeRefused, now == offset {
             asksFirst = true

@@ -12,6 +12,7 @@ struct ReadBack {
     let file: FileReader
     let record: UploadRecord
     let threads: WorkerThreads
+    let reporter: AttemptReporter
 
     private var size: Int64 { file.source.size }
 
@@ -33,7 +34,17 @@ struct ReadBack {
         // 204 and 416 are what an empty one may be answered with.
         if (200..<300).contains(status) || status == 416 { return }
         try? await server.delete(url)
-        throw TransferError(
+        throw unverifiable(status)
+    }
+
+    /// As ``probe(_:metadata:)``, for an upload that somebody else made: nothing is removed, nor another one made for trying.
+    func probe(given url: String) async throws {
+        let status = try await status(of: url)
+        if status == 405 || status == 501 { throw unverifiable(status) }
+    }
+
+    private func unverifiable(_ status: Int) -> TransferError {
+        TransferError(
             .unsupported, .unsupported,
             "The server \(server.origin) neither says that it compares checksums nor gives uploads back, so what arrives there can't be verified.",
             cause: "GET was answered with \(status)")
@@ -68,7 +79,7 @@ struct ReadBack {
                 progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmed)) })
         }
         guard answer.status == 200 else { throw try await server.refused(answer) }
-        let local = try await file.hash(0..<size, with: .sha256, alongside: nil, on: threads).hash
+        let local = try await file.hash(0..<size, with: .sha256, alongside: nil, on: threads, progress: reporter.reportActivity).hash
         let remote = sink.result
         guard remote.bytes == size, remote.hash.digest == local.digest else {
             try await file.verifyUnchanged()

@@ -12,6 +12,9 @@ struct RemoteUpload: Codable, Sendable {
     /// The offset at which the server answered a `PATCH` with 400, if it did: a second one there is final.
     var refusedOffset: Int64?
 
+    /// How many of its bytes the server kept of requests that broke off: it compares checksums at their ends only.
+    var unverified: Int64?
+
     /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
 }
@@ -27,8 +30,11 @@ struct TUSCheckpoint: Codable, Sendable {
     /// How many bytes each part has, but for the last, which has the rest.
     var partSize: Int64?
 
+    /// Whether the server was asked to put the parts together, and may have done so without that its answer arrived.
+    var asksForWhole: Bool?
+
     private enum CodingKeys: String, CodingKey {
-        case parts, partSize
+        case parts, partSize, asksForWhole
     }
 
     init(whole: RemoteUpload = RemoteUpload()) {
@@ -47,6 +53,7 @@ struct TUSCheckpoint: Codable, Sendable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         parts = try container.decodeIfPresent([RemoteUpload].self, forKey: .parts)
         partSize = try container.decodeIfPresent(Int64.self, forKey: .partSize)
+        asksForWhole = try container.decodeIfPresent(Bool.self, forKey: .asksForWhole)
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -54,6 +61,7 @@ struct TUSCheckpoint: Codable, Sendable {
         var container = encoder.container(keyedBy: CodingKeys.self)
         try container.encodeIfPresent(parts, forKey: .parts)
         try container.encodeIfPresent(partSize, forKey: .partSize)
+        try container.encodeIfPresent(asksForWhole, forKey: .asksForWhole)
     }
 
     /// - Parameter limit: The most bytes that it may vouch for.
@@ -72,6 +80,9 @@ struct TUSCheckpoint: Codable, Sendable {
     var confirmed: Int64 {
         parts?.reduce(0) { $0 + ($1.confirmed ?? 0) } ?? whole.confirmed ?? 0
     }
+
+    /// How many bytes of the file the server compared with no checksum, though it was sent some.
+    var unverified: Int64 { ([whole] + (parts ?? [])).reduce(0) { $0 + ($1.unverified ?? 0) } }
 
     /// The addresses of all uploads that were made.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }

@@ -152,7 +152,8 @@ extension TUSServer {
     /// then, and append to them what comes next (tuspyserver, for one).
     ///
     /// - Returns: Whether that was so.
-    func removeIfDoubtful(_ url: String, length: Int64) async throws -> Bool {
+    /// - Parameter length: As for ``offset(of:length:)``.
+    func removeIfDoubtful(_ url: String, length: Int64?) async throws -> Bool {
         guard memory.isDoubtful(url), try await offset(of: url, length: length).offset == 0 else { return false }
         do {
             try await delete(url)

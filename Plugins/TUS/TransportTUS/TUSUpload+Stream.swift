@@ -18,7 +18,14 @@ extension TUSUpload {
         }
         if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
-        let known = await record.checkpoint
+        var known = await record.checkpoint
+        // Of a stream that was given back already, nothing can be sent anew.
+        if let url = known.whole.url, options.uploadURL == nil, known.confirmed == 0,
+            try await server.removeIfDoubtful(url, length: Self.length(growth))
+        {
+            known = TUSCheckpoint()
+            try await record.save { $0 = TUSCheckpoint() }
+        }
         var sender: ContentSender
         if let url = known.whole.url {
             sender = self.sender(.whole, 0..<Int64.max, to: url, check)

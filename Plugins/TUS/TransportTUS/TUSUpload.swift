@@ -45,6 +45,11 @@ struct TUSUpload {
             for url in await record.checkpoint.urls { try? await server.delete(url) }
             throw error
         }
+        let unverified = await record.checkpoint.unverified
+        if unverified > 0 {
+            receipt.warnings.append(
+                "The server \(server.origin) kept \(unverified) bytes of requests that broke off, which it compared with no checksum.")
+        }
         // The query may hold a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
         return receipt
@@ -60,7 +65,7 @@ struct TUSUpload {
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
-        let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads) : nil
+        let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil
         readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
             try server.checkSize(size, atMost: features.maximumSize)
@@ -76,6 +81,7 @@ struct TUSUpload {
                 sender: { slot, range, url in sender(slot, range, to: url, check) })
             receipt.warnings = try await concatenation.run()
         } else if let url = known.whole.url {
+            if options.uploadURL != nil, known.confirmed == 0 { try await readBack?.probe(given: url) }
             var sender = sender(.whole, 0..<size, to: url, check)
             try await sender.resume()
             receipt.checksum = sender.contentHash?.text

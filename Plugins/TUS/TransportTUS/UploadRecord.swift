@@ -16,6 +16,8 @@ actor UploadRecord {
     private struct Position {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
+        /// Up to where the request that is under way got, which may send once more what was sent before.
+        var current: Int64 = 0
     }
 
     private(set) var checkpoint: TUSCheckpoint
@@ -106,6 +108,13 @@ actor UploadRecord {
 
     /// Tells up to which position of an upload the network took bytes. Called on the HTTP client's thread, too.
     nonisolated func noteSent(_ position: Int64, of slot: Slot) {
+        let isOldGround = positions.withLock { positions in
+            let known = positions[slot] ?? Position()
+            positions[slot, default: known].current = position
+            return position != known.current && position <= known.sent
+        }
+        // What is sent once more counts for nothing, but is a sign of life.
+        if isOldGround { reporter.reportActivity() }
         report(slot) { $0.sent = max($0.sent, position) }
     }
 

@@ -17,6 +17,7 @@ package final class ActiveFile: Sendable {
     private let stalled = Atomic(false)
     private let sizeWasTold = Atomic(false)
     private let recordWasTold = Atomic(false)
+    private let isWaiting = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
@@ -69,7 +70,9 @@ package final class ActiveFile: Sendable {
         }
         let sent = sentBytes.max(min(sent, most), ordering: .relaxed)
         let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
-        return (sent.newValue > sent.oldValue, confirmed.newValue > confirmed.oldValue)
+        let grew = (sent: sent.newValue > sent.oldValue, confirmed: confirmed.newValue > confirmed.oldValue)
+        if grew.sent || grew.confirmed { isWaiting.store(false, ordering: .relaxed) }
+        return grew
     }
 
     /// The rate limits let nothing through when the attempt asked.
@@ -79,8 +82,17 @@ package final class ActiveFile: Sendable {
 
     /// The attempt is busy with something that moves no bytes.
     package func isActive() {
+        isWaiting.store(false, ordering: .relaxed)
         signsOfLife.add(1, ordering: .relaxed)
     }
+
+    /// The other end has all that it was to get for now, and has yet to say so.
+    package func awaitsAnswer() {
+        isWaiting.store(true, ordering: .relaxed)
+    }
+
+    /// Whether it is the other end's turn.
+    package var isAnswerAwaited: Bool { isWaiting.load(ordering: .relaxed) || size.map { sent >= $0 } ?? false }
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }

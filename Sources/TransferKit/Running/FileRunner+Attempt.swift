@@ -166,7 +166,7 @@ extension FileRunner {
                 setSize(of: active, total)
             },
             activity: { active.isActive() },
-            record: { active.noteRecord() })
+            record: { active.noteRecord() }, wait: { active.awaitsAnswer() })
     }
 
     /// 64 PiB: what no file has, whatever a server says. Sums of sizes below it do not overflow.

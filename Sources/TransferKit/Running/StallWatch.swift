@@ -1,7 +1,7 @@
 /// Decides when an attempt hangs: neither a byte taken by the network nor one confirmed for too long, while the rate limits let bytes through, it is
 /// not busy with something else and, of a stream, there are bytes to be sent.
 ///
-/// After the last byte was sent, the server may take longer: a PATCH is confirmed at its end only.
+/// After the last byte of a request was sent, the server may take longer: a PATCH is confirmed at its end only.
 package struct StallWatch {
     private struct Sample: Equatable {
         let sent: Int64
@@ -35,8 +35,7 @@ package struct StallWatch {
             lastChange = uptime
             return false
         }
-        let isSent = file.size.map { sample.sent >= $0 } ?? false
-        let limit = isSent ? max(stallTimeout, responseTimeout) : stallTimeout
+        let limit = file.isAnswerAwaited ? max(stallTimeout, responseTimeout) : stallTimeout
         return uptime - lastChange >= limit
     }
 }

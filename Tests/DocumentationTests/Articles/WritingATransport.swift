@@ -16,7 +16,7 @@ private func fail() throws {
 private func register() async throws {
     // ARTICLE
     let queue = try await TransferQueue(storage: .folder("/var/lib/app/transfers"), transports: [FolderTransport(), TUSTransport()])
-    let archive = Endpoint(transport: .folder, address: "folder://localhost/media/archive/")
+    let archive = Endpoint(transport: "folder", address: "folder://localhost/media/archive/")
     try await queue.save(Account("archive", endpoints: [archive, .tus("https://upload.example.com/files/")]))
     try await queue.enqueue(.upload(["/srv/in/reel.mov"], to: "archive"))
     try await queue.start()
@@ -25,15 +25,11 @@ private func register() async throws {
 
 /// Stands in for the sample's, which is a package of its own.
 private struct FolderTransport: Transport {
-    let id: TransportID = .folder
+    let id: TransportID = "folder"
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         throw TransferError(.unsupported, .unsupported, "This is no transport.")
     }
 
     func shutdown() async {}
-}
-
-extension TransportID {
-    fileprivate static let folder: TransportID = "folder"
 }

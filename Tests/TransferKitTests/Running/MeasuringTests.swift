@@ -59,6 +59,19 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(59 * 10 + 60)))
     }
 
+    /// Also after the last byte of a request that brings only a part of the file, until something moves again.
+    @Test(arguments: [true, false]) func theServerMayTakeLongerWhereItsAnswerIsAwaited(moves: Bool) {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        file.report(sent: 50, confirmed: 0)
+        file.awaitsAnswer()
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(300)))
+        if moves { file.report(sent: 51, confirmed: 50) }
+        #expect(hangs(&watch, file, .seconds(301)) == !moves)
+        if moves { #expect(!hangs(&watch, file, .seconds(302)) && hangs(&watch, file, .seconds(361))) }
+    }
+
     @Test func theServerMayTakeLongerAfterTheLastByte() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
