@@ -13,13 +13,16 @@ public enum CrashReports: Sendable {
     /// comes first.
     static let variable = (name: "SWIFT_BACKTRACE", value: "registers=none")
 
-    /// Begins this process anew with that variable, as the runtime looks at it when a process begins, if it is to live for long: for the commands
-    /// `run` and `agent run`. Returns in all other cases, and if it can't be done.
+    /// The last words of the commands that read credentials.
+    private static let commands: Set<String> = ["run", "check", "doctor"]
+
+    /// Begins this process anew with that variable, as the runtime looks at it when a process begins, if it may read credentials: for the commands
+    /// `run`, `agent run`, `account check` and `doctor`. Returns in all other cases, and if it can't be done.
     ///
     /// To be called before anything else.
     public static func leaveSecretsOut() {
         let arguments = CommandLine.arguments
-        guard arguments.dropFirst().contains("run"), unsafe getenv(variable.name) == nil, let program = Bundle.main.executablePath else {
+        guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil, let program = Bundle.main.executablePath else {
             return
         }
         _ = unsafe setenv(variable.name, variable.value, 1)

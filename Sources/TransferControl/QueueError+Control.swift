@@ -7,6 +7,8 @@ extension QueueError.Code {
     public static let ownerLost = Self(rawValue: "ownerLost")
     /// The process that owns the queue took too long to answer, as one does that was stopped.
     public static let ownerSilent = Self(rawValue: "ownerSilent")
+    /// So many processes follow what happens in the queue that no further one can.
+    public static let tooManySubscribers = Self(rawValue: "tooManySubscribers")
     /// What was asked, or the answer, is no message of this protocol, or a larger one than allowed.
     public static let invalidMessage = Self(rawValue: "invalidMessage")
     /// The other process speaks another version of the protocol.

@@ -61,6 +61,9 @@ import TransferKit
             #expect(kill(first, signal) == 0)
             // It has ended when its lock is free; another command may have it for a moment.
             try await program.succeed("list")
+            // Killed, it has no last words.
+            let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
+            #expect(log.contains("The agent has ended.") == (signal == SIGTERM))
             let second = try #require(
                 try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
             #expect(second != first)

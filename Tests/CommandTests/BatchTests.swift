@@ -127,6 +127,13 @@ import TransferKit
             try program.folder.file("a", size: 1)
             let first = try await program.succeed("add", "studio", "a", "--dedupe", "k").lines
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines == first)
+            // What was there already stays where somebody put it.
+            try await program.succeed("hold", first[0])
+            for place in ["--now", "--next"] {
+                #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", place).lines == first)
+                #expect(try await program.succeed("show", first[0], "--json").objects().first?["state"] as? String == "held")
+            }
+            try await program.succeed("release", first[0])
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "other").lines != first)
             try await program.succeed("run", "--progress", "none")
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines != first)

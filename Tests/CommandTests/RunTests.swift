@@ -108,6 +108,40 @@ import Testing
         #expect(try await program.succeed("list", "--json", "--state", "waiting").lines.count == 1)
     }
 
+    /// However many others are before the one that waits.
+    @Test func aSessionThatWaitsBehindManyIsSeen() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
+        try program.folder.file("a", size: 5)
+        let names = Array(repeating: "a", count: 1_001).joined(separator: "\n")
+        try await program.succeed("add", "nowhere", "-", "--each", "--hold", input: Array(names.utf8))
+        try await program.succeed("add", "nowhere", "a")
+        #expect(try await program.run("run", "--no-wait").status == 1)
+    }
+
+    /// What is logged beside the bars and lines: only warnings, unless more is asked for.
+    @Test func moreIsLoggedWhenAsked() async throws {
+        let program = try TransferQ()
+        try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
+        try program.folder.file("a", size: 5)
+        try await program.succeed("add", "nowhere", "a")
+        #expect(!(try await program.run("run", "--no-wait")).diagnostics.contains("An attempt failed"))
+        #expect(try await program.run("run", "--no-wait", "-v").diagnostics.contains("notice: An attempt failed"))
+    }
+
+    @Test func aStartTimeIsWaitedFor() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try program.folder.file("a", size: 5)
+            let id = try await program.succeed("add", "studio", "a", "--not-before", "+2s").lines[0]
+            #expect(try await program.run("run").status == 0)
+            #expect(try studio.hasArrived("a"))
+            let session = try #require(try await program.succeed("show", id, "--json").objects().first)
+            let times = try ["createdAt", "startedAt"].map { try Date(#require(session[$0] as? String), strategy: .iso8601) }
+            #expect(times[1].timeIntervalSince(times[0]) >= 1)
+        }
+    }
+
     @Test(arguments: [SIGINT, SIGTERM])
     func anInterruption(signal: Int32) async throws {
         // Slow enough that the first run can't be over before the signal comes: two minutes.

@@ -75,6 +75,39 @@ import TransferKit
         }
     }
 
+    /// In the memory and the registers that a crash report may show.
+    @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func areNotInCrashReports(command: [String]) async throws {
+        // It takes connections and says nothing, so that all of these are in the middle of it.
+        let silent = try SilentServer()
+        var program = try TransferQ()
+        program.environment = ["TOKEN": Self.words[0]]
+        try await program.succeed("account", "add", "one", silent.url, "--token-env", "TOKEN")
+        try program.folder.file("a", size: 1_000)
+        try await program.succeed("add", "one", "a")
+        let run = try program.start(command)
+        let connection = await silent.connection()
+        defer { try? connection.close() }
+        run.send(SIGSEGV)
+        // The last line of a report. What was no fault of its own the program survives.
+        while !run.diagnostics.contains("Backtrace took") { await Task.yield() }
+        run.send(SIGKILL)
+        let result = await run.result()
+        #expect(!result.diagnostics.contains("Registers:"), "\(result.diagnostics.prefix(2_000))")
+        for needle in Self.needles { #expect(!result.diagnostics.contains(needle)) }
+    }
+
+    /// Fields of forms are settings, and may be secrets all the same.
+    @Test func areNotShownWithTheSettings() async throws {
+        let program = try TransferQ()
+        try await program.succeed(
+            "account", "add", "form", "https+form://one.example/in", "--setting", "field.password=hunter2-password",
+            "--setting", "field.x-amz-signature=hunter2-key", "--setting", "field.place=london")
+        for form in [[], ["--json"]] {
+            let shown = try await program.run(["account", "show", "form"] + form).output
+            #expect(shown.contains("field.password") && shown.contains("london") && !shown.contains("hunter2"), "\(shown)")
+        }
+    }
+
     /// Of SSH and of proxies, and in the agent's log.
     @Test(.timeLimit(.minutes(10))) func areNotInTheLogOfTheAgent() async throws {
         let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)

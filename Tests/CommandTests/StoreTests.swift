@@ -1,6 +1,7 @@
 import Foundation
 import SystemPackage
 import Testing
+import TransferCore
 import TransferKit
 
 @Suite struct StoreTests {
@@ -105,6 +106,18 @@ import TransferKit
         _ = await run?.command.result()
     }
 
+    /// SQLite would open a database of another name, which may be another queue's.
+    @Test func aFolderWhoseNameIsNotUTF8() async throws {
+        let program = try TransferQ()
+        for command in ["exec \"$0\" list", "exec \"$0\" agent start"] {
+            let script = "TRANSFERQ_STORE=$PWD/$(printf 'q\\377') " + command
+            let result = try await program.start("/bin/sh", [Array("-c".utf8), Array(script.utf8), TransferQ.executable.bytes]).result()
+            #expect(result.status == 2 && result.diagnostics.contains("UTF-8"), "\(result.testDescription)")
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: program.folder.path.string)
+        #expect(!names.contains { $0.hasPrefix("q") }, "\(names)")
+    }
+
     @Test func diagnosis() async throws {
         let program = try TransferQ()
         let sound = try await program.run("doctor", "--json")
@@ -114,6 +127,10 @@ import TransferKit
         let store = try #require(checks.first { $0["check"] as? String == "store" })
         #expect((store["sqlite"] as? String)?.hasPrefix("3.") == true)
         #expect((store["schema"] as? Int ?? 0) > 0)
+        for (transport, library) in [("tus", "libcurl/"), ("http", "libcurl/"), ("sftp", "libssh2/")] {
+            let check = try #require(checks.first { $0["check"] as? String == "transport \(transport)" })
+            #expect((check["libraries"] as? [String])?.contains { $0.hasPrefix(library) } == true, "\(check)")
+        }
         let owner = try #require(checks.first { $0["check"] as? String == "owner" })
         #expect(owner["process"] is NSNull)
 

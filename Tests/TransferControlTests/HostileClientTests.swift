@@ -84,6 +84,26 @@ import TransportTesting
         }
     }
 
+    /// They may follow for ever, and take nothing: there is room beside them for whoever has a request.
+    @Test func asManySubscribersAsThereAre() async throws {
+        try await ControlFixture.with { fixture in
+            // So that there is something to tell.
+            try await fixture.queue.start()
+            var subscribers: [RemoteQueueEvents.AsyncIterator] = []
+            for _ in 0..<48 {
+                var subscriber = fixture.remote.events(since: 0).makeAsyncIterator()
+                _ = try await subscriber.next()
+                subscribers.append(subscriber)
+            }
+            let error = await #expect(throws: QueueError.self) { for try await _ in fixture.remote.events(since: 0) { break } }
+            #expect(error?.code == .tooManySubscribers)
+            #expect(try await fixture.remote.status().sessions == 0)
+            subscribers.removeLast()
+            for try await _ in fixture.remote.events(since: 0) { break }
+            withExtendedLifetime(subscribers) {}
+        }
+    }
+
     /// Nothing happens that could tell the server that they are gone, and their places are free nevertheless.
     @Test func subscribersThatGoAway() async throws {
         try await ControlFixture.with { fixture in

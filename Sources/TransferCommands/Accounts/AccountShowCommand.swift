@@ -39,7 +39,7 @@ struct AccountShowCommand: AsyncParsableCommand {
                 case .file(let path): lines.append("  \(use) from the file \(path)")
                 }
             }
-            for (key, value) in endpoint.settings.sorted(by: { $0.key < $1.key }) { lines.append("  \(key) = \(value)") }
+            for (key, value) in endpoint.shownSettings { lines.append("  \(key) = \(value)") }
         }
         return lines
     }

@@ -7,7 +7,7 @@ struct HeaderField {
     let value: String
 
     private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
-    private static let secretWords = ["authorization", "cookie", "key", "token", "secret", "password", "credential"]
+    private static let secretWords = ["authorization", "cookie", "key", "token", "secret", "password", "credential", "signature"]
 
     /// - Throws: A `ValidationError` that names the option and never the value.
     init(_ text: String, option: String) throws {
@@ -27,8 +27,11 @@ struct HeaderField {
     }
 
     /// Whether its value is one that nobody else may see, going by the name.
-    var bearsSecret: Bool {
+    var bearsSecret: Bool { Self.isSecret(name) }
+
+    /// Whether a field of that name may have a value that nobody else may see.
+    static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
-        return Self.secretWords.contains { name.contains($0) }
+        return secretWords.contains { name.contains($0) }
     }
 }

@@ -106,7 +106,7 @@ extension JSONValue {
             "transport": .string(endpoint.transport.rawValue),
             "address": .string(endpoint.shownAddress),
             "credentials": .array(endpoint.credentials.map(JSONValue.init)),
-            "settings": .object(endpoint.settings.sorted { $0.key < $1.key }.map { ($0.key, .string($0.value)) }),
+            "settings": .object(endpoint.shownSettings.map { ($0.name, .string($0.value)) }),
         ]
     }
 

@@ -46,7 +46,7 @@ struct ForegroundRun {
         }
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
-        let waiting = remaining.waiting > 0 ? await waitingAtFront() : []
+        let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         // What is due later, or comes behind such a session, needs no person; what was begun was to arrive.
         let startsByItself =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
@@ -69,9 +69,16 @@ struct ForegroundRun {
         return hasFailures || needsPerson ? .incomplete : .done
     }
 
-    /// Those of the first thousand sessions that wait.
-    private func waitingAtFront() async -> [SessionStatus] {
-        ((try? await queue.sessions(0..<1_000)) ?? []).filter { $0.state == .waiting }
+    /// The first thousand of the sessions that wait, however many others are before them.
+    private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
+        let (page, wanted) = (1_000, min(status.waiting, 1_000))
+        var found: [SessionStatus] = []
+        var start = 0
+        while found.count < wanted, let sessions = try? await queue.sessions(start..<start + page), !sessions.isEmpty {
+            found += sessions.filter { $0.state == .waiting }
+            start += page
+        }
+        return found
     }
 
     /// Whether a person has to do something about this machine, or about another session.

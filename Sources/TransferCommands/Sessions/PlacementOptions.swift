@@ -48,8 +48,10 @@ struct PlacementOptions: ParsableArguments {
     /// Adds the sessions where they are to be.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue)
-        if next { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(ids)) }
-        if now { _ = try await queue.apply(.run(), to: SessionGroup.sessions(ids)) }
+        // One that was there already stays where somebody put it.
+        let new = ids.filter(Set(requests.map(\.id)).contains)
+        if next, !new.isEmpty { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(new)) }
+        if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }
         return ids
     }
 

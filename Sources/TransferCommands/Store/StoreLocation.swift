@@ -11,6 +11,14 @@ import SystemPackage
 enum StoreLocation {
     /// The option, else `$TRANSFERQ_STORE`, else `transferq` in the state folder of the XDG Base Directory Specification 0.8.
     static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {
+        let folder = try chosen(option: option)
+        guard FilePath(folder.string) == folder else {
+            throw CommandFailure(.usage, "The path of the queue's folder, \(folder), is not UTF-8; choose another one.")
+        }
+        return folder
+    }
+
+    private static func chosen(option: FilePath?) throws(CommandFailure) -> FilePath {
         if let option {
             guard !option.isEmpty else { throw CommandFailure(.usage, "--store needs the path of a folder.") }
             return option.absolute

@@ -18,8 +18,10 @@ struct ControlClient: Sendable {
 
     /// Returns when the client has its answer, or is gone.
     ///
-    /// - Parameter heard: Called when it has said anything.
-    func serve(_ heard: () -> Void) async throws(QueueError) {
+    /// - Parameters:
+    ///   - heard: Called when it has said anything.
+    ///   - subscribes: Called when it wants to follow what happens, for as long as it likes; returns whether it may.
+    func serve(_ heard: () -> Void, subscribes: @escaping @Sendable () -> Bool) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
         heard()
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
@@ -28,15 +30,20 @@ struct ControlClient: Sendable {
         var batch = StagedBatch(limit: requestLimit)
         while true {
             let request = try await connection.read(ControlRequest.self)
-            guard case .stage(let part) = request else { return await answer(request, batch) }
+            guard case .stage(let part) = request else { return await answer(request, batch, subscribes) }
             batch.take(part, size: await connection.sizeOfLastMessage)
         }
     }
 
-    private func answer(_ request: ControlRequest, _ batch: StagedBatch) async {
+    private func answer(_ request: ControlRequest, _ batch: StagedBatch, _ subscribes: @escaping @Sendable () -> Bool) async {
         let work = Task {
             do {
                 try batch.check()
+                if case .events = request, !subscribes() {
+                    throw QueueError(
+                        .tooManySubscribers,
+                        "The process \(owner.processID), which owns the queue, tells as many others already what happens there as it can; end one of those.")
+                }
                 try await perform(request, batch)
             } catch {
                 // A client that is gone misses nothing.

@@ -21,6 +21,8 @@ public import TransferKit
 public final class ControlServer: Sendable {
     /// How many clients are served at once.
     private static let clientLimit = 64
+    /// How many of them may follow what happens, which they may do for ever: there is always room for those that only have a request.
+    private static let subscriberLimit = 48
     /// How long those that are served may take to the end when the server closes.
     private static let grace = Duration.seconds(2)
     /// How often it is looked whether the socket is still there.
@@ -32,6 +34,7 @@ public final class ControlServer: Sendable {
             let task: Task<Void, Never>
             /// Whether it has said anything yet.
             var wasHeard = false
+            var isSubscriber = false
         }
 
         var clients: [Int: Client] = [:]
@@ -39,6 +42,20 @@ public final class ControlServer: Sendable {
         var isClosed = false
         /// Whether the last client could not be taken.
         var isStuck = false
+
+        /// - Returns: Whether a client may follow what happens.
+        mutating func subscribe(_ number: Int, beside limit: Int) -> Bool {
+            if clients.values.count(where: \.isSubscriber) >= limit {
+                // Of those that are gone nobody knows before there is something to tell them.
+                for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
+                    clients[number] = nil
+                    client.connection.interrupt()
+                }
+                guard clients.values.count(where: \.isSubscriber) < limit else { return false }
+            }
+            clients[number]?.isSubscriber = true
+            return true
+        }
 
         /// Lets the one go that has been silent for longest, if there are as many as there may be. Those that were heard are at work: a large
         /// batch takes many messages.
@@ -193,7 +210,11 @@ public final class ControlServer: Sendable {
             state.isStuck = false
             let task = Task { [weak self, logger] in
                 do throws(QueueError) {
-                    try await client.serve { [weak self] in self?.state.withLock { $0.clients[number]?.wasHeard = true } }
+                    try await client.serve { [weak self] in
+                        self?.state.withLock { $0.clients[number]?.wasHeard = true }
+                    } subscribes: { [weak self] in
+                        self?.state.withLock { $0.subscribe(number, beside: Self.subscriberLimit) } ?? false
+                    }
                 } catch {
                     logger.debug("A client of the queue's socket was let go. \(error.message)")
                 }

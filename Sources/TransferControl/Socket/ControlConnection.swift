@@ -31,6 +31,9 @@ actor ControlConnection {
     /// Ends the connection, and whatever waits for it.
     nonisolated func interrupt() { socket.interrupt() }
 
+    /// Whether the other end is gone. May be asked while the connection is in use.
+    nonisolated var isAbandoned: Bool { socket.isAbandoned }
+
     /// Connects to the owner of a queue, which must be the same user.
     ///
     /// - Throws: ``QueueError`` with the code `ownerUnreachable` or `ownerSilent`.

@@ -54,6 +54,16 @@ final class ControlSocket: Sendable {
         }
     }
 
+    /// Whether the other end has closed the connection, and sent nothing before that is still to be received.
+    var isAbandoned: Bool {
+        descriptor.withLock { descriptor in
+            guard let descriptor else { return true }
+            var byte: UInt8 = 0
+            let count = unsafe recv(descriptor, &byte, 1, CInt(MSG_PEEK) | CInt(MSG_DONTWAIT))
+            return count == 0 || count < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR
+        }
+    }
+
     /// - Throws: `Errno.wouldBlock` when the other end has too many that wait already.
     func connect(to address: SocketAddress) throws(Errno) {
         try unsafe address.withAddress { (pointer, size) throws(Errno) in

@@ -38,6 +38,10 @@ package final class QueueStore: Sendable {
     private init(_ storage: Storage, lock: OwnerLock, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)?) throws {
         let folder = storage.folder
         let path = folder.appending("queue.sqlite")
+        guard FilePath(path.string) == path else {
+            // SQLite takes paths as UTF-8: it would open that of another folder.
+            throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8; choose another one.")
+        }
         try StorageFolder.inspect(path)
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
