@@ -22,9 +22,9 @@ public enum CrashReports: Sendable {
     /// To be called before anything else.
     public static func leaveSecretsOut() {
         let arguments = CommandLine.arguments
-        guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil, let program = Bundle.main.executablePath else {
-            return
-        }
+        guard !commands.isDisjoint(with: arguments.dropFirst()), unsafe getenv(variable.name) == nil,
+            let program = Bundle.main.executablePath
+        else { return }
         _ = unsafe setenv(variable.name, variable.value, 1)
         // The arguments as they came: not all of them need be UTF-8.
         _ = unsafe execv(program, CommandLine.unsafeArgv)

@@ -119,6 +119,18 @@ import Testing
         #expect(try await program.run("run", "--no-wait").status == 1)
     }
 
+    /// Where an account has more than one place for its files, people see which one they went to.
+    @Test func theNextEndpointIsNamed() async throws {
+        try await LoopbackStudio.with { studio in
+            let program = studio.program
+            try await program.succeed("account", "add", "both", "http://127.0.0.1:9/", studio.url.absoluteString)
+            try program.folder.file("a", size: 5)
+            try await program.succeed("add", "both", "a")
+            let run = try await program.run("run", "--progress", "plain")
+            #expect(run.status == 0 && run.diagnostics.contains("from http://127.0.0.1:9/ to http://127.0.0.1:"), "\(run.diagnostics)")
+        }
+    }
+
     /// What is logged beside the bars and lines: only warnings, unless more is asked for.
     @Test func moreIsLoggedWhenAsked() async throws {
         let program = try TransferQ()

@@ -32,7 +32,8 @@ import TransportTUS
     /// Each request's answer may take longer than its content.
     @Test func theAnswerToEachRequestIsAwaited() async throws {
         var upload = try TestUpload(
-            size: 250, offers: "creation", answers: [[.created], [.read(nil), .accepted(100)], [.read(nil), .accepted(200)], [.read(nil), .accepted(250)]])
+            size: 250, offers: "creation",
+            answers: [[.created], [.read(nil), .accepted(100)], [.read(nil), .accepted(200)], [.read(nil), .accepted(250)]])
         upload.options.chunkSize = 100
         _ = try await upload.run()
         #expect(upload.methods == ["POST", "PATCH", "PATCH", "PATCH"])

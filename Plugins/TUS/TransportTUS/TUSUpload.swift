@@ -65,7 +65,9 @@ struct TUSUpload {
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
             options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
-        let readBack = check == .readingBack && size > 0 ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil
+        let readBack =
+            check == .readingBack && size > 0
+            ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil
         readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
             try server.checkSize(size, atMost: features.maximumSize)

@@ -16,6 +16,7 @@ enum EventDescription {
                 "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
+            case .endpointChanged(_, let before?, let endpoint): "moved      \(name) from \(before) to \(endpoint)"
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"
             case .changed(let ids, let state) where [.waiting, .paused, .held].contains(state):
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)

@@ -42,7 +42,8 @@ struct ControlClient: Sendable {
                 if case .events = request, !subscribes() {
                     throw QueueError(
                         .tooManySubscribers,
-                        "The process \(owner.processID), which owns the queue, tells as many others already what happens there as it can; end one of those.")
+                        "The process \(owner.processID), which owns the queue, tells as many others already what happens there as it can; end one of those."
+                    )
                 }
                 try await perform(request, batch)
             } catch {
