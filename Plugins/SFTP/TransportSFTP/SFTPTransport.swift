@@ -60,9 +60,14 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         self.init(connector: SSHConnector())
     }
 
+    /// Makes a transport that shares its connections in its own way.
+    package init(policy: PoolPolicy) {
+        self.init(connector: SSHConnector(), policy: policy)
+    }
+
     /// Makes a transport with its own way to connect.
-    package init(connector: any SFTPConnector) {
-        pool = ConnectionPool(connector)
+    package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy()) {
+        pool = ConnectionPool(connector, policy: policy)
     }
 
     /// Sends or receives one file.

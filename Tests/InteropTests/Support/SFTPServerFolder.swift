@@ -9,15 +9,18 @@ import TransportSFTP
 /// OpenSSH's server with a folder of its own, for tests that look at its files.
 final class SFTPServerFolder: Sendable {
     let server: SSHServerProcess
-    let transport = SFTPTransport()
+    let transport: SFTPTransport
     /// What the server has.
     let files: URL
     /// What this machine has.
     let local: URL
 
-    /// - Parameter options: Lines for the server's configuration (sshd_config(5)).
-    init(options: [String] = []) async throws {
-        server = try await SSHServerProcess.start(options: options)
+    /// - Parameters:
+    ///   - options: Lines for the server's configuration (sshd_config(5)).
+    ///   - subsystems: As ``SSHServerProcess`` takes them.
+    init(options: [String] = [], subsystems: [String: String] = [:], policy: PoolPolicy = PoolPolicy()) async throws {
+        transport = SFTPTransport(policy: policy)
+        server = try await SSHServerProcess.start(options: options, subsystems: subsystems)
         files = server.folder.appending(path: "files")
         local = server.folder.appending(path: "local")
         for folder in [files, local] { try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true) }

@@ -21,6 +21,7 @@ final class ServerProcess: SFTPLink {
     private let process: PipedProcess
     private let doorbell: DispatchSemaphore
     private let cuts: CutPlan
+    private let sent = Locked(0)
     private let ending = Locked<(threads: Int, isOver: Bool, waiters: [CheckedContinuation<Void, Never>])>((2, false, []))
 
     /// - Parameter options: As sftp-server(8) knows them.
@@ -41,6 +42,14 @@ final class ServerProcess: SFTPLink {
     func kill() {
         _ = Glibc.kill(process.identifier, SIGKILL)
     }
+
+    /// Lets the process hang, until it is killed.
+    func suspend() {
+        _ = Glibc.kill(process.identifier, SIGSTOP)
+    }
+
+    /// How many bytes the process was sent.
+    var sentBytes: Int { sent.withLock { $0 } }
 
     func close() async {
         client.end(TransferError(.transient, .connectionLost, "The test closed the connection."))
@@ -78,6 +87,7 @@ final class ServerProcess: SFTPLink {
                 guard !bytes.isEmpty else { break }
                 let passed = cuts.pass(bytes.count, .fromClient)
                 if !write(bytes.prefix(passed)) || passed < bytes.count { client.end(nil) }
+                sent.withLock { $0 += passed }
             }
         }
         // The server ends when it has worked off what it got.

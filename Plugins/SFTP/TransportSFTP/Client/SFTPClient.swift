@@ -33,6 +33,8 @@ package final class SFTPClient: Sendable {
         var handedOver = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
+        /// When something came last, or the first of the unanswered requests was made.
+        var quietSince = ContinuousClock.now
         var starting: [@Sendable (Result<ServerFeatures, TransferError>) -> Void] = []
     }
 
@@ -65,7 +67,10 @@ package final class SFTPClient: Sendable {
         do throws(ProtocolFault) {
             // Copied before the lock is taken, as no pointer may go there.
             let arrived = unsafe [UInt8](bytes)
-            state.withLock { $0.assembler.append(arrived) }
+            state.withLock { state in
+                state.assembler.append(arrived)
+                state.quietSince = .now
+            }
             while let packet = try nextPacket() { try take(packet) }
         } catch {
             fail(error)
@@ -215,6 +220,11 @@ package final class SFTPClient: Sendable {
         }
     }
 
+    /// Since when the server says nothing although it was asked, also if nobody waits for the answers any more; nil if all is answered.
+    var unansweredSince: ContinuousClock.Instant? {
+        state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
+    }
+
     // MARK: The requests' side
 
     /// Makes a request; never blocks.
@@ -232,6 +242,7 @@ package final class SFTPClient: Sendable {
             }
         let (id, failure) = state.withLock { state -> (UInt32, TransferError?) in
             if case .ended(let error) = state.phase { return (0, error) }
+            if state.waiting.isEmpty { state.quietSince = .now }
             repeat { state.lastID &+= 1 } while state.waiting[state.lastID] != nil
             state.waiting[state.lastID] = Waiting(completion: completion, opens: opens, taken: taken)
             state.outgoing.append((state.lastID, request.encoded(id: state.lastID)))

@@ -7,16 +7,6 @@ import TransportSupport
 /// Where those that there are have enough to do, another one is made, one at a time, as a server may refuse many at once (`MaxStartups`,
 /// sshd_config(5)).
 actor ConnectionPool {
-    /// How the pool decides.
-    struct Policy: Sendable {
-        /// How many files each connection has before there is another one.
-        var filesBeforeNext = 2
-        /// After how long without a file a connection is closed.
-        var idleTime = Duration.seconds(60)
-        /// How long no further connection is tried after one was refused.
-        var pause = Duration.seconds(30)
-    }
-
     private struct Member {
         let number: Int
         let link: any SFTPLink
@@ -36,12 +26,12 @@ actor ConnectionPool {
     }
 
     private let connector: any SFTPConnector
-    private let policy: Policy
+    private let policy: PoolPolicy
     private var groups: [Endpoint: Group] = [:]
     private var lastNumber = 0
     private var isShutDown = false
 
-    init(_ connector: any SFTPConnector, policy: Policy = Policy()) {
+    init(_ connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy()) {
         self.connector = connector
         self.policy = policy
     }
@@ -76,12 +66,12 @@ actor ConnectionPool {
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
-            removeEnded(of: endpoint)
+            removeUseless(of: endpoint)
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
             let isUsed = index.map { group.members[$0].files > 0 } ?? true
             let isBusy = index.map { group.members[$0].files >= policy.filesBeforeNext } ?? true
-            let isPaused = index != nil && group.pausedUntil.map { $0 > .now } ?? false
+            let isPaused = index != nil && group.pausedUntil.map { $0 > policy.now() } ?? false
             if isBusy || (isApart && isUsed), !isPaused, group.opening == nil, group.members.count < max(1, limit) {
                 group.opening = Task { await self.open(endpoint, credentials, logger) }
             }
@@ -106,18 +96,7 @@ actor ConnectionPool {
 
     private func open(_ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger) async {
         let result: Result<any SFTPLink, any Error>
-        do {
-            let link = try await connector.connect(to: endpoint, credentials: credentials, logger: logger)
-            do {
-                _ = try await link.client.features()
-                result = .success(link)
-            } catch {
-                await link.close()
-                result = .failure(error)
-            }
-        } catch {
-            result = .failure(error)
-        }
+        do { result = .success(try await connect(endpoint, credentials, logger)) } catch { result = .failure(error) }
         if isShutDown, case .success(let link) = result { await link.close() }
         var group = groups[endpoint] ?? Group()
         let waiters = group.waiters
@@ -136,10 +115,33 @@ actor ConnectionPool {
         case .success:
             for waiter in waiters { waiter.resume(.failure(Self.shutDown)) }
         case .failure(let error):
-            group.pausedUntil = .now + policy.pause
+            group.pausedUntil = policy.now() + policy.pause
             groups[endpoint] = group
             for waiter in waiters { waiter.resume(.failure(error)) }
         }
+    }
+
+    /// Connects, and waits until the conversation began, both in the time that there is for it: everybody who needs a connection waits for this.
+    private nonisolated func connect(
+        _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
+    ) async throws -> any SFTPLink {
+        let late = TransferError(
+            .unreachable, .timedOut, "No connection to \(endpoint.address) could be made within \(policy.connectTime).")
+        let link = try await policy.within(policy.connectTime, orThrow: late, discard: { await $0.close() }) { [connector] in
+            try await connector.connect(to: endpoint, credentials: credentials, logger: logger)
+        }
+        do {
+            let client = link.client
+            let mute = TransferError(
+                .unreachable, .timedOut,
+                "\(client.serverName) lets this account in, but did not begin to speak SFTP within \(policy.beginTime); "
+                    + "a start file of the account's shell may hang there.")
+            _ = try await policy.within(policy.beginTime, orThrow: mute) { try await client.features() }
+        } catch {
+            await link.close()
+            throw error
+        }
+        return link
     }
 
     private func give(_ number: Int, of endpoint: Endpoint) {
@@ -166,12 +168,22 @@ actor ConnectionPool {
         await member.link.close()
     }
 
-    private func removeEnded(of endpoint: Endpoint) {
-        let ended = groups[endpoint]?.members.filter { !$0.link.client.isOpen } ?? []
-        guard !ended.isEmpty else { return }
-        groups[endpoint]?.members.removeAll { !$0.link.client.isOpen }
-        for member in ended {
+    /// Gives up the connections that are of no use to anybody: those that ended, and those whose server's process hangs while its connection lives.
+    private func removeUseless(of endpoint: Endpoint) {
+        let now = policy.now()
+        let useless =
+            groups[endpoint]?.members.filter { member in
+                !member.link.client.isOpen || member.link.client.unansweredSince.map { now - $0 >= policy.silence } ?? false
+            } ?? []
+        guard !useless.isEmpty else { return }
+        let numbers = Set(useless.map(\.number))
+        groups[endpoint]?.members.removeAll { numbers.contains($0.number) }
+        for member in useless {
             member.alarm?.cancel()
+            let client = member.link.client
+            client.end(
+                TransferError(
+                    .transient, .stalled, "\(client.serverName) has not answered for \(policy.silence); the connection is given up."))
             Task { await member.link.close() }
         }
     }
