@@ -122,6 +122,46 @@ struct AuthenticationTests {
         #expect(error.message.contains("/nonexistent/agent"))
     }
 
+    /// Of an agent that waits for a card, or is stopped.
+    @Test func `an agent that never answers does not take the time of the others`() async throws {
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let path = FilePath(server.folder.appending(path: "mute").path)
+        let socket = try makeMuteSocket(at: path)
+        defer { close(socket) }
+        var settings = try server.settings()
+        settings.authentication.agent = .socket(path)
+        settings.authentication.agentListTimeout = .milliseconds(50)
+        let connection = try await server.connect(settings)
+        #expect(connection.agreement.authenticationMethod == "publickey (\(server.userKey))")
+        await connection.close()
+        settings.authentication.keyFiles = []
+        let error = try await failure(server, settings)
+        #expect(error.failureClass == .credentials)
+        #expect(error.message.contains("the agent at \(path): it did not answer in time"), "\(error)")
+    }
+
+    /// - Returns: A socket whose connections nobody accepts, so that all that is sent there waits.
+    private func makeMuteSocket(at path: FilePath) throws -> CInt {
+        #if canImport(Glibc)
+            let descriptor = socket(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0)
+        #else
+            let descriptor = socket(AF_UNIX, SOCK_STREAM, 0)
+        #endif
+        var address = sockaddr_un()
+        address.sun_family = sa_family_t(AF_UNIX)
+        let name = Array(path.string.utf8)
+        try #require(name.count < MemoryLayout.size(ofValue: address.sun_path))
+        unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
+        let isBound = unsafe withUnsafePointer(to: &address) { pointer in
+            unsafe pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_un>.size)) == 0
+            }
+        }
+        try #require(isBound && listen(descriptor, 8) == 0)
+        return descriptor
+    }
+
     @Test func `no more proofs are offered than are allowed`() async throws {
         let server = try await SSHServerProcess.start(options: ["MaxAuthTries 3"])
         defer { server.stop() }

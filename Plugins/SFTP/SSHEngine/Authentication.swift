@@ -77,7 +77,8 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            keys = try client.identities(by: deadline)
+            // The client tells in its own words that it took too long.
+            keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkWanted()
             obstacles.append("the agent at \(path): \(error.text)")

@@ -67,6 +67,8 @@ package struct SSHAuthentication: Sendable {
 
     /// Whose keys are tried first.
     package var agent = Agent.environment
+    /// How long the agent may take to tell its keys: one that hangs is not to take the time of the others. To sign, it may ask a person.
+    package var agentListTimeout = Duration.seconds(5)
     /// The keys that are tried next, in order.
     package var keyFiles: [KeyFile] = []
     /// What answers questions that don't show what is typed, and what is sent as the password.
