@@ -107,6 +107,25 @@ struct HostileServerTests {
         #expect(http.code == .notThisProtocol, "\(http)")
     }
 
+    @Test(arguments: ["Exceeded MaxStartups\r\n", "Not allowed at this time\r\n"])
+    func `a server that is busy is told as such`(greeting: String) async throws {
+        let error = try await failure(greeting: Array(greeting.utf8), closes: true)
+        #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
+        #expect(error.message.contains("at the moment") && error.message.contains("MaxStartups"), "\(error)")
+    }
+
+    @Test func `a server that has no room for another log-in is busy`() async throws {
+        let server = try await SSHServerProcess.start(options: ["MaxStartups 1:100:1"])
+        defer { server.stop() }
+        let other = try RawClient(to: server.port)
+        defer { other.close() }
+        // Its greeting says that the server counts it.
+        #expect(try await SSHServerProcess.awayFromThePool { other.receive() }.starts(with: Array("SSH-2.0-".utf8)))
+        let settings = try server.settings()
+        let error = try await failure(settings)
+        #expect(error.failureClass == .transient && error.code == .serverError, "\(error)")
+    }
+
     @Test func `a server that hangs up at once is not reached`() async throws {
         let error = try await failure(greeting: [], closes: true)
         #expect(error.failureClass == .unreachable)

@@ -127,6 +127,23 @@ package final class RawServer: Sendable {
     }
 }
 
+/// A connection to a server on the loopback interface that nothing is said over.
+package struct RawClient: Sendable {
+    private let descriptor: CInt
+
+    /// Connects.
+    package init(to port: UInt16) throws {
+        guard let descriptor = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
+        self.descriptor = descriptor
+    }
+
+    /// - Returns: Some bytes; none at the end. Blocks.
+    package func receive() -> [UInt8] { RawServer.Connection(descriptor: descriptor).receive() }
+
+    /// Ends it.
+    package func close() { shutdown(descriptor, CInt(SHUT_RDWR)); systemClose(descriptor) }
+}
+
 extension RawServer {
     /// A relay to another port, whose connections break with ``cut()``, or after some bytes.
     ///
@@ -163,6 +180,9 @@ extension RawServer {
         }
     }
 }
+
+// A method of the same name hides the system's function.
+private func systemClose(_ descriptor: CInt) { close(descriptor) }
 
 private func systemSend(_ descriptor: CInt, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
     unsafe send(descriptor, bytes, count, CInt(MSG_NOSIGNAL))

@@ -70,8 +70,9 @@ package final class SSHServerProcess: Sendable {
                 options + [
                     "Port \(port)", "ListenAddress 127.0.0.1", "PidFile none", "UsePAM no", "StrictModes no", "PermitRootLogin yes",
                     "AuthorizedKeysFile \(folder.path)/authorized_keys", "PasswordAuthentication no", "KbdInteractiveAuthentication no",
-                    "LogLevel VERBOSE", "UseDNS no", "MaxStartups 200",
-                ] + hostKeys.map { "HostKey \(folder.path)/host_\($0.rawValue)" } + programs.map { "Subsystem \($0) \($1)" }
+                    "LogLevel VERBOSE", "UseDNS no",
+                ] + (options.contains { $0.hasPrefix("MaxStartups ") } ? [] : ["MaxStartups 200"])
+                + hostKeys.map { "HostKey \(folder.path)/host_\($0.rawValue)" } + programs.map { "Subsystem \($0) \($1)" }
             let file = folder.appending(path: "sshd_config")
             try Data(lines.joined(separator: "\n").appending("\n").utf8).write(to: file)
             if let process = try Self.start(file, log: folder.appending(path: "log"), preload: preload, port: port) {

@@ -67,7 +67,7 @@ struct SessionOpening {
         do {
             code = try session.complete(by: deadline) { unsafe libssh2_session_handshake(session.pointer, session.socket) }
         } catch let error as TransferError where !hasGreeted {
-            throw session.traffic.received == 0 ? error : notSSH
+            throw session.traffic.received == 0 ? error : otherGreeting
         }
         guard code == 0 else { throw handshakeFailure(code, deadline) }
     }
@@ -78,8 +78,19 @@ struct SessionOpening {
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    private var notSSH: TransferError {
+    /// What OpenSSH's server says instead of a greeting, before it hangs up: to those who come while too many log in (`MaxStartups`), and to
+    /// addresses that it keeps away for a while (`PerSourcePenalties`, sshd_config(5)).
+    private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
+
+    /// The error for a greeting that is none of SSH.
+    private var otherGreeting: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
+        if Self.refusals.contains(where: greeting.hasPrefix) {
+            return TransferError(
+                .transient, .serverError,
+                "The SSH server \(settings.server) lets nobody in at the moment, as too many log in at once, or did so in vain; "
+                    + "it may help to use fewer connections, or to raise MaxStartups there.", cause: "it says: \(greeting)")
+        }
         return TransferError(
             .unreachable, .notThisProtocol,
             "What answers at \(settings.server) is no SSH server; check the port.", cause: greeting.isEmpty ? nil : "it says: \(greeting)")
@@ -94,13 +105,13 @@ struct SessionOpening {
                 "What answers at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without agreeing on keys; it is no SSH server."
             )
         }
-        if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : notSSH }
+        if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : otherGreeting }
         guard traffic.received > 0 else {
             return TransferError(
                 .unreachable, .connectionLost, "The server \(settings.server) closed the connection without a word; it may be overloaded.",
                 cause: words)
         }
-        guard hasGreeted else { return notSSH }
+        guard hasGreeted else { return otherGreeting }
         switch code {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
             let hint =
