@@ -124,6 +124,23 @@ struct HostKeyTests {
         #expect(error.message.contains(try fingerprint(server, .ed25519)))
     }
 
+    @Test func `a pinned key is found among several, whatever its type is`() async throws {
+        let server = try await SSHServerProcess.start(hostKeys: [.ed25519, .ecdsa])
+        defer { server.stop() }
+        var settings = try server.settings()
+        for type in [SSHServerProcess.KeyType.ecdsa, .ed25519] {
+            settings.hostKeys = HostKeyPolicy(trust: .pinned([try fingerprint(server, type)]), userFile: nil)
+            let connection = try await server.connect(settings)
+            #expect(connection.agreement.hostKeyFingerprint == (try fingerprint(server, type)))
+            await connection.close()
+        }
+        let error = try await refusal(server, HostKeyPolicy(trust: .pinned(["SHA256:nonsense"]), userFile: nil))
+        #expect(error.failureClass == .trust)
+        for type in [SSHServerProcess.KeyType.ed25519, .ecdsa] {
+            #expect(error.message.contains(try fingerprint(server, type)), "All that it shows is told: \(error)")
+        }
+    }
+
     @Test func `a file that can't be read is told, as it may revoke a key`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }

@@ -1,6 +1,11 @@
 import SystemPackage
 import TransferCore
 
+/// A server's key is not the pinned one; another of its keys, of another type, may be.
+struct UnpinnedHostKey: Error {
+    let key: HostKey
+}
+
 /// Makes sure that a server is the one that it should be, before anything is told to it.
 struct HostKeyCheck {
     private let settings: SSHSettings
@@ -29,8 +34,8 @@ struct HostKeyCheck {
     var knownTypes: [String] { known.keyTypes(of: host) }
 
     /// - Returns: What the server is known by, for the log.
-    /// - Throws: A `TransferError` of the class `trust`, with what the server shows and what is known of it.
-    func recognize(_ key: HostKey) throws(TransferError) -> String {
+    /// - Throws: A `TransferError` of the class `trust`, with what the server shows and what is known of it; ``UnpinnedHostKey``.
+    func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }
         switch known.verdict(on: key, of: host) {
         case .known(let entry): return entry.place
@@ -49,13 +54,21 @@ struct HostKeyCheck {
         }
     }
 
-    private func recognize(_ key: HostKey, pinned fingerprints: [String]) throws(TransferError) -> String {
+    private func recognize(_ key: HostKey, pinned fingerprints: [String]) throws(UnpinnedHostKey) -> String {
         // Padding is no part of OpenSSH's fingerprints, but of other programs'.
         let own = key.fingerprint
         if fingerprints.contains(where: { $0.prefix { $0 != "=" } == own }) { return "pinned fingerprint" }
-        throw error(
-            "The server \(settings.server) shows the \(key.shown), which is none of the pinned ones "
-                + "(\(fingerprints.map { printable($0.utf8) }.joined(separator: ", "))); somebody may pretend to be the server.")
+        throw UnpinnedHostKey(key: key)
+    }
+
+    /// The error for a server none of whose keys is pinned.
+    static func unpinned(_ keys: [HostKey], _ settings: SSHSettings) -> TransferError {
+        var pinned: [String] = []
+        if case .pinned(let fingerprints) = settings.hostKeys.trust { pinned = fingerprints.map { printable($0.utf8) } }
+        return TransferError(
+            .trust, .serverNotTrusted,
+            "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), and none that is pinned "
+                + "(\(pinned.joined(separator: ", "))); somebody may pretend to be the server.")
     }
 
     private func changed(_ key: HostKey, _ entries: [KnownHosts.Entry]) -> TransferError {

@@ -34,10 +34,13 @@ struct MethodPreferences {
     }
 
     /// Types of host keys, those first that the server is known by: else a server with several keys would look as if its key had changed.
-    static func hostKeyTypes(known: [String], allowsSHA1: Bool) -> [String] {
+    ///
+    /// - Parameter refused: Types of keys that are of no use.
+    static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {
         let rsa = ["rsa-sha2-512", "rsa-sha2-256"] + (allowsSHA1 ? ["ssh-rsa"] : [])
         let all = ["ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"] + rsa
         let first = known.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }.filter { all.contains($0) }
-        return (first + all).reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
+        let useless = refused.flatMap { $0 == "ssh-rsa" ? rsa : [$0] }
+        return (first + all).reduce(into: []) { if !$0.contains($1), !useless.contains($1) { $0.append($1) } }
     }
 }

@@ -32,14 +32,38 @@ package final class SSHConnection: Sendable {
     /// Cancelling the task returns at once; what may still block goes on for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - socket: What leads to the server already, and is taken over, also if this throws; nil to connect to it.
+    ///   - way: Makes what leads to the server, a socket that is taken over; nil to connect to it. Asked again for each further connection that it
+    ///     takes to find the server's pinned key.
     ///   - credentials: Asked for passwords and passphrases when they are needed.
     ///   - logger: Told how the server was known and the user authenticated.
     /// - Throws: `CancellationError`, or a `TransferError` of the class
     ///   `unreachable` if nothing that speaks SSH answers, `trust` if the host key is not the known one, `credentials` if the server accepts
     ///   nothing of what there is, `unsupported` if there is no method that both sides have, and `transient` if the connection breaks.
     package static func open(
-        _ settings: SSHSettings, over socket: FileDescriptor? = nil, credentials: any CredentialProvider, logger: Logger
+        _ settings: SSHSettings, over way: (@Sendable () async throws -> FileDescriptor?)? = nil, credentials: any CredentialProvider,
+        logger: Logger
+    ) async throws -> SSHConnection {
+        var settings = settings
+        // A server with several keys shows that of the type that is asked for first, and a fingerprint does not tell its type.
+        var shown: [HostKey] = []
+        while true {
+            let socket = try await way?()
+            do {
+                return try await openOnce(settings, over: socket, credentials: credentials, logger: logger)
+            } catch let stranger as UnpinnedHostKey {
+                let isNew = !shown.contains { $0.type == stranger.key.type }
+                shown.append(stranger.key)
+                settings.refusedKeyTypes.append(stranger.key.type)
+                guard isNew else { throw HostKeyCheck.unpinned(shown, settings) }
+            } catch let error as TransferError where error.failureClass == .unsupported && !shown.isEmpty {
+                // It has no further one.
+                throw HostKeyCheck.unpinned(shown, settings)
+            }
+        }
+    }
+
+    private static func openOnce(
+        _ settings: SSHSettings, over socket: FileDescriptor?, credentials: any CredentialProvider, logger: Logger
     ) async throws -> SSHConnection {
         let mailbox: ConnectionMailbox
         do {

@@ -23,6 +23,8 @@ package struct SSHSettings: Sendable {
     package var keepaliveInterval: Duration = .seconds(15)
     /// How many bytes a channel may receive ahead of what was read of it.
     package var receiveWindow = 4 << 20
+    /// Types of host keys that are not asked for, as the server was seen to have others than the pinned one of these.
+    var refusedKeyTypes: [String] = []
     /// Whether a host key and a key exchange with SHA-1 are better than none.
     package var allowsSHA1 = false
     /// The size of the socket's buffers; nil leaves it to the system, which is best.

@@ -45,7 +45,8 @@ struct SessionOpening {
     // MARK: Keys
 
     private func setPreferences(knownTypes: [String]) throws(TransferError) {
-        let types = MethodPreferences.hostKeyTypes(known: knownTypes, allowsSHA1: settings.allowsSHA1)
+        let types = MethodPreferences.hostKeyTypes(
+            known: knownTypes, refused: settings.refusedKeyTypes, allowsSHA1: settings.allowsSHA1)
         for preference in MethodPreferences.all(hostKeyTypes: types, allowsSHA1: settings.allowsSHA1) {
             let code = unsafe libssh2_session_method_pref(session.pointer, preference.kind, preference.names.joined(separator: ","))
             guard code == 0 else {

@@ -12,20 +12,27 @@ struct SSHConnector: SFTPConnector {
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
         let settings = try EndpointSettings(endpoint)
-        let route = try await settings.route.open(to: settings.address, by: engine, credentials: credentials)
+        let current = Locked<ProxyProgram?>(nil)
         let connection: SSHConnection
         do {
             connection = try await SSHConnection.open(
-                SSHSettings(settings), over: route?.socket, credentials: credentials, logger: logger)
+                SSHSettings(settings),
+                over: { [engine] in
+                    current.withLock { $0 }?.end()
+                    let route = try await settings.route.open(to: settings.address, by: engine, credentials: credentials)
+                    current.withLock { $0 = route?.program }
+                    return route?.socket
+                }, credentials: credentials, logger: logger)
         } catch {
-            route?.program?.end()
+            current.withLock { $0 }?.end()
             throw error
         }
+        let program = current.withLock { $0 }
         do {
-            return try await SSHLink.open(over: connection, by: route?.program, to: settings.address)
+            return try await SSHLink.open(over: connection, by: program, to: settings.address)
         } catch {
             await connection.close()
-            route?.program?.end()
+            program?.end()
             throw error
         }
     }
