@@ -14,7 +14,11 @@ extension SFTPClient {
     /// Makes a request whose answer is awaited later. Requests are sent in the order in which they are made.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Answer>()
-        let id = submit(request) { once.resume($0.mapError { $0 }) }
+        let id = submit(request) { [weak self] result in
+            let isAwaited = once.resume(result.mapError { $0 })
+            // Whoever waited may have gone the moment before.
+            if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
+        }
         return PendingAnswer(client: self, id: id, once: once)
     }
 
@@ -83,6 +87,12 @@ struct PendingAnswer: Sendable {
     /// Ends the wait with a `CancellationError`.
     func abandon() {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
+    }
+
+    /// As ``abandon()`` for what opens something: that is closed, whether the answer is there already or not.
+    func abandonOpening() {
+        if once.resume(.failure(CancellationError())) { return client.forget(id) }
+        Task { if case .handle(let handle)? = try? await once.value() { client.close(handle) } }
     }
 
     /// - Throws: A ``StatusFailure`` if the status is not `OK`.

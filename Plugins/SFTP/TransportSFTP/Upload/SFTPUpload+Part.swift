@@ -29,7 +29,12 @@ extension SFTPUpload {
         // Whatever has its name is of an earlier attempt, or was put there for us to write through.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive)))
-        _ = try await removal.answer()
+        do {
+            _ = try await removal.answer()
+        } catch {
+            opening.abandonOpening()
+            throw error
+        }
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {

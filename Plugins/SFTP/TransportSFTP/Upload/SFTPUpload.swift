@@ -80,7 +80,14 @@ struct SFTPUpload {
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
-        if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+        if known == nil, isNamed {
+            do {
+                try await reporter.save(checkpoint.encoded(confirmed: 0))
+            } catch {
+                client.close(handle)
+                throw error
+            }
+        }
         let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, reporter: reporter)
         record.begin()
         let writer = PartWriter(handle, at: client, features, of: file, recording: record, on: threads, reporting: reporter)

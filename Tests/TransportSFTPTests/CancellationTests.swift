@@ -1,0 +1,48 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// Attempts that are cancelled while a request is on its way.
+@Suite(.timeLimit(.minutes(10)))
+struct CancellationTests {
+    /// The part is asked for before an old one is known to be gone, and may be open when nobody wants it any more.
+    @Test(arguments: [false, true]) func aPartThatIsOpenedTooLateIsClosed(isOpenAlready: Bool) async throws {
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-cancelled-\(UUID().uuidString)").path)
+        try content(1000).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let held = Locked<UInt32?>(nil)
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
+            // Whoever waits for this is cancelled.
+            case .remove: return []
+            case .open where isOpenAlready: return [ScriptedPeer.handle(question.id)]
+            case .open:
+                held.withLock { $0 = question.id }
+                return []
+            default:
+                let opening = held.withLock { held in
+                    defer { held = nil }
+                    return held
+                }
+                return (opening.map { [ScriptedPeer.handle($0)] } ?? []) + [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
+            credentials: NoCredentials(), logger: Logger(label: "test"))
+        let upload = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
+        while !peer.asked.contains(where: { $0.type == .open }) { await Task.yield() }
+        upload.cancel()
+        await #expect(throws: CancellationError.self) { try await upload.value }
+        _ = try await transport.check(attempt.endpoint, credentials: attempt.credentials)
+        while !peer.asked.contains(where: { $0.type == .close }) { await Task.yield() }
+        await transport.shutdown()
+    }
+}
