@@ -10,7 +10,7 @@ import TransportSFTP
         (Status(.noSpace), .upload, .remoteFull), (Status(.quotaExceeded), .upload, .remoteFull),
         (Status(.failure, "write: No space left on device"), .upload, .remoteFull),
         (Status(.failure, "Disk quota exceeded"), .upload, .remoteFull),
-        (Status(.failure, "Failure"), .upload, .protocolViolation), (Status(.badMessage), .upload, .protocolViolation),
+        (Status(.failure, "Failure"), .upload, .transient), (Status(.badMessage), .upload, .protocolViolation),
         (Status(.noConnection), .upload, .transient), (Status(.connectionLost), .download, .transient),
         (Status(.noMedia), .download, .transient), (Status(.lockConflict), .upload, .transient), (Status(.fileExists), .upload, .permanent),
         (Status(.unsupported), .upload, .unsupported), (Status(.isNoFolder), .upload, .permanent),

@@ -75,7 +75,7 @@ struct SpaceTests {
         let full = try await upload(100_000, free: 0, extensions: ["fstatvfs@openssh.com"], refuses: true)
         #expect(full.error?.failureClass == .remoteFull)
         let other = try await upload(100_000, free: 1 << 30, extensions: ["fstatvfs@openssh.com"], refuses: true)
-        #expect(other.error?.failureClass == .protocolViolation)
+        #expect(other.error?.failureClass == .transient)
     }
 
     /// When there is space again, the upload goes on.

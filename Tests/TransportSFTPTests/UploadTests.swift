@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import Logging
 import Testing
 import TransferCore
@@ -193,6 +194,72 @@ import TransportSFTP
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(10))
             #expect(await transfer.failure { try await transfer.upload(source) }?.code == .forbidden)
+        }
+    }
+
+    /// It is about the file, and not a reason to leave the server.
+    @Test(arguments: [300, 5]) func aNameThatIsTooLongIsPermanent(length: Int) async throws {
+        try await ProcessFixture.with { fixture in
+            let name = String(repeating: "x", count: length)
+            let transfer = TestTransfer(fixture, length > 255 ? name : "\(String(repeating: "y", count: 300))/\(name)")
+            let source = try transfer.source(content(10))
+            for isUpload in [true, false] {
+                let error = await transfer.failure { try await isUpload ? transfer.upload(source) : transfer.download() }
+                #expect(error?.failureClass == .permanent && error?.message.contains("300 bytes") == true, "\(error?.description ?? "")")
+            }
+        }
+    }
+
+    @Test func failuresWithoutAReasonAreTriedTwiceMore() async throws {
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .lstat, .stat: [ScriptedPeer.status(question.id, .noSuchFile)]
+            case .remove: [ScriptedPeer.status(question.id, .ok)]
+            default: [ScriptedPeer.status(question.id, .failure)]
+            }
+        }
+        try await ProcessFixture.with { fixture in
+            let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+            let source = try TestTransfer(fixture).source(content(10))
+            // A person who tries again gets as many attempts.
+            for expected in [FailureClass.transient, .transient, .permanent, .transient] {
+                let attempt = FileAttempt(
+                    transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("a.bin"),
+                    credentials: NoCredentials(), logger: Logger(label: "test"))
+                let error = await #expect(throws: TransferError.self) {
+                    try await transport.perform(attempt, reporting: Recorder().reporter)
+                }
+                #expect(error?.failureClass == expected && error?.code == .serverError, "\(error?.description ?? "")")
+            }
+            await transport.shutdown()
+        }
+    }
+
+    /// One look tells what the status does not.
+    @Test func aFailureIsLookedInto() async throws {
+        let looks = Locked(0)
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            // There is no file at first, and somebody makes one meanwhile.
+            case .lstat
+            where looks.withLock({ looks in
+                looks += 1; return looks
+            }) > 1: [ScriptedPeer.attributes(question.id, size: 3)]
+            case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
+            case .open: [ScriptedPeer.status(question.id, .failure)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        try await ProcessFixture.with { fixture in
+            let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+            let attempt = FileAttempt(
+                transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: try TestTransfer(fixture).source(content(10)),
+                remotePath: try RemotePath("a.bin"), credentials: NoCredentials(), logger: Logger(label: "test"))
+            let error = await #expect(throws: TransferError.self) {
+                try await transport.perform(attempt, reporting: Recorder().reporter)
+            }
+            #expect(error?.failureClass == .permanent && error?.code.rawValue == "remoteFileExists", "\(error?.description ?? "")")
+            await transport.shutdown()
         }
     }
 

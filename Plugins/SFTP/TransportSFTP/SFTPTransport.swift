@@ -53,6 +53,7 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
 
     let pool: ConnectionPool
     private let threads = WorkerThreads(limit: 4)
+    private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
     /// Makes a transport. Threads and connections come with the first attempt.
@@ -76,6 +77,19 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     ///
     /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        do {
+            let receipt = try await move(attempt, reporting: reporter)
+            failures.forget(attempt)
+            return receipt
+        } catch let failure as UnexplainedFailure {
+            throw failures.error(for: failure, of: attempt)
+        } catch {
+            failures.forget(attempt)
+            throw error
+        }
+    }
+
+    private func move(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let settings = try EndpointSettings(attempt.endpoint)
         let others: ConnectionLender = { body in try await use(attempt, settings, apart: true, body) }
@@ -157,7 +171,7 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
             } catch let failure as StatusFailure where failure.status.code.meansMissing {
                 return
             } catch let failure as StatusFailure {
-                throw failure.status.transferError("the part of an upload", .upload, at: client.serverName)
+                throw failure.transferError("the part of an upload", .upload, at: client.serverName)
             }
         }
     }

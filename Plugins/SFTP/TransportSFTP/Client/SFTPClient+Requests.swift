@@ -19,7 +19,7 @@ extension SFTPClient {
             // Whoever waited may have gone the moment before.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
-        return PendingAnswer(client: self, id: id, once: once)
+        return PendingAnswer(client: self, id: id, once: once, isAboutPath: request.namesPath)
     }
 
     /// The answer, whatever it is.
@@ -78,6 +78,7 @@ struct PendingAnswer: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
     fileprivate let once: Once<Answer>
+    fileprivate let isAboutPath: Bool
 
     /// Whatever it is.
     func answer() async throws -> Answer {
@@ -98,13 +99,13 @@ struct PendingAnswer: Sendable {
     /// - Throws: A ``StatusFailure`` if the status is not `OK`.
     func success() async throws {
         guard case .status(let status) = try await answer() else { throw client.unexpected }
-        guard status.code == .ok else { throw StatusFailure(status) }
+        guard status.code == .ok else { throw StatusFailure(status, isAboutPath: isAboutPath) }
     }
 
     func handle() async throws -> Handle {
         switch try await answer() {
         case .handle(let handle): return handle
-        case .status(let status) where status.code != .ok: throw StatusFailure(status)
+        case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
         default: throw client.unexpected
         }
     }
@@ -112,7 +113,7 @@ struct PendingAnswer: Sendable {
     func attributes() async throws -> FileAttributes {
         switch try await answer() {
         case .attributes(let attributes): return attributes
-        case .status(let status) where status.code != .ok: throw StatusFailure(status)
+        case .status(let status) where status.code != .ok: throw StatusFailure(status, isAboutPath: isAboutPath)
         default: throw client.unexpected
         }
     }
@@ -121,9 +122,12 @@ struct PendingAnswer: Sendable {
 /// A request that the server refused.
 package struct StatusFailure: Error, Hashable, Sendable {
     package var status: Status
+    /// Whether the request named a path, and not something that is open.
+    package var isAboutPath: Bool
 
-    package init(_ status: Status) {
+    package init(_ status: Status, isAboutPath: Bool = false) {
         self.status = status
+        self.isAboutPath = isAboutPath
     }
 }
 

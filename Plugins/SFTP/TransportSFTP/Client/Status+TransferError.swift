@@ -9,8 +9,10 @@ package enum FileUse: Sendable {
 extension Status {
     /// The queue's terms for a request that the server refused: the one table for all of them.
     ///
-    /// - Parameter name: What the request was for, for people.
-    package func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
+    /// - Parameters:
+    ///   - name: What the request was for, for people.
+    ///   - isAboutPath: Whether the request named a path, and not something that is open.
+    package func transferError(_ name: String, _ use: FileUse, isAboutPath: Bool = false, at server: String) -> TransferError {
         func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
             TransferError(failureClass, code, message, cause: self.message.isEmpty ? nil : self.message)
         }
@@ -37,12 +39,22 @@ extension Status {
         case .isNoFolder, .invalidName, .linkLoop: return error(.permanent, .rejected, "\(server) can't have a file \(name).")
         case .invalidHandle, .endOfFile:
             return error(.protocolViolation, .badAnswer, "\(server) no longer knows \(name), which was open.")
+        case .badMessage where isAboutPath:
+            // OpenSSH's answer to what the system says of a name: that it is too long, or can't be.
+            let length = name.utf8.split(separator: UInt8(ascii: "/")).map(\.count).max() ?? 0
+            return error(
+                .permanent, .rejected,
+                "\(server) can't have a file \(name): a name of \(length) bytes may be too long there, or have characters that it can't have."
+            )
         case .badMessage: return error(.protocolViolation, .badAnswer, "\(server) did not understand a request for \(name).")
-        // Without any reason given it may be anything; the class is tried again twice.
-        case .failure: return error(.protocolViolation, .serverError, "\(server) failed at \(name), and does not say why.")
+        // Without any reason given it may be anything, and often something about the file: it does not speak against the server.
+        case .failure: return error(.transient, .serverError, "\(server) failed at \(name), and does not say why.")
         default: return error(.protocolViolation, .serverError, "\(server) answers \(name) with the unknown status \(code.rawValue).")
         }
     }
+
+    /// Whether it tells nothing but that the request failed.
+    var isUnexplained: Bool { code == .failure && !meansFull }
 
     /// Some servers have no status of their own for it, and say it in words.
     private var meansFull: Bool {
@@ -51,7 +63,18 @@ extension Status {
     }
 }
 
+extension StatusFailure {
+    /// As ``Status/transferError(_:_:isAboutPath:at:)``.
+    func transferError(_ name: String, _ use: FileUse, at server: String) -> TransferError {
+        status.transferError(name, use, isAboutPath: isAboutPath, at: server)
+    }
+}
+
 extension TransferError {
+    static func isFolder(_ name: String, at server: String) -> TransferError {
+        TransferError(.permanent, .remoteFileExists, "\(name) is a folder at \(server), so no file can take its place.")
+    }
+
     static func remoteFileExists(_ name: String, at server: String) -> TransferError {
         TransferError(
             .permanent, .remoteFileExists,

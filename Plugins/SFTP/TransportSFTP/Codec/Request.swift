@@ -47,6 +47,14 @@ package enum Request: Hashable, Sendable {
     case fstatvfs(Handle)
     case limits
 
+    /// Whether it names a path, and not something that is open.
+    var namesPath: Bool {
+        switch self {
+        case .close, .read, .write, .fstat, .fsetstat, .readdir, .fsync, .fstatvfs, .limits: false
+        case .open, .lstat, .stat, .setstat, .opendir, .remove, .mkdir, .rmdir, .realpath, .rename, .posixRename, .hardlink, .statvfs: true
+        }
+    }
+
     /// The packet that begins a connection.
     package static let initialize: [UInt8] = {
         var writer = PacketWriter(.initialize)

@@ -37,8 +37,10 @@ struct SFTPDownload {
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()
+        } catch let failure as StatusFailure where failure.status.isUnexplained {
+            throw try await reason(for: failure)
         } catch let failure as StatusFailure {
-            throw failure.status.transferError(place.name, .download, at: client.serverName)
+            throw failure.transferError(place.name, .download, at: client.serverName)
         } catch is ContentReader.EndedEarly {
             throw changed
         }

@@ -29,7 +29,7 @@ struct SFTPListing {
         do {
             try await readAll(of: handle)
         } catch let failure as StatusFailure {
-            throw failure.status.transferError(place.name, .download, at: client.serverName)
+            throw failure.transferError(place.name, .download, at: client.serverName)
         }
     }
 
@@ -42,7 +42,7 @@ struct SFTPListing {
                 throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), and no folder.")
             }
             guard failure.status.code.meansMissing else {
-                throw failure.status.transferError(place.name, .download, at: client.serverName)
+                throw failure.transferError(place.name, .download, at: client.serverName)
             }
             throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(place.name) at \(client.serverName).")
         }

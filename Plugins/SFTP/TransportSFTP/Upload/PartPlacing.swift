@@ -114,9 +114,7 @@ struct PartPlacing: Sendable {
         return failure
     }
 
-    var isFolder: TransferError {
-        TransferError(.permanent, .remoteFileExists, "\(place.name) is a folder at \(client.serverName), so no file can take its place.")
-    }
+    var isFolder: TransferError { TransferError.isFolder(place.name, at: client.serverName) }
 
     // MARK: After an answer was lost
 

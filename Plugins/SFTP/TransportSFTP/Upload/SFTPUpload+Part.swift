@@ -91,9 +91,11 @@ extension SFTPUpload {
     }
 
     /// A failure without a reason may be a full disk (OpenSSH has no status for it).
-    func explain(_ failure: StatusFailure, at handle: Handle) async throws -> TransferError {
-        var status = failure.status
-        if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) { status.code = .noSpace }
-        return status.transferError(place.name, .upload, at: client.serverName)
+    func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
+        var failure = failure
+        if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) {
+            failure.status.code = .noSpace
+        }
+        return failure
     }
 }

@@ -51,8 +51,10 @@ struct SFTPUpload {
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()
+        } catch let failure as StatusFailure where failure.status.isUnexplained {
+            throw try await reason(for: failure)
         } catch let failure as StatusFailure {
-            throw failure.status.transferError(place.name, .upload, at: client.serverName)
+            throw failure.transferError(place.name, .upload, at: client.serverName)
         }
     }
 
