@@ -64,8 +64,9 @@ public struct QueueConfiguration: Sendable {
     /// What is known of the network until ``TransferQueue/setNetworkCondition(_:)`` says something else.
     public var network: NetworkCondition
 
-    /// How many sessions may be active at once in this process, at least 1, whatever limit is stored; nil for the stored one.
-    package var sessionLimitOverride: Int?
+    /// How many sessions may be active at once in this process, at least 1, whatever limit is stored; nil, the default, for the stored one. Holds until
+    /// a limit is set with ``TransferQueue/setSessionLimit(_:account:)``.
+    public var sessionLimitOverride: Int?
 
     /// Bytes that can still be written where a folder is; injected by tests.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }

@@ -82,7 +82,7 @@ extension TransferQueue {
     }
 
     /// Whether any run is at work, also that of a session that was removed and has yet to let go: ``QueueStatus/running`` does not count those.
-    package var hasLiveRuns: Bool {
+    public var hasLiveRuns: Bool {
         get async {
             await settle()
             return scheduler.hasLiveRuns

@@ -38,6 +38,20 @@ import Testing
         }
     }
 
+    /// Of a session with several files, which one it is at; and how long the rest will take.
+    @Test func theBarOfASession() async throws {
+        try await LoopbackStudio.with { studio in
+            var program = studio.program
+            program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
+            for name in ["a", "b", "c"] { try program.folder.file(name, size: 1 << 20) }
+            try await program.succeed("add", "studio", "a", "b", "c", "--name", "three", "--rate", "2M", "--parallel", "1")
+            let terminal = try PseudoTerminal(columns: 80)
+            #expect(try await program.start(["run"], diagnostics: terminal.terminal).result().status == 0)
+            let bars = try await terminal.finish().drawnLines.filter { $0.hasPrefix("three ") }
+            #expect(bars.contains { $0.contains(/\[#.*%.*iB\/s +\d+:\d\d +2\/3$/) }, "\(bars)")
+        }
+    }
+
     /// Each redraw takes the width that there is, and takes away what was drawn before, though that has been broken into more rows.
     @Test func aTerminalThatBecomesNarrower() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in

@@ -31,6 +31,33 @@ import TransferKit
         return result.lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
 
+    @Test func inFish() async throws {
+        let program = try TransferQ()
+        let script = "set PATH $argv[1] $PATH; transferq --generate-completion-script fish | source; complete -C $argv[2]"
+        let folder = TransferQ.executable.removingLastComponent()
+        for (line, expected) in [
+            ("transferq queue st", ["start", "status", "stop"]), ("transferq list --state wai", ["waiting"]),
+        ] {
+            let shell = try program.start("/usr/bin/fish", ["-c", script, folder.string, line].map { Array($0.utf8) })
+            let result = await shell.result()
+            let words = result.lines.map { String($0.prefix { $0 != "\t" }) }
+            #expect(words.sorted() == expected && result.diagnostics == "", "\(result.testDescription)")
+        }
+    }
+
+    /// Its completion wants a terminal; that it takes the script is seen without.
+    @Test func inZsh() async throws {
+        let program = try TransferQ()
+        let script = """
+            PATH="$1:$PATH"; autoload -U compinit; compinit -u -D
+            source <(transferq --generate-completion-script zsh); print -r -- "${_comps[transferq]}"
+            """
+        let folder = TransferQ.executable.removingLastComponent()
+        let shell = try program.start("/usr/bin/zsh", ["-f", "-c", script, "zsh", folder.string].map { Array($0.utf8) })
+        let result = await shell.result()
+        #expect(result.lines == ["_transferq"] && result.diagnostics == "", "\(result.testDescription)")
+    }
+
     @Test func inBash() async throws {
         let program = try TransferQ()
         #expect(try await completions(program, "acc") == ["account"])

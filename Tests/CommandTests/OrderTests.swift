@@ -23,6 +23,7 @@ import Testing
             let listed = try await program.succeed("list", "--json").objects()
             #expect(listed.map { $0["id"] as? String } == (try ["e", "a", "b", "c", "d"].map(id)))
             #expect(listed.map { $0["state"] as? String } == ["waiting", "cancelled", "waiting", "waiting", "held"])
+            #expect(studio.arrivals == [], "No command but run starts a transfer.")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["b", "c", "e"])
 
@@ -48,6 +49,7 @@ import Testing
             #expect(try await program.run("add", "studio", "a", "--after", "ffff").status == 4)
             let names = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
             #expect(names == ["f", "b", "c", "a", "d", "e"])
+            #expect(studio.arrivals == [], "No command but run starts a transfer.")
             try await program.succeed("run", "--progress", "none")
             #expect(studio.arrivals == ["e", "d", "f", "c", "a"])
             #expect(try await studio.session(held)["state"] as? String == "held")

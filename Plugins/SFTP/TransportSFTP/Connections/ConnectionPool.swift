@@ -18,6 +18,8 @@ actor ConnectionPool {
 
     private struct Group {
         var members: [Member] = []
+        /// Those whose server does not answer: nobody else gets them, and they end when those let go who wait for an answer.
+        var silent: [Member] = []
         var opening: Task<Void, Never>?
         /// Those who have no connection at all.
         var waiters: [Once<Void>] = []
@@ -145,6 +147,12 @@ actor ConnectionPool {
     }
 
     private func give(_ number: Int, of endpoint: Endpoint) {
+        if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
+            groups[endpoint]?.silent[index].files -= 1
+            guard groups[endpoint]?.silent[index].files == 0, let member = groups[endpoint]?.silent.remove(at: index) else { return }
+            giveUp(member)
+            return
+        }
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         groups[endpoint]?.members[index].files -= 1
         if groups[endpoint]?.members[index].files == 0 { setAlarm(for: number, of: endpoint) }
@@ -164,11 +172,12 @@ actor ConnectionPool {
             let member = groups[endpoint]?.members[index], member.files == 0
         else { return }
         groups[endpoint]?.members.remove(at: index)
-        if groups[endpoint]?.members.isEmpty == true, groups[endpoint]?.opening == nil { groups[endpoint] = nil }
+        if let group = groups[endpoint], group.members.isEmpty, group.silent.isEmpty, group.opening == nil { groups[endpoint] = nil }
         await member.link.close()
     }
 
-    /// Gives up the connections that are of no use to anybody: those that ended, and those whose server's process hangs while its connection lives.
+    /// Takes those connections out that are of no use to anybody else: those that ended, and those whose server's process hangs while its connection
+    /// lives.
     private func removeUseless(of endpoint: Endpoint) {
         let now = policy.now()
         let useless =
@@ -180,12 +189,17 @@ actor ConnectionPool {
         groups[endpoint]?.members.removeAll { numbers.contains($0.number) }
         for member in useless {
             member.alarm?.cancel()
-            let client = member.link.client
-            client.end(
-                TransferError(
-                    .transient, .stalled, "\(client.serverName) has not answered for \(policy.silence); the connection is given up."))
-            Task { await member.link.close() }
+            // What takes so long may be done all the same, as a sync of a large file is.
+            if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
         }
+    }
+
+    private func giveUp(_ member: Member) {
+        let client = member.link.client
+        client.end(
+            TransferError(
+                .transient, .stalled, "\(client.serverName) has not answered for \(policy.silence); the connection is given up."))
+        Task { await member.link.close() }
     }
 
     /// Closes all connections, and lets nobody make another.
@@ -196,7 +210,7 @@ actor ConnectionPool {
         for group in all.values {
             for waiter in group.waiters { waiter.resume(.failure(Self.shutDown)) }
             group.opening?.cancel()
-            for member in group.members {
+            for member in group.members + group.silent {
                 member.alarm?.cancel()
                 await member.link.close()
             }
