@@ -16,6 +16,88 @@ struct PoolTests {
     /// A server that answers everything.
     private static func willing() -> ScriptedPeer { ScriptedPeer { [ScriptedPeer.status($0.id, .ok)] } }
 
+    // MARK: How many there are
+
+    @Test func aConnectionThatNobodyUsesIsClosed() async throws {
+        let peers = Locked<[ScriptedPeer]>([])
+        let connector = TestConnector { _ in
+            let peer = Self.willing()
+            peers.withLock { $0.append(peer) }
+            return peer
+        }
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        try await check(transport)
+        await clock.waitForSleeper(for: clock.policy.idleTime)
+        clock.advance(by: clock.policy.idleTime - .seconds(1))
+        // Whoever uses it lets the time begin anew.
+        try await check(transport)
+        #expect(connector.attempts == 1)
+        await clock.waitForSleeper(for: clock.policy.idleTime)
+        clock.advance(by: clock.policy.idleTime - .seconds(1))
+        #expect(clock.sleepers(for: clock.policy.idleTime) == 1)
+        clock.advance(by: .seconds(1))
+        let first = try #require(peers.withLock { $0.first })
+        while first.client.isOpen { await Task.yield() }
+        try await check(transport)
+        #expect(connector.attempts == 2)
+        await transport.shutdown()
+    }
+
+    @Test func oneIsOpenedAtATime() async throws {
+        let open = Locked(0)
+        let most = Locked(0)
+        let clock = clock
+        let connector = TestConnector { _ in
+            let now = open.withLock { open in
+                open += 1
+                return open
+            }
+            most.withLock { $0 = max($0, now) }
+            try await clock.policy.sleep(.seconds(1))
+            open.withLock { $0 -= 1 }
+            return ScriptedPeer { _ in [] }
+        }
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        let endpoint = Endpoint.sftp("sftp://me@peer/", settings: ["maxConnections": "4"])
+        // Each has more to do than it should, as none answers.
+        let tasks = (0..<20).map { _ in
+            Task { _ = try await transport.check(endpoint, credentials: NoCredentials()) }
+        }
+        for _ in 0..<2 {
+            await clock.waitForSleeper(for: .seconds(1))
+            for _ in 0..<1_000 { await Task.yield() }
+            clock.advance(by: .seconds(1))
+        }
+        while connector.attempts < 2 { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks { _ = await task.result }
+        await transport.shutdown()
+        #expect(most.withLock { $0 } == 1)
+    }
+
+    @Test func noneIsTriedForAWhileAfterARefusal() async throws {
+        let busy = ScriptedPeer { _ in [] }
+        let connector = TestConnector { number in
+            if number == 0 { return busy }
+            throw TransferError(.transient, .serverError, "There is no room.")
+        }
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        var tasks: [Task<Void, any Error>] = []
+        // The third wants another connection, and gets along with the one that there is; so do all later ones.
+        for count in 1...20 {
+            tasks.append(Task { try await check(transport) })
+            while busy.asked.count < count { await Task.yield() }
+            if count == 3 { for _ in 0..<1_000 { await Task.yield() } }
+        }
+        #expect(connector.attempts == 2)
+        clock.advance(by: clock.policy.pause)
+        tasks.append(Task { try await check(transport) })
+        while connector.attempts < 3 { await Task.yield() }
+        for task in tasks { task.cancel() }
+        for task in tasks { _ = await task.result }
+        await transport.shutdown()
+    }
+
     // MARK: Servers that hang
 
     @Test func aServerThatNeverBeginsIsGivenUp() async throws {

@@ -161,7 +161,7 @@ actor ConnectionPool {
     private func setAlarm(for number: Int, of endpoint: Endpoint) {
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         let alarm = Task { [weak self, policy] in
-            guard (try? await Task.sleep(for: policy.idleTime)) != nil else { return }
+            guard (try? await policy.sleep(policy.idleTime)) != nil else { return }
             await self?.closeIfIdle(number, of: endpoint)
         }
         groups[endpoint]?.members[index].alarm = alarm
