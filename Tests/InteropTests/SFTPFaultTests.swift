@@ -1,4 +1,6 @@
 import Foundation
+import Glibc
+import Locking
 import SSHFixture
 import Testing
 import TransferCore
@@ -20,5 +22,45 @@ struct SFTPFaultTests {
         #expect(error?.failureClass == .unreachable && error?.code == .timedOut)
         #expect(error?.message.contains("did not begin to speak SFTP") == true, "\(error?.description ?? "")")
         await folder.close()
+    }
+
+    /// The connection and its SSH server live on.
+    @Test(arguments: [true, false]) func theServersProcessIsKilledInTheMiddle(isUpload: Bool) async throws {
+        let folder = try await SFTPServerFolder()
+        let content = Data((0..<(16 << 20)).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) })
+        try content.write(to: isUpload ? folder.local.appending(path: "source") : folder.files.appending(path: "file"))
+        let payload = isUpload ? FileAttempt.Payload.upload(try folder.source("source")) : .download(folder.destination("received"))
+        let checkpoints = Locked<[Checkpoint]>([])
+        let killed = Locked(0)
+        let files = folder.files.path
+        let error = await #expect(throws: TransferError.self) {
+            try await folder.move(payload, "file", telling: checkpoints) { sent in
+                // More than is on its way at once, so that it is at work.
+                guard sent > 6 << 20, killed.withLock({ $0 }) == 0 else { return }
+                killed.withLock { $0 = Self.killServer(of: files) }
+            }
+        }
+        #expect(killed.withLock { $0 } == 1)
+        #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
+        _ = try await folder.move(payload, "file", from: checkpoints.withLock { $0.last })
+        let moved = isUpload ? folder.files.appending(path: "file") : folder.local.appending(path: "received")
+        #expect(try Data(contentsOf: moved) == content)
+        await folder.close()
+    }
+
+    /// Kills the SFTP servers that have a file open in a folder (proc(5), `/proc/PID/fd`).
+    ///
+    /// - Returns: How many there were.
+    private static func killServer(of folder: String) -> Int {
+        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return processes.compactMap { pid_t($0) }.count { process in
+            guard (try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)) == "sftp-server\n" else { return false }
+            let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []
+            let isAtWork = descriptors.contains { number in
+                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
+                return target?.hasPrefix(folder) ?? false
+            }
+            return isAtWork && kill(process, SIGKILL) == 0
+        }
     }
 }

@@ -52,14 +52,15 @@ final class SFTPServerFolder: Sendable {
     /// - Parameter name: At the server.
     func move(
         _ payload: FileAttempt.Payload, _ name: String, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
-        _ options: AttemptOptions = AttemptOptions(), telling checkpoints: Locked<[Checkpoint]> = Locked([])
+        _ options: AttemptOptions = AttemptOptions(), telling checkpoints: Locked<[Checkpoint]> = Locked([]),
+        progress: @escaping @Sendable (Int64) -> Void = { _ in }
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: try endpoint ?? self.endpoint(), payload: payload, remotePath: try RemotePath(name),
             checkpoint: checkpoint, options: options, credentials: NoSecrets(),
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         let reporter = AttemptReporter(
-            progress: { _, _ in }, checkpoint: { checkpoint in checkpoints.withLock { $0.append(checkpoint) } })
+            progress: { sent, _ in progress(sent) }, checkpoint: { checkpoint in checkpoints.withLock { $0.append(checkpoint) } })
         return try await transport.perform(attempt, reporting: reporter)
     }
 }

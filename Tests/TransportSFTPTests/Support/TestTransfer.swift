@@ -27,8 +27,10 @@ struct TestTransfer {
         return UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
     }
 
-    func upload(_ source: UploadSource, from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
-        try await run(.upload(source), from: checkpoint)
+    func upload(
+        _ source: UploadSource, from checkpoint: Checkpoint? = nil, reporting reporter: AttemptReporter? = nil
+    ) async throws -> TransferReceipt {
+        try await run(.upload(source), from: checkpoint, reporter)
     }
 
     func download(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
@@ -42,13 +44,15 @@ struct TestTransfer {
     var receivedPath: String { destination.path.string }
     var received: Data? { try? Data(contentsOf: URL(fileURLWithPath: receivedPath)) }
 
-    private func run(_ payload: FileAttempt.Payload, from checkpoint: Checkpoint?) async throws -> TransferReceipt {
+    private func run(
+        _ payload: FileAttempt.Payload, from checkpoint: Checkpoint?, _ reporter: AttemptReporter? = nil
+    ) async throws -> TransferReceipt {
         var endpoint = fixture.endpoint
         endpoint.settings = settings
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, payload: payload, remotePath: try RemotePath(name), checkpoint: checkpoint,
             options: options, credentials: fixture.credentials, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
-        return try await fixture.transport.perform(attempt, reporting: recorder.reporter)
+        return try await fixture.transport.perform(attempt, reporting: reporter ?? recorder.reporter)
     }
 
     /// The class and the code of the error that something ends with.

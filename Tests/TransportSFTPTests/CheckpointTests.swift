@@ -1,0 +1,134 @@
+import Foundation
+import Locking
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// What uploads that were interrupted go on from.
+@Suite(.timeLimit(.minutes(10)))
+struct CheckpointTests {
+    private static let size = 3_000_000
+
+    private func goOn(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint) async throws {
+        let before = transfer.recorder.sent.count
+        _ = try await transfer.upload(source, from: checkpoint)
+        #expect(transfer.recorder.sent.dropFirst(before).first == checkpoint.confirmed, "What arrived is not sent again.")
+        #expect(transfer.stored == content(Self.size) && transfer.fixture.names == ["a.bin"])
+    }
+
+    /// Lets an upload go until the server confirmed a million bytes and more, and no further before it was interrupted.
+    ///
+    /// - Returns: How many bytes.
+    private func interrupt(_ transfer: TestTransfer, _ source: UploadSource, by: (Task<Void, any Error>) -> Void) async throws -> Int {
+        let granted = Locked(0)
+        let isInterrupted = Locked(false)
+        let checkpoints = transfer.recorder.reporter
+        let reporter = AttemptReporter(
+            progress: { _, _ in }, checkpoint: { try await checkpoints.save($0) },
+            allowance: { limit in
+                granted.withLock { granted in
+                    if granted >= 1_000_000, !isInterrupted.withLock({ $0 }) { return Allowance(bytes: 0, retryAfter: .milliseconds(1)) }
+                    granted += limit
+                    return Allowance(bytes: limit)
+                }
+            })
+        let upload = Task { _ = try await transfer.upload(source, reporting: reporter) }
+        while granted.withLock({ $0 }) < 1_000_000 || transfer.part?.count != granted.withLock({ $0 }) { await Task.yield() }
+        let count = granted.withLock { $0 }
+        // What is asked for later is answered later.
+        _ = try await (transfer.fixture.transport as? SFTPTransport)?.check(
+            transfer.fixture.endpoint, credentials: transfer.fixture.credentials)
+        by(upload)
+        isInterrupted.withLock { $0 = true }
+        await #expect(throws: (any Error).self) { try await upload.value }
+        return count
+    }
+
+    /// Of a server that can't sync, as one that can has no time to do so.
+    @Test func aCutKeepsWhatTheServerConfirmed() async throws {
+        try await ProcessFixture.with(options: ["-P", "fsync"]) { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(Self.size))
+            let count = try await interrupt(transfer, source) { _ in
+                for server in fixture.connector.servers { server.kill() }
+            }
+            for server in fixture.connector.servers { await server.close() }
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            #expect(checkpoint.confirmed >= count)
+            try await goOn(transfer, source, from: checkpoint)
+        }
+    }
+
+    @Test func cancellingKeepsWhatTheServerSynced() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(Self.size))
+            let count = try await interrupt(transfer, source) { $0.cancel() }
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            #expect(checkpoint.confirmed >= count)
+            try await goOn(transfer, source, from: checkpoint)
+        }
+    }
+
+    // MARK: What comes before what
+
+    private enum Event: Equatable {
+        case write
+        case sync
+        case rename
+        case checkpoint(Int64)
+    }
+
+    /// Uploads to a server that syncs.
+    private func upload(_ size: Int, told: Int) async throws -> (events: [Event], error: TransferError?) {
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-order-\(UUID().uuidString)").path)
+        try content(size).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let string = { @Sendable (text: String) in ScriptedPeer.number(text.utf8.count) + Array(text.utf8) }
+        let greeting = ScriptedPeer.packet(
+            .version,
+            ScriptedPeer.number(3) + ["fsync@openssh.com", "posix-rename@openssh.com"].flatMap { string($0) + string("1") })
+        let events = Locked<[Event]>([])
+        let peer = ScriptedPeer(greeting: greeting) { question in
+            switch question.type {
+            case .open: return [ScriptedPeer.handle(question.id)]
+            case .lstat: return [ScriptedPeer.status(question.id, .noSuchFile)]
+            case .fstat: return [ScriptedPeer.attributes(question.id, size: UInt64(told))]
+            case .write: events.withLock { $0.append(.write) }
+            case .rename: events.withLock { $0.append(.rename) }
+            case .extended:
+                let isSync = question.body.starts(with: string("fsync@openssh.com"))
+                events.withLock { $0.append(isSync ? .sync : .rename) }
+            default: break
+            }
+            return [ScriptedPeer.status(question.id, .ok)]
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: .sftp("sftp://me@peer/"),
+            source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)), remotePath: try RemotePath("reel.mov"),
+            credentials: NoCredentials(), logger: Logger(label: "test"))
+        let reporter = AttemptReporter(
+            progress: { _, _ in }, checkpoint: { checkpoint in events.withLock { $0.append(.checkpoint(checkpoint.confirmed)) } })
+        var failure: TransferError?
+        do {
+            _ = try await transport.perform(attempt, reporting: reporter)
+        } catch let error as TransferError {
+            failure = error
+        }
+        await transport.shutdown()
+        return (events.withLock { $0 }, failure)
+    }
+
+    @Test func aFileIsSyncedBeforeItIsVouchedForAndGetsItsName() async throws {
+        let (events, error) = try await upload(30_000, told: 30_000)
+        #expect(error == nil && events == [.checkpoint(0), .write, .sync, .checkpoint(30_000), .rename])
+    }
+
+    @Test(arguments: [29_999, 30_001]) func aSizeThatIsAnotherInTheEndIsNotTaken(told: Int) async throws {
+        let (events, error) = try await upload(30_000, told: told)
+        #expect(error?.failureClass == .resumeLost && !events.contains(.rename), "\(error?.description ?? "")")
+    }
+}
