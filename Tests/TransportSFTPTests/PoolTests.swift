@@ -154,6 +154,28 @@ struct PoolTests {
         await transport.shutdown()
     }
 
+    /// What takes so long may be done all the same, as a sync of a large file is.
+    @Test func whoWaitsForASilentServerKeepsTheConnection() async throws {
+        let connector = ProcessConnector()
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        try await check(transport)
+        let first = try #require(connector.servers.first)
+        first.suspend()
+        let before = first.sentBytes
+        let slow = Task { try await check(transport) }
+        while first.sentBytes == before { await Task.yield() }
+        clock.advance(by: clock.policy.silence)
+        try await check(transport)
+        #expect(connector.servers.count == 2 && first.client.isOpen)
+        first.resume()
+        try await slow.value
+        // Nobody gets it again.
+        while first.client.isOpen { await Task.yield() }
+        try await check(transport)
+        #expect(connector.servers.count == 2)
+        await transport.shutdown()
+    }
+
     @Test func aServerThatIsAskedNothingMayBeSilent() async throws {
         let connector = TestConnector { _ in Self.willing() }
         let transport = SFTPTransport(connector: connector, policy: clock.policy)

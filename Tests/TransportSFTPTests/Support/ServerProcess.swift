@@ -48,6 +48,11 @@ final class ServerProcess: SFTPLink {
         _ = Glibc.kill(process.identifier, SIGSTOP)
     }
 
+    /// Lets it go on.
+    func resume() {
+        _ = Glibc.kill(process.identifier, SIGCONT)
+    }
+
     /// How many bytes the process was sent.
     var sentBytes: Int { sent.withLock { $0 } }
 
