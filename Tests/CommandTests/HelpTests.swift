@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @Suite(.serialized) struct HelpTests {
@@ -8,6 +9,27 @@ import Testing
         "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain", "agent start", "agent stop",
         "agent status", "agent unit", "agent run",
     ]
+
+    /// As the parser has them: none is left out of what is checked of each.
+    @Test func theseAreAllCommands() async throws {
+        struct Tree: Decodable {
+            struct Command: Decodable {
+                let commandName: String
+                let subcommands: [Command]?
+
+                func leaves(below words: [String] = []) -> [String] {
+                    guard let subcommands else { return [(words + [commandName]).joined(separator: " ")] }
+                    return subcommands.flatMap { $0.leaves(below: words + [commandName]) }
+                }
+            }
+
+            let command: Command
+        }
+        let dump = try await TransferQ().run("--experimental-dump-help")
+        let tree = try JSONDecoder().decode(Tree.self, from: Data(dump.output.utf8))
+        let found = tree.command.subcommands?.flatMap { $0.leaves() }.filter { $0 != "help" }
+        #expect(found?.sorted() == Self.commands.sorted())
+    }
 
     @Test(arguments: commands + ["account", "agent", "queue", ""])
     func anExample(command: String) async throws {
