@@ -73,6 +73,19 @@ import TransferKit
         }
     }
 
+    /// It has no terminal that could go away.
+    @Test func aHangUpEndsNothing() async throws {
+        try await LoopbackStudio.withAgent { studio in
+            let program = studio.program
+            let agent = try #require(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
+            #expect(kill(agent, SIGHUP) == 0)
+            try program.folder.file("a", size: 100)
+            try await studio.arrival(of: program.succeed("add", "studio", "a").lines[0])
+            let status = try await program.succeed("agent", "status", "--json").objects().first
+            #expect(status?["process"] as? Int32 == agent)
+        }
+    }
+
     @Test func whatCannotStart() async throws {
         let program = try TransferQ()
         let file = try program.folder.file("file", size: 1)

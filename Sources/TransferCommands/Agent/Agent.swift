@@ -22,7 +22,7 @@ struct Agent {
         ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
         // Before anything else: a signal from now on is an orderly end.
-        let signals = TerminationSignals {}
+        let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
         if starter != nil {

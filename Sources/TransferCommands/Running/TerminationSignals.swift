@@ -19,13 +19,15 @@ struct TerminationSignals {
     private let state: Locked<State>
     private let sources: [any DispatchSourceSignal]
 
-    /// - Parameter announce: Called with the first signal, on any thread; must not wait for anything.
-    init(announce: @escaping @Sendable () -> Void) {
+    /// - Parameters:
+    ///   - hangUp: Whether SIGHUP is one of them.
+    ///   - announce: Called with the first signal, on any thread; must not wait for anything.
+    init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
         // A reader of our output that goes away must not end transfers; SIGPIPE would.
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
         self.state = state
-        sources = [SIGINT, SIGTERM, SIGHUP].compactMap { number in
+        sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
             // The source sees signals that the process ignores, so that none ends it before the source is set up.
             let before = signal(number, SIG_IGN)
             // nohup(1): the process is to outlive its terminal.
