@@ -44,6 +44,19 @@ import TransportTUS
         throw TooManyAttempts()
     }
 
+    /// It is not believed in anything, however much it says.
+    @Test func aServerThatClaimsMoreThanThereIs() async throws {
+        var upload = try TestUpload(
+            size: Self.total, offers: Self.offers + ",checksum", features: ["Tus-Checksum-Algorithm": "sha256"]
+        ) { _, _ in [.offset(.max - 1)] }
+        upload.options.verification = .checksum
+        let stream = try TestStream(upload.file, total: Self.total, ahead: 4)
+        let checkpoint = try upload.checkpoint()
+        #expect(await upload.failure(from: checkpoint, source: stream.source)?.failureClass == .resumeLost)
+        #expect(upload.recorder.checkpoints.isEmpty)
+        await upload.end()
+    }
+
     /// The end is known with the last bytes, after them, or before the first.
     @Test(
         arguments: [

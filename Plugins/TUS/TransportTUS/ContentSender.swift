@@ -102,11 +102,11 @@ struct ContentSender {
         asksFirst = true
         released = await record[slot].confirmed ?? 0
         let (offset, answer) = try await server.offset(of: url, length: length)
-        if offset < length ?? .max { try await noteUnverified(offset - (record[slot].confirmed ?? 0)) }
         if growth != nil {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
         }
+        if offset < length ?? .max { try await noteUnverified(offset - (record[slot].confirmed ?? 0)) }
         let expires = answer.expires
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
