@@ -133,16 +133,24 @@ struct PoolTests {
         await transport.shutdown()
     }
 
+    /// Suspends the server of the first connection, and has somebody wait for its answer.
+    private func waitForSuspended(
+        _ connector: ProcessConnector, _ transport: SFTPTransport
+    ) async throws -> (server: ServerProcess, waiting: Task<Void, any Error>) {
+        try await check(transport)
+        let server = try #require(connector.servers.first)
+        server.suspend()
+        let before = server.sentBytes
+        let waiting = Task { try await check(transport) }
+        while server.sentBytes == before { await Task.yield() }
+        return (server, waiting)
+    }
+
     /// The SSH server still lives, and tells so; attempts over the connection are ended one after the other as they don't move.
     @Test func aServerThatHangsIsNotAskedAgain() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        try await check(transport)
-        let first = try #require(connector.servers.first)
-        first.suspend()
-        let before = first.sentBytes
-        let hanging = Task { try await check(transport) }
-        while first.sentBytes == before { await Task.yield() }
+        let (first, hanging) = try await waitForSuspended(connector, transport)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
         #expect(first.client.isOpen)
@@ -158,12 +166,7 @@ struct PoolTests {
     @Test func whoWaitsForASilentServerKeepsTheConnection() async throws {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
-        try await check(transport)
-        let first = try #require(connector.servers.first)
-        first.suspend()
-        let before = first.sentBytes
-        let slow = Task { try await check(transport) }
-        while first.sentBytes == before { await Task.yield() }
+        let (first, slow) = try await waitForSuspended(connector, transport)
         clock.advance(by: clock.policy.silence)
         try await check(transport)
         #expect(connector.servers.count == 2 && first.client.isOpen)
