@@ -208,6 +208,13 @@ import TransferKit
         #expect(try await #require(throws: QueueError.self) { try await open() }.code == .storageUnavailable)
     }
 
+    /// SQLite would open the database of another folder, which may be another queue's.
+    @Test func aFolderWhoseNameIsNotUTF8IsRefused() async throws {
+        let path = folder.path.appending(FilePath(bytes: [0x71, 0xFF]).components)
+        let error = try await #require(throws: QueueError.self) { try await QueueStore.open(.folder(path), clock: .system) }
+        #expect(error.code == .storageUnavailable && error.message.contains("UTF-8"))
+    }
+
     @Test func aFolderThatCannotBeMadeIsNamed() async throws {
         let file = try folder.file("plain", size: 1)
         let error = try await #require(throws: QueueError.self) {
