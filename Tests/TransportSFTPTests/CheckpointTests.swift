@@ -124,7 +124,11 @@ struct CheckpointTests {
 
     @Test func aFileIsSyncedBeforeItIsVouchedForAndGetsItsName() async throws {
         let (events, error) = try await upload(30_000, told: 30_000)
-        #expect(error == nil && events == [.checkpoint(0), .write, .sync, .checkpoint(30_000), .rename])
+        #expect(error == nil && events.first == .checkpoint(0) && events.last == .rename)
+        // Once at least: what takes long is synced on its way, too.
+        let order = [Event.write, .sync, .checkpoint(30_000), .rename].compactMap { events.firstIndex(of: $0) }
+        #expect(order.count == 4 && order == order.sorted(), "\(events)")
+        #expect(events.count { $0 == .write } == 1 && events.count { $0 == .rename } == 1)
     }
 
     @Test(arguments: [29_999, 30_001]) func aSizeThatIsAnotherInTheEndIsNotTaken(told: Int) async throws {

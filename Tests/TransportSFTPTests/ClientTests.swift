@@ -70,8 +70,8 @@ import TransportSFTP
             } catch let error as TransferError {
                 #expect(error.code == code && error.failureClass == .unreachable)
             }
-            #expect(peer.fault?.code == code)
             await peer.close()
+            #expect(peer.fault?.code == code)
         }
     }
 
@@ -88,8 +88,9 @@ import TransportSFTP
             } catch let error as TransferError {
                 #expect(error.failureClass == .protocolViolation)
             }
-            #expect(peer.fault != nil && !peer.client.isOpen)
+            #expect(!peer.client.isOpen)
             await peer.close()
+            #expect(peer.fault != nil)
         }
     }
 

@@ -36,6 +36,7 @@ struct HostileListingTests {
         // What was asked before this is there when it is answered.
         _ = try? await peer.client.attributes(.stat([]))
         await transport.shutdown()
+        await peer.close()
         let entries = listed.withLock { $0 }
         return (entries.map { String(decoding: $0.name, as: UTF8.self) }, entries.map(\.kind), failure, peer)
     }

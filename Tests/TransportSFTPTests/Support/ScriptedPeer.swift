@@ -48,7 +48,7 @@ final class ScriptedPeer: SFTPLink {
     /// All that was asked, but for the first packet.
     var asked: [Question] { questions.withLock { $0 } }
 
-    /// What the client found so wrong that it is of no use any more.
+    /// What the client found so wrong that it is of no use any more: told after those who wait, so ask once this is closed.
     var fault: TransferError? { gaveUp.withLock { $0 } }
 
     func close() async {

@@ -11,8 +11,8 @@ package struct PoolPolicy: Sendable {
     /// How long a connection may take to be made. Its steps have shorter limits of their own; this one is for what has none.
     package var connectTime = Duration.seconds(180)
     /// How long a server may take to begin the conversation once the account is let in: the account's shell may hang, which the SSH server does not
-    /// notice.
-    package var beginTime = Duration.seconds(30)
+    /// notice. Shorter than the time after which the queue ends an attempt that does not move (60 s), so that this is what is told.
+    package var beginTime = Duration.seconds(50)
     /// For how long a server may answer nothing at all before nobody else is sent there over the same connection. Shorter than the time after which
     /// the queue ends an attempt that does not move (60 s), so that the next attempt gets another connection.
     package var silence = Duration.seconds(45)
