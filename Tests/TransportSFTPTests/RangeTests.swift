@@ -20,18 +20,58 @@ struct RangeTests {
         return (stored?["ranges"] as? [[String: Int64]])?.map { ($0["start"] ?? -1, $0["confirmed"] ?? -1) }
     }
 
-    @Test func eachHasAConnection() async throws {
+    /// Sends a large file, whose first connection hangs from the beginning.
+    private func sendPastAHangingConnection(
+        _ transfer: TestTransfer, _ source: UploadSource, while act: @escaping @Sendable (Task<TransferReceipt, any Error>) async -> Void
+    ) async throws -> TransferReceipt {
+        let connector = transfer.fixture.connector
+        let recorder = transfer.recorder.reporter
+        let reporter = AttemptReporter(
+            progress: { sent, confirmed in
+                if sent > 0, connector.servers.count == 1 { connector.servers[0].suspend() }
+                recorder.report(sent: sent, confirmed: confirmed)
+            }, checkpoint: { try await recorder.save($0) })
+        let upload = Task { try await transfer.upload(source, reporting: reporter) }
+        await act(upload)
+        connector.servers.first?.resume()
+        return try await upload.value
+    }
+
+    @Test func othersSendWhatOneDoesNotComeTo() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture)
-            let receipt = try await transfer.upload(transfer.source(content(Self.size)))
-            #expect(receipt.bytes == Self.size && transfer.stored == content(Self.size))
-            #expect(fixture.names == ["a.bin"])
-            // A range may be done before the next one looks for a connection.
-            #expect((2...4).contains(fixture.connector.servers.count))
-            let first = try #require(transfer.recorder.checkpoints.first)
-            #expect(try positions(first)?.map(\.start) == [0, 100_000, 200_000, 300_000])
-            #expect(transfer.recorder.sent.max() == Int64(Self.size))
+            var transfer = splitting(fixture)
+            transfer.settings["parallelThreshold"] = "1"
+            let receipt = try await sendPastAHangingConnection(transfer, transfer.source(Self.large)) { [recorder = transfer.recorder] _ in
+                while fixture.connector.servers.count < 4 { await Task.yield() }
+                // All but what the first one has before it, and the little that nobody takes from it.
+                while recorder.sent.last ?? 0 < Self.large.count - 7_000_000 { await Task.yield() }
+            }
+            #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
+            #expect(fixture.names == ["a.bin"] && fixture.connector.servers.count == 4)
+            #expect(transfer.recorder.sent.max() == Int64(Self.large.count))
             #expect(zip(transfer.recorder.sent, transfer.recorder.sent.dropFirst()).allSatisfy { $0 <= $1 })
+        }
+    }
+
+    @Test func whatOneHasSentIsKeptWhileOthersSend() async throws {
+        try await ProcessFixture.with { fixture in
+            var transfer = splitting(fixture, connections: 2)
+            transfer.settings["parallelThreshold"] = "1"
+            let source = try transfer.source(Self.large)
+            let error = await #expect(throws: (any Error).self) {
+                try await sendPastAHangingConnection(transfer, source) { [recorder = transfer.recorder] upload in
+                    while recorder.checkpoints.last?.confirmed ?? 0 == 0 { await Task.yield() }
+                    upload.cancel()
+                }
+            }
+            #expect(error is CancellationError)
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            let kept = try #require(try positions(checkpoint))
+            #expect(kept.count > 1 && kept.reduce(0) { $0 + $1.confirmed - $1.start } == checkpoint.confirmed)
+            let before = transfer.recorder.sent.count
+            _ = try await transfer.upload(source, from: checkpoint)
+            #expect(transfer.recorder.sent.dropFirst(before).first == checkpoint.confirmed)
+            #expect(transfer.stored == Self.large && fixture.names == ["a.bin"])
         }
     }
 
@@ -55,10 +95,10 @@ struct RangeTests {
 
     @Test func aCutLeavesWhatCanBeGoneOnWith() async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture, connections: 2)
-            let source = try transfer.source(content(Self.size))
-            // More than one range, so that both are on their way: one that could not even begin would be sent over the other's connection.
-            try await fixture.cut(afterBytes: 250_000)
+            var transfer = splitting(fixture, connections: 2)
+            transfer.settings["parallelThreshold"] = "1"
+            let source = try transfer.source(Self.large)
+            try await fixture.cut(afterBytes: 8_000_000)
             #expect(await transfer.failure { try await transfer.upload(source) }?.failureClass == .transient)
             #expect(transfer.stored == nil)
             let checkpoint = try #require(transfer.recorder.checkpoints.last)
@@ -66,7 +106,7 @@ struct RangeTests {
             let sum = try #require(positions).reduce(0) { $0 + $1.confirmed - $1.start }
             #expect(sum == checkpoint.confirmed)
             _ = try await transfer.upload(source, from: checkpoint)
-            #expect(transfer.stored == content(Self.size) && fixture.names == ["a.bin"])
+            #expect(transfer.stored == Self.large && fixture.names == ["a.bin"])
         }
     }
 

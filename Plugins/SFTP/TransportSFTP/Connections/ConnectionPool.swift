@@ -4,8 +4,8 @@ import TransportSupport
 
 /// The connections to all endpoints: each is shared by all files that go to its endpoint.
 ///
-/// Where those that there are have enough to do, another one is made, one at a time, as a server may refuse many at once (`MaxStartups`,
-/// sshd_config(5)).
+/// Where those that there are have enough to do, others are made: the first alone, as whatever keeps it from being made keeps others, too, and later
+/// ones few at a time, as a server may refuse many at once (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
@@ -20,11 +20,24 @@ actor ConnectionPool {
         var members: [Member] = []
         /// Those whose server does not answer: nobody else gets them, and they end when those let go who wait for an answer.
         var silent: [Member] = []
-        var opening: Task<Void, Never>?
-        /// Those who have no connection at all.
+        /// The connections that are being made, by their numbers.
+        var openings: [Int: Task<Void, Never>] = [:]
+        /// Those who have no connection at all, or wait for one that nobody uses.
         var waiters: [Once<Void>] = []
         /// Until when no further connection is tried.
         var pausedUntil: ContinuousClock.Instant?
+
+        /// Whether it is time to make another connection.
+        ///
+        /// - Parameter isForOneApart: Whether one is wanted that nobody uses.
+        func needsAnother(forOneApart isForOneApart: Bool, _ policy: PoolPolicy) -> Bool {
+            guard !members.isEmpty else { return openings.isEmpty }
+            guard openings.count < policy.openingsAtOnce, pausedUntil.map({ $0 <= policy.now() }) ?? true else { return false }
+            // Each of those who wait gets one of those that are being made.
+            if isForOneApart { return openings.count <= waiters.count }
+            let files = members.reduce(0) { $0 + $1.files }
+            return files >= policy.filesBeforeNext * (members.count + openings.count)
+        }
     }
 
     private let connector: any SFTPConnector
@@ -72,12 +85,12 @@ actor ConnectionPool {
             var group = groups[endpoint] ?? Group()
             let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
             let isUsed = index.map { group.members[$0].files > 0 } ?? true
-            let isBusy = index.map { group.members[$0].files >= policy.filesBeforeNext } ?? true
-            let isPaused = index != nil && group.pausedUntil.map { $0 > policy.now() } ?? false
-            if isBusy || (isApart && isUsed), !isPaused, group.opening == nil, group.members.count < max(1, limit) {
-                group.opening = Task { await self.open(endpoint, credentials, logger) }
+            if group.needsAnother(forOneApart: isApart && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
+                lastNumber += 1
+                let number = lastNumber
+                group.openings[number] = Task { await self.open(number, endpoint, credentials, logger) }
             }
-            if let index, !(isApart && isUsed && group.opening != nil) {
+            if let index, !(isApart && isUsed && !group.openings.isEmpty) {
                 group.members[index].files += 1
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
@@ -96,23 +109,22 @@ actor ConnectionPool {
         }
     }
 
-    private func open(_ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger) async {
+    private func open(_ number: Int, _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger) async {
         let result: Result<any SFTPLink, any Error>
         do { result = .success(try await connect(endpoint, credentials, logger)) } catch { result = .failure(error) }
         if isShutDown, case .success(let link) = result { await link.close() }
         var group = groups[endpoint] ?? Group()
         let waiters = group.waiters
         group.waiters = []
-        group.opening = nil
+        group.openings[number] = nil
         switch result {
         case .success(let link) where !isShutDown:
-            lastNumber += 1
             let connection = PooledConnection(
                 client: link.client, checksums: RemoteChecksums(link.commands), hostKeyFingerprint: link.hostKeyFingerprint)
-            group.members.append(Member(number: lastNumber, link: link, connection: connection))
+            group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            if waiters.isEmpty { setAlarm(for: lastNumber, of: endpoint) }
+            if waiters.isEmpty { setAlarm(for: number, of: endpoint) }
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
             for waiter in waiters { waiter.resume(.failure(Self.shutDown)) }
@@ -172,7 +184,7 @@ actor ConnectionPool {
             let member = groups[endpoint]?.members[index], member.files == 0
         else { return }
         groups[endpoint]?.members.remove(at: index)
-        if let group = groups[endpoint], group.members.isEmpty, group.silent.isEmpty, group.opening == nil { groups[endpoint] = nil }
+        if let group = groups[endpoint], group.members.isEmpty, group.silent.isEmpty, group.openings.isEmpty { groups[endpoint] = nil }
         await member.link.close()
     }
 
@@ -209,12 +221,12 @@ actor ConnectionPool {
         groups = [:]
         for group in all.values {
             for waiter in group.waiters { waiter.resume(.failure(Self.shutDown)) }
-            group.opening?.cancel()
+            for opening in group.openings.values { opening.cancel() }
             for member in group.members + group.silent {
                 member.alarm?.cancel()
                 await member.link.close()
             }
-            await group.opening?.value
+            for opening in group.openings.values { await opening.value }
         }
         await connector.shutdown()
     }

@@ -4,6 +4,9 @@ import TransferCore
 package struct PoolPolicy: Sendable {
     /// How many files each connection has before there is another one.
     package var filesBeforeNext = 2
+    /// How many connections are made at once where there is one already; OpenSSH's server lets in 10 at once by default (`MaxStartups`,
+    /// sshd_config(5)), for all that connect to it.
+    package var openingsAtOnce = 3
     /// After how long without a file a connection is closed.
     package var idleTime = Duration.seconds(60)
     /// How long no further connection is tried after one was refused.

@@ -2,15 +2,29 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Writes a file's content, or a range of it, to the part at the server: many requests at once, and a checkpoint now and then of what the server confirmed.
+/// Writes a file's content to the part at the server, as much of it as no other writer does: many requests at once, and a checkpoint now and then of
+/// what the server confirmed.
 final class PartWriter: Sendable {
     private struct State {
-        var prefix: AcknowledgedPrefix
+        /// How far each range is that was taken, by its number.
+        var prefixes: [Int: AcknowledgedPrefix] = [:]
+        /// How many bytes the server confirmed without a gap, of all ranges together.
+        var count: Int64 = 0
         var unanswered = 0
         var failure: (any Error)?
         var isOpen = true
         /// Waits until every request is answered, or one failed.
         var drain: Once<Void>?
+
+        var positions: [Int: Int64] { prefixes.mapValues(\.end) }
+
+        mutating func insert(_ piece: Range<Int64>, of index: Int) {
+            guard var prefix = prefixes.removeValue(forKey: index) else { return }
+            let end = prefix.end
+            prefix.insert(piece)
+            prefixes[index] = prefix
+            count += prefix.end - end
+        }
     }
 
     let client: SFTPClient
@@ -20,19 +34,14 @@ final class PartWriter: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let record: UploadRecord
-    /// Which of the record's ranges is written.
-    private let index: Int
-    private let start: Int64
-    /// Nil for the end of the source.
-    private let end: Int64?
-    private let schedule: Locked<SyncSchedule>
-    private let state: Locked<State>
+    private let schedule = Locked(SyncSchedule(at: .now))
+    private let state = Locked(State())
 
     /// How many requests' content is read from the disk at once.
     private static let batch: Int64 = 8
 
     init(
-        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, range index: Int = 0, of file: FileReader,
+        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, of file: FileReader,
         recording record: UploadRecord, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
         self.handle = handle
@@ -40,98 +49,100 @@ final class PartWriter: Sendable {
         self.features = features
         self.file = file
         self.record = record
-        self.index = index
-        (start, end) = record.bounds[index]
         self.reporter = reporter
         self.threads = threads
-        var schedule = SyncSchedule(at: .now)
-        schedule.didSync(start)
-        self.schedule = Locked(schedule)
-        state = Locked(State(prefix: AcknowledgedPrefix(from: start)))
     }
 
     // MARK: Content
 
-    /// Writes everything, and returns when all requests are made; ``drained()`` waits for their answers.
+    /// Writes one range after the other, and returns when all requests are made that there are to make; ``drained()`` waits for their answers.
     ///
-    /// - Returns: Up to where the file was written.
+    /// - Returns: Up to where the last range was written; 0 if there was none.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
         return try await withThrowingTaskGroup(of: Int64?.self) { group in
             group.addTask {
                 defer { continuation.finish() }
-                return try await self.writeAll { continuation.yield($0) }
+                var end: Int64 = 0
+                while let range = self.record.take() {
+                    self.state.withLock { $0.prefixes[range.index] = AcknowledgedPrefix(from: range.start) }
+                    end = try await self.write(range.index, from: range.start) { continuation.yield($0) }
+                }
+                return end
             }
             group.addTask {
-                for await position in positions where self.schedule.withLock({ $0.isDue(position) }) { try await self.keep(position) }
+                for await count in positions where self.schedule.withLock({ $0.isDue(count) }) { try await self.keep() }
                 return nil
             }
-            var size: Int64?
-            while let result = try await group.next() { size = result ?? size }
-            guard let size else { throw CancellationError() }
-            return size
+            var end: Int64?
+            while let result = try await group.next() { end = result ?? end }
+            guard let end else { throw CancellationError() }
+            return end
         }
     }
 
-    private func writeAll(_ acknowledged: @escaping @Sendable (Int64) -> Void) async throws -> Int64 {
+    private func write(_ index: Int, from start: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) async throws -> Int64 {
         var offset = start
-        while let end = try await readableEnd(after: offset) {
-            try checkFailure()
-            let limit = min(end - offset, Self.batch * Int64(features.writeSize))
-            let count = try await reporter.awaitAllowance(upTo: limit)
-            let range = offset..<offset + count
-            let requests = Int((count + Int64(features.writeSize) - 1) / Int64(features.writeSize))
-            try await client.uploads.acquire(bytes: Int(count), requests: requests)
-            let pieces: [[UInt8]]
-            do {
-                pieces = try await threads.run { [file, features] in try file.piecesNow(range, of: features.writeSize) }
-                try Task.checkCancellation()
-            } catch {
-                client.uploads.release(bytes: Int(count), requests: requests)
-                throw error
-            }
-            for piece in pieces {
-                send(piece, at: offset, acknowledged)
-                offset += Int64(piece.count)
+        while let claim = try await claim(index, from: offset) {
+            while offset < claim.upperBound {
+                try checkFailure()
+                let count = try await reporter.awaitAllowance(upTo: claim.upperBound - offset)
+                let range = offset..<offset + count
+                let requests = Int((count + Int64(features.writeSize) - 1) / Int64(features.writeSize))
+                try await client.uploads.acquire(bytes: Int(count), requests: requests)
+                let pieces: [[UInt8]]
+                do {
+                    pieces = try await threads.run { [file, features] in try file.piecesNow(range, of: features.writeSize) }
+                    try Task.checkCancellation()
+                } catch {
+                    client.uploads.release(bytes: Int(count), requests: requests)
+                    throw error
+                }
+                for piece in pieces {
+                    send(piece, of: index, at: offset, acknowledged)
+                    offset += Int64(piece.count)
+                }
             }
         }
         try checkFailure()
         return offset
     }
 
-    /// Up to where there are bytes to send after an offset, once there are; nil at the end of the source.
-    private func readableEnd(after offset: Int64) async throws -> Int64? {
-        guard let growth = file.source.growth else {
-            let end = end ?? file.source.size
-            return offset < end ? end : nil
-        }
+    /// The next bytes of a range, once there are any in the source; nil at its end.
+    private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
+        let limit = Self.batch * Int64(features.writeSize)
+        guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
             // The producer may wait for what is sent to be confirmed.
             try await drained()
-            try await keep(offset)
+            try await keep()
         }
         try await growth.waitUntilReadable(at: offset)
+        let end: Int64
         switch growth.extent {
-        case .growing(let end): return end
-        case .complete(let size): return offset < size ? size : nil
+        case .growing(let size), .complete(let size): end = size
         case .failed(let error): throw error
         }
+        return offset < end ? record.claim(upTo: min(limit, end - offset), of: index) : nil
     }
 
-    private func send(_ piece: [UInt8], at offset: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) {
+    private func send(_ piece: [UInt8], of index: Int, at offset: Int64, _ acknowledged: @escaping @Sendable (Int64) -> Void) {
         let end = offset + Int64(piece.count)
         state.withLock { $0.unanswered += 1 }
         let request = Request.write(handle, offset: UInt64(offset), piece)
-        client.submit(request, taken: { [record, index] in record.note(sent: end, of: index) }) { [self] result in
+        client.submit(request, taken: { [record] in record.note(sent: end, of: index) }) { [self] result in
             client.uploads.release(bytes: Int(end - offset))
-            let (position, drain) = note(result, for: offset..<end)
-            if let position { acknowledged(position) }
+            let (count, drain) = note(result, for: offset..<end, of: index)
+            if let count { acknowledged(count) }
             drain?.resume(.success(()))
         }
     }
 
-    private func note(_ result: Result<Answer, TransferError>, for piece: Range<Int64>) -> (position: Int64?, drain: Once<Void>?) {
+    /// - Returns: How many bytes the server has confirmed without a gap, and whom to tell that all is answered.
+    private func note(
+        _ result: Result<Answer, TransferError>, for piece: Range<Int64>, of index: Int
+    ) -> (count: Int64?, drain: Once<Void>?) {
         let failure: (any Error)? =
             switch result {
             case .success(.status(let status)): status.code == .ok ? nil : StatusFailure(status)
@@ -140,10 +151,10 @@ final class PartWriter: Sendable {
             }
         return state.withLock { state in
             state.unanswered -= 1
-            if failure == nil { state.prefix.insert(piece) } else { state.failure = state.failure ?? failure }
-            guard state.unanswered == 0 || state.failure != nil else { return (state.prefix.end, nil) }
+            if failure == nil { state.insert(piece, of: index) } else { state.failure = state.failure ?? failure }
+            guard state.unanswered == 0 || state.failure != nil else { return (state.count, nil) }
             defer { state.drain = nil }
-            return (failure == nil ? state.prefix.end : nil, state.drain)
+            return (failure == nil ? state.count : nil, state.drain)
         }
     }
 
@@ -166,22 +177,30 @@ final class PartWriter: Sendable {
     // MARK: Checkpoints
 
     /// Makes what the server confirmed durable there, and a checkpoint that vouches for it.
-    private func keep(_ position: Int64) async throws {
-        guard position > record.confirmed(of: index) else { return }
+    private func keep() async throws {
+        let (positions, count) = state.withLock { ($0.positions, $0.count) }
+        guard record.isBehind(positions) else { return }
         if features.offers(.fsync) { try await client.perform(.fsync(handle)) }
-        try await save(position)
+        try await save(positions)
+        schedule.withLock { $0.didSync(count) }
     }
 
-    private func save(_ position: Int64) async throws {
-        try await record.save(position, of: index)
-        schedule.withLock { $0.didSync(position) }
-        file.source.growth?.confirmed(before: position)
+    /// Makes a checkpoint that vouches for what the server was seen to have synced.
+    func vouch() async throws {
+        let positions = state.withLock { $0.positions }
+        if record.isBehind(positions) { try await save(positions) }
+    }
+
+    private func save(_ positions: [Int: Int64]) async throws {
+        try await record.save(positions)
+        // What grows is sent in one range.
+        if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
     /// For the end of an attempt that was not the file's: keeps what there is if the server can say soon that it has it.
     func keepBeforeEnd() async {
-        let (position, isOpen) = state.withLock { ($0.prefix.end, $0.isOpen) }
-        guard isOpen, position > record.confirmed(of: index) else { return }
+        let (positions, isOpen) = state.withLock { ($0.positions, $0.isOpen) }
+        guard isOpen, record.isBehind(positions) else { return }
         // Of its own, as the attempt's task may be cancelled.
         await Task { [self] in
             if features.offers(.fsync) {
@@ -193,7 +212,7 @@ final class PartWriter: Sendable {
                 defer { deadline.cancel() }
                 guard case .status(let status)? = try? await sync.answer(), status.code == .ok else { return }
             }
-            try? await save(position)
+            try? await save(positions)
         }.value
     }
 

@@ -1,3 +1,4 @@
+import Locking
 import TransferCore
 import TransportSupport
 
@@ -90,7 +91,8 @@ struct SFTPUpload {
                 throw error
             }
         }
-        let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, reporter: reporter)
+        let size = file.source.growth == nil ? file.source.size : nil
+        let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, size: size, reporter: reporter)
         record.begin()
         let writer = PartWriter(handle, at: client, features, of: file, recording: record, on: threads, reporting: reporter)
         do {
@@ -109,12 +111,14 @@ struct SFTPUpload {
     /// How a first attempt goes about it.
     private var plan: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: part, final: place.final, stage: .writing)
-        let count = min(options.parallel, settings.maximumConnections)
-        if count > 1, file.source.growth == nil, file.source.size >= max(settings.parallelThreshold, Int64(count)) {
-            checkpoint.ranges = UploadCheckpoint.ranges(count, of: file.source.size)
+        if mostWriters > 1, file.source.growth == nil, file.source.size >= settings.parallelThreshold {
+            checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: file.source.size, confirmed: 0)]
         }
         return checkpoint
     }
+
+    /// Over how many connections a large file may be sent at once.
+    private var mostWriters: Int { min(options.parallel, settings.maximumConnections) }
 
     // MARK: Content
 
@@ -123,7 +127,7 @@ struct SFTPUpload {
         let size: Int64
         let end: PartWriter.End
         do {
-            let written = try await writeRanges(writer, record)
+            let written = try await writeAll(writer, record)
             size = file.source.growth == nil ? file.source.size : written
             end = try await writer.finish(times: times, mode: settings.keepsModes ? file.descriptor.mode : nil)
             try await file.verifyUnchanged()
@@ -146,35 +150,49 @@ struct SFTPUpload {
         return (size, warnings)
     }
 
-    /// Writes all ranges at once: the first with a writer that there is, and each other one over a connection of its own, as far as there may be
-    /// such.
+    /// Writes all that there is to write: with a writer that there is, and with others over connections of their own, as far as there may be such and
+    /// they come in time.
     ///
-    /// - Returns: Up to where the first was written.
-    private func writeRanges(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
-        try await withThrowingTaskGroup(of: Int64?.self) { group in
-            for index in record.bounds.indices.dropFirst() where record.bounds[index].start != record.bounds[index].end {
+    /// - Returns: Up to where the first writer wrote.
+    private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
+        guard record.isShared, mostWriters > 1 else { return try await writer.write() }
+        let active = Locked(1)
+        return try await withThrowingTaskGroup(of: Int64?.self) { group in
+            group.addTask {
+                defer { active.withLock { $0 -= 1 } }
+                return try await writer.write()
+            }
+            for _ in 1..<mostWriters {
                 group.addTask {
-                    try await others { connection, features in try await write(index, record, over: connection, features) }
+                    try await others { connection, features in
+                        active.withLock { $0 += 1 }
+                        defer { active.withLock { $0 -= 1 } }
+                        try await write(record, over: connection, features)
+                    }
                     return nil
                 }
             }
-            group.addTask { try await writer.write() }
-            var written: Int64?
-            while let result = try await group.next() { written = result ?? written }
-            guard let written else { throw CancellationError() }
-            return written
+            var end: Int64?
+            while let result = try await group.next() {
+                end = result ?? end
+                guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
+                // Who has no connection yet needs none any more.
+                group.cancelAll()
+                return end
+            }
+            throw CancellationError()
         }
     }
 
-    private func write(
-        _ index: Int, _ record: UploadRecord, over connection: PooledConnection, _ features: ServerFeatures
-    ) async throws {
+    private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: ServerFeatures) async throws {
+        guard record.hasMore else { return }
         let handle = try await connection.client.open(.open(part, [.write]))
-        let writer = PartWriter(
-            handle, at: connection.client, features, range: index, of: file, recording: record, on: threads, reporting: reporter)
+        let writer = PartWriter(handle, at: connection.client, features, of: file, recording: record, on: threads, reporting: reporter)
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
+            // What others send may take long yet.
+            try await writer.vouch()
         } catch {
             await writer.keepBeforeEnd()
             writer.close()

@@ -45,11 +45,11 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Splits a file into as many ranges, or fewer if there are not as many bytes.
-    static func ranges(_ count: Int, of size: Int64) -> [Range] {
-        let length = max(1, (size + Int64(count) - 1) / Int64(count))
-        return stride(from: 0, to: size, by: Int64.Stride(length)).map { start in
-            Range(start: start, end: min(size, start + length), confirmed: start)
+    /// Puts ranges in order, and those together that follow each other without a gap in what the server has.
+    static func joined(_ ranges: [Range]) -> [Range] {
+        ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
+            guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }
+            joined[joined.count - 1] = Range(start: last.start, end: range.end, confirmed: range.confirmed)
         }
     }
 

@@ -1,40 +1,115 @@
 import Locking
 import TransferCore
 
-/// Where an upload stands, over all ranges of the file that are on their way at once: made durable before it is told.
+/// Where an upload stands, over all ranges of the file that are on their way at once: made durable before it is told. And who sends what of it.
 final class UploadRecord: Sendable {
+    /// A range of the file, which somebody sends from its start to its end.
+    private struct Part {
+        var range: UploadCheckpoint.Range
+        /// Up to where the network took bytes.
+        var sent: Int64
+        /// Up to where somebody is about to send it.
+        var claimed: Int64
+        /// Whether somebody sends it.
+        var isTaken = false
+
+        init(_ range: UploadCheckpoint.Range) {
+            self.range = range
+            (sent, claimed) = (range.confirmed, range.confirmed)
+        }
+
+        /// How many bytes nobody has begun to send.
+        var rest: Int64 { range.end - claimed }
+    }
+
     private struct State {
         var checkpoint: UploadCheckpoint
-        var ranges: [UploadCheckpoint.Range]
-        /// Up to where the network took bytes, of each range.
-        var sent: [Int64]
+        var parts: [Part]
         /// The checkpoint that is made last.
         var saving: Task<Void, any Error>?
 
         /// Over all ranges, in bytes.
         var totals: (sent: Int64, confirmed: Int64) {
-            ranges.indices.reduce(into: (0, 0)) { totals, index in
-                totals.0 += sent[index] - ranges[index].start
-                totals.1 += ranges[index].confirmed - ranges[index].start
+            parts.reduce(into: (0, 0)) { totals, part in
+                totals.0 += part.sent - part.range.start
+                totals.1 += part.range.confirmed - part.range.start
             }
+        }
+
+        /// The range that whoever has nothing to do sends; nil if that is none.
+        var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
+
+        /// The range of which another one is best made; nil if none is large enough, or the file is sent in order.
+        var largestIndex: Int? {
+            guard checkpoint.ranges != nil else { return nil }
+            let index = parts.indices.max { parts[$0].rest < parts[$1].rest }
+            return index.flatMap { parts[$0].rest >= 2 * smallestRange ? $0 : nil }
         }
     }
 
-    /// What one of the ranges is: where it begins, and where it ends; nil if that is where the source does.
-    let bounds: [(start: Int64, end: Int64?)]
+    /// What is smaller is done sooner by who sends it already than by another one, who has to ask for it.
+    static let smallestRange: Int64 = 1 << 20
+
     private let reporter: AttemptReporter
     private let state: Locked<State>
 
-    /// - Parameter start: From where on bytes are sent, where there is but one range.
-    init(_ checkpoint: UploadCheckpoint, from start: Int64, reporter: AttemptReporter) {
+    /// - Parameters:
+    ///   - start: From where on bytes are sent, where the file is sent in order.
+    ///   - size: The file's size; nil for a source that grows.
+    init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
-        bounds = checkpoint.ranges?.map { ($0.confirmed, $0.end) } ?? [(start, nil)]
-        let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: .max, confirmed: start)]
-        state = Locked(State(checkpoint: checkpoint, ranges: ranges, sent: ranges.map(\.confirmed)))
+        let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
+        state = Locked(State(checkpoint: checkpoint, parts: ranges.map(Part.init)))
     }
 
-    /// Up to where a checkpoint vouches for the bytes of a range.
-    func confirmed(of index: Int) -> Int64 { state.withLock { $0.ranges[index].confirmed } }
+    // MARK: Who sends what
+
+    /// Whether several may send the file at once.
+    var isShared: Bool { state.withLock { $0.checkpoint.ranges != nil } }
+
+    /// Whether there is anything for who has nothing to do.
+    var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
+
+    /// Gives a range to who has nothing to do: one that nobody sends, or the second half of what somebody else is the farthest from the end of.
+    ///
+    /// - Returns: The range, and from where on it is to be sent; nil if there is nothing left.
+    func take() -> (index: Int, start: Int64)? {
+        state.withLock { state in
+            if let index = state.nextIndex {
+                state.parts[index].isTaken = true
+                return (index, state.parts[index].claimed)
+            }
+            guard let largest = state.largestIndex else { return nil }
+            let range = state.parts[largest].range
+            let middle = range.end - state.parts[largest].rest / 2
+            state.parts[largest].range.end = middle
+            var part = Part(UploadCheckpoint.Range(start: middle, end: range.end, confirmed: middle))
+            part.isTaken = true
+            state.parts.append(part)
+            return (state.parts.count - 1, middle)
+        }
+    }
+
+    /// The next bytes of a range, which nobody else sends from now on.
+    ///
+    /// - Returns: Nil at the end of the range.
+    func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
+        state.withLock { state in
+            let part = state.parts[index]
+            guard part.rest > 0 else { return nil }
+            state.parts[index].claimed += min(limit, part.rest)
+            return part.claimed..<state.parts[index].claimed
+        }
+    }
+
+    // MARK: How far it is
+
+    /// Whether a checkpoint would vouch for more than the last one.
+    ///
+    /// - Parameter positions: Up to where the server has some of the ranges.
+    func isBehind(_ positions: [Int: Int64]) -> Bool {
+        state.withLock { state in positions.contains { index, position in position > state.parts[index].range.confirmed } }
+    }
 
     /// How many bytes are yet to be confirmed.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
@@ -47,18 +122,20 @@ final class UploadRecord: Sendable {
     /// - Parameter position: Up to where the network took bytes.
     func note(sent position: Int64, of index: Int) {
         state.withLock { state in
-            state.sent[index] = max(state.sent[index], position)
+            state.parts[index].sent = max(state.parts[index].sent, position)
             report(state)
         }
     }
 
-    /// Makes a checkpoint that vouches for the bytes of a range, after those that others make now: one that is stored late would take back what
+    /// Makes a checkpoint that vouches for the bytes of some ranges, after those that others make now: one that is stored late would take back what
     /// a newer one vouched for.
-    func save(_ position: Int64, of index: Int) async throws {
+    ///
+    /// - Parameter positions: Up to where the server has each.
+    func save(_ positions: [Int: Int64]) async throws {
         let saving = state.withLock { state in
             let saving = Task { [previous = state.saving] in
                 _ = await previous?.result
-                try await self.saveNow(position, of: index)
+                try await self.saveNow(positions)
             }
             state.saving = saving
             return saving
@@ -66,17 +143,23 @@ final class UploadRecord: Sendable {
         try await saving.value
     }
 
-    private func saveNow(_ position: Int64, of index: Int) async throws {
-        let (checkpoint, ranges) = state.withLock { state in
-            var (checkpoint, ranges) = (state.checkpoint, state.ranges)
-            ranges[index].confirmed = max(ranges[index].confirmed, position)
-            if checkpoint.ranges != nil { checkpoint.ranges = ranges }
-            return (checkpoint, ranges)
+    private func saveNow(_ positions: [Int: Int64]) async throws {
+        let (checkpoint, confirmed) = state.withLock { state in
+            var checkpoint = state.checkpoint
+            let ranges = state.parts.enumerated().map { index, part in
+                var range = part.range
+                range.confirmed = max(range.confirmed, positions[index] ?? 0)
+                return range
+            }
+            if checkpoint.ranges != nil { checkpoint.ranges = UploadCheckpoint.joined(ranges) }
+            return (checkpoint, ranges.reduce(0) { $0 + $1.confirmed - $1.start })
         }
-        try await reporter.save(checkpoint.encoded(confirmed: ranges.reduce(0) { $0 + $1.confirmed - $1.start }))
+        try await reporter.save(checkpoint.encoded(confirmed: confirmed))
         state.withLock { state in
-            state.ranges = ranges
-            state.sent[index] = max(state.sent[index], position)
+            for (index, position) in positions {
+                state.parts[index].range.confirmed = max(state.parts[index].range.confirmed, position)
+                state.parts[index].sent = max(state.parts[index].sent, position)
+            }
             report(state)
         }
     }
