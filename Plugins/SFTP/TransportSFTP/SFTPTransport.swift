@@ -92,7 +92,12 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     private func move(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
         let settings = try EndpointSettings(attempt.endpoint)
-        let others: ConnectionLender = { body in try await use(attempt, settings, apart: true, body) }
+        let others = ConnectionLender(
+            prepare: { [pool] count in
+                await pool.prepare(
+                    count, to: attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials,
+                    logger: attempt.logger)
+            }, lend: { body in try await use(attempt, settings, apart: true, body) })
         switch attempt.payload {
         case .upload(let source):
             guard source.growth == nil || attempt.options.verification != .checksum else {

@@ -32,11 +32,16 @@ actor ConnectionPool {
         /// - Parameter isForOneApart: Whether one is wanted that nobody uses.
         func needsAnother(forOneApart isForOneApart: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
-            guard openings.count < policy.openingsAtOnce, pausedUntil.map({ $0 <= policy.now() }) ?? true else { return false }
+            guard mayOpen(policy) else { return false }
             // Each of those who wait gets one of those that are being made.
             if isForOneApart { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + $1.files }
             return files >= policy.filesBeforeNext * (members.count + openings.count)
+        }
+
+        /// Whether the server is one that may be asked for yet another connection now.
+        func mayOpen(_ policy: PoolPolicy) -> Bool {
+            openings.count < policy.openingsAtOnce && pausedUntil.map { $0 <= policy.now() } ?? true
         }
     }
 
@@ -86,9 +91,7 @@ actor ConnectionPool {
             let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
             let isUsed = index.map { group.members[$0].files > 0 } ?? true
             if group.needsAnother(forOneApart: isApart && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
-                lastNumber += 1
-                let number = lastNumber
-                group.openings[number] = Task { await self.open(number, endpoint, credentials, logger) }
+                beginOpening(of: endpoint, &group, credentials, logger)
             }
             if let index, !(isApart && isUsed && !group.openings.isEmpty) {
                 group.members[index].files += 1
@@ -109,6 +112,25 @@ actor ConnectionPool {
         }
     }
 
+    /// Begins to make connections for those who are about to ask for one each that nobody uses. Does not wait for them.
+    func prepare(
+        _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
+    ) {
+        guard !isShutDown, var group = groups[endpoint] else { return }
+        while group.members.count(where: { $0.files == 0 }) + group.openings.count < count, group.mayOpen(policy),
+            group.members.count + group.openings.count < limit
+        {
+            beginOpening(of: endpoint, &group, credentials, logger)
+        }
+        groups[endpoint] = group
+    }
+
+    private func beginOpening(of endpoint: Endpoint, _ group: inout Group, _ credentials: any CredentialProvider, _ logger: Logger) {
+        lastNumber += 1
+        let number = lastNumber
+        group.openings[number] = Task { await self.open(number, endpoint, credentials, logger) }
+    }
+
     private func open(_ number: Int, _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger) async {
         let result: Result<any SFTPLink, any Error>
         do { result = .success(try await connect(endpoint, credentials, logger)) } catch { result = .failure(error) }
@@ -124,7 +146,8 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            if waiters.isEmpty { setAlarm(for: number, of: endpoint) }
+            // Those who wait may be gone.
+            setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
             for waiter in waiters { waiter.resume(.failure(Self.shutDown)) }

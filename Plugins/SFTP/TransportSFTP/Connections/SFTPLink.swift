@@ -38,8 +38,9 @@ struct PooledConnection: Sendable {
     let hostKeyFingerprint: String?
 }
 
-/// Lends a connection that nobody else uses, as far as there may be such.
-typealias ConnectionLender =
-    @Sendable (
-        _ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void
-    ) async throws -> Void
+/// Lends connections that nobody else uses, as far as there may be such.
+struct ConnectionLender: Sendable {
+    /// Begins to make so many, for those who are about to ask for one each.
+    let prepare: @Sendable (_ count: Int) async -> Void
+    let lend: @Sendable (_ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void) async throws -> Void
+}

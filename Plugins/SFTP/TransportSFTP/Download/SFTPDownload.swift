@@ -17,7 +17,7 @@ struct SFTPDownload {
 
     init(
         _ attempt: FileAttempt, _ settings: EndpointSettings, over connection: PooledConnection, _ features: ServerFeatures,
-        others: @escaping ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        others: ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
@@ -170,7 +170,7 @@ struct SFTPDownload {
             group.addTask { try await reader.read(next: blocks.next, take: note) }
             for _ in 1..<count {
                 group.addTask {
-                    try await others { connection, features in
+                    try await others.lend { connection, features in
                         try await read(version, blocks, over: connection, features, take: note)
                     }
                 }

@@ -20,7 +20,7 @@ struct SFTPUpload {
 
     init(
         _ attempt: FileAttempt, _ settings: EndpointSettings, over connection: PooledConnection, _ features: ServerFeatures,
-        others: @escaping ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
         self.features = features
@@ -82,6 +82,7 @@ struct SFTPUpload {
         // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+        if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
         let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         if known == nil, isNamed {
             do {
@@ -164,7 +165,7 @@ struct SFTPUpload {
             }
             for _ in 1..<mostWriters {
                 group.addTask {
-                    try await others { connection, features in
+                    try await others.lend { connection, features in
                         active.withLock { $0 += 1 }
                         defer { active.withLock { $0 -= 1 } }
                         try await write(record, over: connection, features)
