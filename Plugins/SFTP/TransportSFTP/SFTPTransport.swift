@@ -11,7 +11,8 @@ import TransportSupport
 /// the file at the server has the size and the modification time that it had.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
-/// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. Endpoints are made with
+/// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
+/// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
 public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
     /// `sftp`
@@ -38,11 +39,9 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     /// what one by this transport can't.
     ///
     /// - Parameter options: As an attempt would get them.
-    /// - Throws: A `TransferError` of the class `unsupported`.
+    /// - Throws: A `TransferError`: of the class `unsupported`, or for a checksum that is none.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
-        guard options.expectedChecksum == nil else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport compares no checksum that a session names.")
-        }
+        _ = try ContentDigest(expectedBy: options)
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The SFTP transport has no setting that a session can change.")
         }

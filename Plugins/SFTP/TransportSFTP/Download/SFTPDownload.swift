@@ -11,6 +11,8 @@ struct SFTPDownload {
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
+    /// The checksum that the session names.
+    let expected: ContentDigest?
     let settings: EndpointSettings
     let threads: WorkerThreads
     let reporter: AttemptReporter
@@ -29,6 +31,7 @@ struct SFTPDownload {
         destination = try attempt.destination
         checkpoint = attempt.checkpoint
         options = attempt.options
+        expected = try ContentDigest(expectedBy: options)
     }
 
     private var client: SFTPClient { connection.client }
@@ -199,17 +202,7 @@ struct SFTPDownload {
 
     private func finish(_ writer: FileWriter, _ version: RemoteVersion?, mode: UInt32? = nil, size: Int64) async throws -> TransferReceipt {
         var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
-        if let version, options.verification == .checksum {
-            let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
-            let outcome = try await comparison.compare(place.final, place.name, with: LocalContent(writer, size: version.size))
-            guard let digest = outcome.digest else {
-                throw TransferError(
-                    .resumeLost, .checksumMismatch,
-                    "What arrived of \(place.name) is not what \(client.serverName) has; it begins anew.")
-            }
-            receipt.checksum = digest.text
-            receipt.warnings += outcome.warnings
-        }
+        if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
         try await writer.finish(size: size, modificationTime: version?.modificationNanoseconds)
         // Not before, as an attempt after a crash could not open a part that nobody may write.
@@ -219,6 +212,28 @@ struct SFTPDownload {
         reporter.report(sent: size, confirmed: size)
         if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt
+    }
+
+    /// Compares the content with the checksum that the session names, or else with what the server has, if either is wanted.
+    private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
+        let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+        if let expected {
+            guard try await comparison.isThat(expected, of: content) else {
+                throw TransferError(
+                    .resumeLost, .checksumMismatch,
+                    "What arrived of \(place.name) has another checksum than is expected, so it can't be used.")
+            }
+            receipt.checksum = expected.text
+        } else if options.verification == .checksum {
+            let outcome = try await comparison.compare(place.final, place.name, with: content)
+            guard let digest = outcome.digest else {
+                throw TransferError(
+                    .resumeLost, .checksumMismatch,
+                    "What arrived of \(place.name) is not what \(client.serverName) has; it begins anew.")
+            }
+            receipt.checksum = digest.text
+            receipt.warnings += outcome.warnings
+        }
     }
 
     private var changed: TransferError {

@@ -28,12 +28,7 @@ struct ContentComparison {
     /// - Throws: A `TransferError`: `unsupported` if the server neither computes checksums nor lets the file be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
         // While the server is busy, too, and says so in no other way.
-        let word = Task { [reporter] in
-            while true {
-                reporter.reportActivity()
-                try await Task.sleep(for: Self.wordInterval)
-            }
-        }
+        let word = giveWord()
         defer { word.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
         let digest = try await local.digest(.sha256, on: threads)
@@ -45,6 +40,25 @@ struct ContentComparison {
         let isSame = try await readBack(path, name, local)
         let warning = "\(connection.client.serverName) computes no checksum of \(name), so all of it was read back to compare it."
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
+    }
+
+    /// Whether a file here has a checksum.
+    ///
+    /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
+    func isThat(_ digest: ContentDigest, of local: LocalContent) async throws -> Bool {
+        let word = giveWord()
+        defer { word.cancel() }
+        return try await local.digest(digest.algorithm, on: threads) == digest
+    }
+
+    /// Tells the queue that something is done, until it is cancelled.
+    private func giveWord() -> Task<Void, any Error> {
+        Task { [reporter] in
+            while true {
+                reporter.reportActivity()
+                try await Task.sleep(for: Self.wordInterval)
+            }
+        }
     }
 
     /// - Parameter failure: The server's answer to who would read the file.

@@ -1,10 +1,22 @@
 import Crypto
+import TransferCore
 
-/// An algorithm that both ends can compute a checksum with.
+/// An algorithm of checksums. The last two find faults of the way, and not what somebody did who wants to deceive.
 package enum ChecksumAlgorithm: String, Hashable, Sendable {
     case sha256
-    /// Finds faults of the way, and not what somebody did who wants to deceive.
+    case sha512
+    case sha1
     case md5
+
+    /// How many hexadecimal digits a checksum has.
+    var digits: Int {
+        switch self {
+        case .sha256: 2 * SHA256.byteCount
+        case .sha512: 2 * SHA512.byteCount
+        case .sha1: 2 * Insecure.SHA1.byteCount
+        case .md5: 2 * Insecure.MD5.byteCount
+        }
+    }
 }
 
 /// The checksum of a file's content.
@@ -24,14 +36,26 @@ package struct ContentDigest: Hashable, Sendable {
     /// - Returns: Nil if that is no checksum of this algorithm.
     init?(_ algorithm: ChecksumAlgorithm, line: Substring) {
         let digits = line.prefix { $0 != " " }.lowercased()
-        let count =
-            switch algorithm {
-            case .sha256: 2 * SHA256.byteCount
-            case .md5: 2 * Insecure.MD5.byteCount
-            }
-        guard digits.utf8.count == count, digits.allSatisfy(\.isHexDigit) else { return nil }
+        guard digits.utf8.count == algorithm.digits, digits.allSatisfy(\.isHexDigit) else { return nil }
         self.algorithm = algorithm
         self.digits = digits
+    }
+
+    /// What the session says that a download must have; nil if it says nothing.
+    ///
+    /// - Throws: A `TransferError` if that is no checksum.
+    init?(expectedBy options: AttemptOptions) throws(TransferError) {
+        guard let text = options.expectedChecksum else { return nil }
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let algorithm = ChecksumAlgorithm(rawValue: parts[0].lowercased()),
+            let digest = ContentDigest(algorithm, line: parts[1]), digest.digits.utf8.count == parts[1].utf8.count
+        else {
+            throw TransferError(
+                .permanent, .checksumMismatch,
+                "The checksum that is expected, \(text.prefix(200).debugDescription), is none; write it as sha256: and 64 hexadecimal digits, or "
+                    + "so with sha512, sha1 or md5.")
+        }
+        self = digest
     }
 
     /// As receipts have it: `algorithm:hex`.
@@ -42,6 +66,8 @@ package struct ContentDigest: Hashable, Sendable {
 struct ContentHash: Sendable {
     private enum State {
         case sha256(SHA256)
+        case sha512(SHA512)
+        case sha1(Insecure.SHA1)
         case md5(Insecure.MD5)
     }
 
@@ -50,6 +76,8 @@ struct ContentHash: Sendable {
     init(_ algorithm: ChecksumAlgorithm) {
         switch algorithm {
         case .sha256: state = .sha256(SHA256())
+        case .sha512: state = .sha512(SHA512())
+        case .sha1: state = .sha1(Insecure.SHA1())
         case .md5: state = .md5(Insecure.MD5())
         }
     }
@@ -59,6 +87,12 @@ struct ContentHash: Sendable {
         case .sha256(var hash):
             hash.update(data: bytes)
             state = .sha256(hash)
+        case .sha512(var hash):
+            hash.update(data: bytes)
+            state = .sha512(hash)
+        case .sha1(var hash):
+            hash.update(data: bytes)
+            state = .sha1(hash)
         case .md5(var hash):
             hash.update(data: bytes)
             state = .md5(hash)
@@ -69,6 +103,8 @@ struct ContentHash: Sendable {
     var digest: ContentDigest {
         switch state {
         case .sha256(let hash): ContentDigest(.sha256, hash.finalize())
+        case .sha512(let hash): ContentDigest(.sha512, hash.finalize())
+        case .sha1(let hash): ContentDigest(.sha1, hash.finalize())
         case .md5(let hash): ContentDigest(.md5, hash.finalize())
         }
     }
