@@ -5,8 +5,6 @@ import Testing
 
 /// A process that is killed at any moment, again and again, loses nothing and sends nothing twice.
 @Suite struct KillTests {
-    /// How often; a longer campaign by hand: `TRANSFERKIT_KILLS=1000 Tests/run --filter KillTests`.
-    private static let kills = Int(ProcessInfo.processInfo.environment["TRANSFERKIT_KILLS"] ?? "") ?? 20
     private static let size = 100 << 20
     /// What may be on its way between two sockets when one of them dies, in bytes.
     private static let window: Int64 = 8 << 20
@@ -20,18 +18,11 @@ import Testing
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
             // However slow this machine is, no run comes to its end before it is killed.
             studio.server.holdContent(at: Int64(Self.size * 9 / 10))
-            for round in 1...Self.kills {
-                let run = try program.start(["run", "--progress", "json"])
+            for round in 1...TransferQ.kills {
                 // One in four dies as it begins, the others in the middle; the last at two thirds, so that all come before the end.
                 let isEarly = Int.random(in: 0..<4) == 0
-                let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / Self.kills))
-                for await _ in run.lines {
-                    if isEarly || studio.server.statistics.bytesStored >= threshold { break }
-                }
-                // Not at the moment of a line, but somewhere between two of them.
-                try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
-                run.send(SIGKILL)
-                #expect(await run.result().wasKilled, "round \(round) ended by itself")
+                let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / TransferQ.kills))
+                try await program.runAndKill(round: round) { _ in isEarly || studio.server.statistics.bytesStored >= threshold }
             }
             #expect(try await studio.session(ids[0])["state"] as? String == "waiting", "all kills came before the end")
             studio.server.holdContent(at: nil)
@@ -56,20 +47,15 @@ import Testing
             let name = try #require((items?.first?["remoteURL"] as? String)?.split(separator: "/").last.map(String.init))
             let id = try await program.succeed("add", "studio", "--download", name, "--parallel", "4").lines[0]
 
-            let kills = max(Self.kills / 2, 1)
+            let kills = max(TransferQ.kills / 2, 1)
             let end = Int64(size * 9 / 10)
             studio.server.holdContent(at: end)
             for round in 1...kills {
                 // All that is below the place where it is held comes in the end, in whatever order.
                 let threshold = Int64.random(in: 0...end)
-                let run = try program.start(["run", "--progress", "json"])
-                for await line in run.lines {
-                    let event = try? JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any]
-                    if let sent = event?["bytesSent"] as? Int64, sent >= threshold { break }
+                try await program.runAndKill(round: round) { line in
+                    (try CommandResult.object(line)["bytesSent"] as? Int64 ?? -1) >= threshold
                 }
-                try await Task.sleep(for: .microseconds(.random(in: 0...100_000)))
-                run.send(SIGKILL)
-                #expect(await run.result().wasKilled, "round \(round) ended by itself")
             }
             #expect(try await studio.session(id)["state"] as? String == "waiting", "all kills came before the end")
             studio.server.holdContent(at: nil)
@@ -105,7 +91,7 @@ import Testing
         }
         let stored = reel.requests.reduce(0) { $0 + $1.received }
         #expect(stored == Int64(Self.size), "what is kept is not sent again")
-        #expect(statistics.bytesDiscarded <= Int64(Self.kills) * Self.window)
+        #expect(statistics.bytesDiscarded <= Int64(TransferQ.kills) * Self.window)
         #expect(statistics.uploads.last?.filename == "note", "the order is kept")
     }
 }

@@ -8,16 +8,9 @@ import TransferCore
 /// Files that are large enough for what happens only to those.
 @Suite(.timeLimit(.minutes(10)))
 struct SFTPLargeFileTests {
-    /// No two places of it look the same.
-    private func content(_ size: Int) -> Data {
-        var data = Data(capacity: size + 1000)
-        while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }
-        return data.prefix(size)
-    }
-
     @Test func keysChangeWhileAFileIsOnItsWay() async throws {
         let folder = try await SFTPServerFolder(options: ["RekeyLimit 512K", "LogLevel DEBUG1"])
-        let content = content(4 << 20)
+        let content = Data.unlike(4 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         _ = try await folder.move(.upload(folder.source("source")), "file")
         #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
@@ -32,7 +25,7 @@ struct SFTPLargeFileTests {
     @Test func filesMayHaveMoreThanFourGibibytes() async throws {
         let folder = try await SFTPServerFolder()
         let (before, size): (Int64, Int64) = ((4 << 30) - 1_000_000, (4 << 30) + 1_000_000)
-        let end = content(Int(size - before))
+        let end = Data.unlike(Int(size - before))
         let source = folder.local.appending(path: "source")
         try make(source, size: size, end: end)
         let checkpoints = Locked<[Checkpoint]>([])
@@ -77,7 +70,7 @@ struct SFTPLargeFileTests {
         let folder = try await SFTPServerFolder()
         let relay = try CuttingRelay(to: Int(folder.server.port))
         defer { relay.stop() }
-        let content = content(6 << 20)
+        let content = Data.unlike(6 << 20)
         try content.write(to: folder.local.appending(path: "source"))
         let source = try folder.source("source")
         let endpoint = try folder.endpoint(port: relay.port, ["maxConnections": "2", "parallelThreshold": "1"])

@@ -49,6 +49,40 @@ package final class GuardedProcess: Sendable {
         stop()
     }
 
+    /// Kills the program and all that it started, as the end of its machine would. Blocks.
+    package func killTree() {
+        guard let shell = state.withLock({ $0.shell }) else { return }
+        // Whoever is stopped starts nobody while the others are looked for.
+        var family: [pid_t] = []
+        while true {
+            let found = Self.children(of: [shell] + family).filter { !family.contains($0) }
+            guard !found.isEmpty else { break }
+            for process in found { kill(process, SIGSTOP) }
+            family += found
+        }
+        for process in family { kill(process, SIGKILL) }
+        stop()
+        // Until their sockets are closed: who has no parent left is gone, or an orphan that dies.
+        while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
+    }
+
+    /// By proc(5), `/proc/PID/stat`: the parent is the second field behind the name, which is in parentheses.
+    private static func status(of process: pid_t) -> (state: Substring, parent: pid_t)? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let end = text.lastIndex(of: ")") else {
+            return nil
+        }
+        let fields = text[text.index(after: end)...].split(separator: " ")
+        guard fields.count > 1, let parent = pid_t(fields[1]) else { return nil }
+        return (fields[0], parent)
+    }
+
+    private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }
+
+    private static func children(of parents: [pid_t]) -> [pid_t] {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
+        return names.compactMap { pid_t($0) }.filter { status(of: $0).map { parents.contains($0.parent) } ?? false }
+    }
+
     /// Ends the program as a crash would, soon after this returns.
     package func stop() {
         let shell = state.withLock { state -> pid_t? in

@@ -144,43 +144,6 @@ package struct RawClient: Sendable {
     package func close() { shutdown(descriptor, CInt(SHUT_RDWR)); systemClose(descriptor) }
 }
 
-extension RawServer {
-    /// A relay to another port, whose connections break with ``cut()``, or after some bytes.
-    ///
-    /// - Parameters:
-    ///   - limit: After how many bytes from the server a connection breaks; nil for never.
-    ///   - bufferSize: That of the receive buffers, if not the system's choice.
-    package static func relay(to port: UInt16, limit: Int? = nil, bufferSize: Int? = nil) throws -> RawServer {
-        try RawServer(bufferSize: bufferSize) { client in
-            guard let descriptor = Loopback.connect(to: port) else { return }
-            let server = Connection(descriptor: descriptor)
-            let isClosed = Locked(false)
-            _ = try? startThread {
-                while true {
-                    let bytes = client.receive()
-                    guard !bytes.isEmpty, server.send(bytes) else { break }
-                }
-                // Under the lock, so that the descriptor is still the one that it was.
-                isClosed.withLock { isClosed in
-                    if !isClosed { shutdown(descriptor, CInt(SHUT_RDWR)) }
-                }
-            }
-            var passed = 0
-            while true {
-                let bytes = server.receive()
-                passed += bytes.count
-                guard !bytes.isEmpty, client.send(bytes) else { break }
-                if let limit, passed >= limit { break }
-            }
-            isClosed.withLock { isClosed in
-                isClosed = true
-                close(descriptor)
-            }
-            shutdown(client.descriptor, CInt(SHUT_RDWR))
-        }
-    }
-}
-
 // A method of the same name hides the system's function.
 private func systemClose(_ descriptor: CInt) { close(descriptor) }
 

@@ -1,4 +1,5 @@
 package import Foundation
+import Locking
 import ProcessFixture
 import TransferCore
 import TransportSupport
@@ -22,7 +23,8 @@ package final class SSHServerProcess: Sendable {
     package let folder: URL
     /// Who may log in: whoever runs the tests.
     package let user: String
-    private let process: GuardedProcess
+    private let process: Locked<GuardedProcess>
+    private let preload: URL?
 
     /// The types of keys that both sides have.
     package enum KeyType: String, CaseIterable, Sendable {
@@ -77,7 +79,8 @@ package final class SSHServerProcess: Sendable {
             try Data(lines.joined(separator: "\n").appending("\n").utf8).write(to: file)
             if let process = try Self.start(file, log: folder.appending(path: "log"), preload: preload, port: port) {
                 self.port = port
-                self.process = process
+                self.process = Locked(process)
+                self.preload = preload
                 return
             }
         }
@@ -117,7 +120,27 @@ package final class SSHServerProcess: Sendable {
 
     /// Ends the server, soon after this returns; connections that are under way go on, as their processes are others.
     package func stop() {
-        process.stop()
+        process.withLock { $0.stop() }
+    }
+
+    /// Kills the server and the processes of all connections, as the end of its machine would.
+    package func crash() async throws {
+        let process = process.withLock { $0 }
+        try await Self.awayFromThePool { process.killTree() }
+    }
+
+    /// Starts it anew after ``crash()``, on the port that it had.
+    package func startAgain() async throws {
+        let (folder, preload, port) = (folder, preload, port)
+        let process = try await Self.awayFromThePool {
+            while true {
+                // Somebody's own end of a connection may have that number for a moment.
+                let process = try Self.start(
+                    folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload, port: port)
+                if let process { return process }
+            }
+        }
+        self.process.withLock { $0 = process }
     }
 
     /// Makes a key pair; `path` holds the private one, with `.pub` the public one. Blocks.

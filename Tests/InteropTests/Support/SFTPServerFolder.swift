@@ -68,3 +68,12 @@ final class SFTPServerFolder: Sendable {
 private struct NoSecrets: CredentialProvider {
     func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
 }
+
+extension Data {
+    /// So many bytes of which no two places look the same.
+    static func unlike(_ size: Int) -> Data {
+        var data = Data(capacity: size + 1000)
+        while data.count < size { data += Data("\(data.count),".utf8) + Data(repeating: UInt8(ascii: "."), count: 900) }
+        return data.prefix(size)
+    }
+}

@@ -1,0 +1,96 @@
+import Foundation
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// OpenSSH's server that dies with all its connections, and comes back; and a queue that is shut down, and opened again.
+@Suite(.timeLimit(.minutes(10)))
+struct SFTPOutageTests {
+    private static let size = 100 << 20
+    /// Where a transfer is held, behind its first checkpoint, which is made after 64 MiB at the latest. What is on its way then comes on top.
+    private static let end = 80 << 20
+
+    private enum End {
+        case ofTheServer
+        case ofTheQueue
+    }
+
+    @Test(arguments: [true, false]) func aServerThatDiesAndComesBackIsGoneOnWith(isUpload: Bool) async throws {
+        try await move(isUpload: isUpload, through: .ofTheServer)
+    }
+
+    @Test(arguments: [true, false]) func aQueueThatIsOpenedAgainGoesOn(isUpload: Bool) async throws {
+        try await move(isUpload: isUpload, through: .ofTheQueue)
+    }
+
+    private let clock = FallbackClock()
+
+    private func openQueue(_ workshop: Workshop, _ account: Account) async throws -> TransferQueue {
+        try await workshop.openQueue(account, transports: [SFTPTransport()], clock: clock.engineClock)
+    }
+
+    private func move(isUpload: Bool, through end: End) async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let server = folder.server
+        let gate = TransferGate(of: isUpload ? folder.files : folder.local, at: Int64(Self.end))
+        let relay = try RawServer.relay(to: server.port, passes: gate.passes)
+        let account = Account("real", endpoints: [try folder.endpoint(port: relay.port)])
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let content = Data.unlike(Self.size)
+        try content.write(to: source.appending(path: "reel"))
+        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))
+        let request: SessionRequest =
+            isUpload
+            ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real", options: options)
+            : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path), options: options)
+
+        var queue = try await openQueue(workshop, account)
+        let (events, failures) = (queue.events, queue.events)
+        // A breaker leaves a dead server alone for 30 s, and more with each attempt.
+        let impatience = Task { [clock] in
+            for await event in failures {
+                if case .attemptFailed = event.kind { clock.jump(by: .seconds(3_600)) }
+            }
+        }
+        let id = try await queue.enqueue(request).id
+        try await queue.start()
+        var done: Int64 = 0
+        for await statistics in try await queue.handle(id).progress where statistics.bytesDone > 0 {
+            done = statistics.bytesDone
+            break
+        }
+        switch end {
+        case .ofTheServer:
+            try await server.crash()
+            let error = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+            #expect(error?.failureClass == .transient && error?.code == .connectionLost, "\(error?.description ?? "")")
+            // Those that meet nobody there are not the last, either.
+            _ = await events.first {
+                if case .attemptFailed(_, let error, _) = $0, error.failureClass == .unreachable { true } else { nil }
+            }
+        case .ofTheQueue:
+            await queue.shutdown()
+        }
+        let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
+        _ = gate.takeCount(direction)
+        gate.open()
+        switch end {
+        case .ofTheServer: try await server.startAgain()
+        case .ofTheQueue:
+            queue = try await openQueue(workshop, account)
+            try await queue.start()
+        }
+        #expect(try await queue.handle(id).value.state == .completed)
+        #expect(gate.takeCount(direction) <= (Int64(Self.size) - done) * 17 / 16, "a checkpoint is gone on from")
+        #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
+        await queue.shutdown()
+        impatience.cancel()
+        relay.stop()
+        await folder.close()
+    }
+}
