@@ -58,9 +58,12 @@ extension SFTPClient {
     /// - Parameter path: The file's, for servers that tell by that alone.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
-        let request: Request? = features.offers(.fstatvfs) ? .fstatvfs(handle) : features.offers(.statvfs) ? .statvfs(path) : nil
-        guard let request, case .extended(let reply) = try await answer(to: request) else { return nil }
-        return try? FileSystemSpace(reply)
+        // The handle may be closed by now.
+        let requests = (features.offers(.statvfs) ? [Request.statvfs(path)] : []) + (features.offers(.fstatvfs) ? [.fstatvfs(handle)] : [])
+        for request in requests {
+            if case .extended(let reply) = try await answer(to: request), let space = try? FileSystemSpace(reply) { return space }
+        }
+        return nil
     }
 
     /// Closes without waiting for the answer: what matters was confirmed before.
