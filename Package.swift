@@ -138,7 +138,7 @@ let package = Package(
             path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(
-            name: "SSHFixture", dependencies: ["Locking", "ProcessFixture", "TransferCore", "TransportSupport", system],
+            name: "SSHFixture", dependencies: ["Locking", "ProcessFixture", "TransferCore", "TransportSupport", logging, system],
             path: "Tests/SSHFixture",
             swiftSettings: settings),
         .testTarget(name: "TransferCoreTests", dependencies: ["TransferCore", system], swiftSettings: settings),

@@ -1,5 +1,7 @@
+import Foundation
 import SSHEngine
 import SSHFixture
+import SystemPackage
 import Testing
 import TransferCore
 
@@ -40,6 +42,70 @@ struct PasswordTests {
 
     @Test func `questions are answered by the password where it would not be shown`() async throws {
         try await check(["UsePAM yes", "KbdInteractiveAuthentication yes"], by: "keyboard-interactive")
+    }
+
+    /// The password itself is sent to whoever asks for it, an answer to a question only where it would not be shown.
+    @Test func `questions are answered before the password is sent`() async throws {
+        let server = try await start(["UsePAM yes", "KbdInteractiveAuthentication yes", "PasswordAuthentication yes", "LogLevel DEBUG1"])
+        defer { server.stop() }
+        let connection = try await server.connect(try settings(server), secrets: ["PASSWORD": PasswordLibrary.password])
+        #expect(connection.agreement.authenticationMethod == "keyboard-interactive")
+        await connection.close()
+        #expect(server.methodsAsked == ["none", "keyboard-interactive"], "\(server.log)")
+        let wrong = try await #require(throws: TransferError.self) {
+            try await server.connect(try settings(server), secrets: ["PASSWORD": "the wrong one"])
+        }
+        #expect(wrong.message.contains("by the password (keyboard-interactive), the password;"), "\(wrong)")
+        #expect(server.methodsAsked.dropFirst(2) == ["none", "keyboard-interactive", "password"], "\(server.log)")
+    }
+
+    @Test(arguments: [
+        (["PasswordAuthentication yes", "PubkeyAuthentication no"], ["none", "password"]),
+        // After the key, the server is asked whether it wants a password, too.
+        ([], ["none", "publickey", "none"]),
+    ]) func `only what is offered is tried`(options: [String], methods: [String]) async throws {
+        let server = try await start(options + ["LogLevel DEBUG1"])
+        defer { server.stop() }
+        let stranger = server.folder.appending(path: "stranger")
+        try await SSHServerProcess.awayFromThePool { try SSHServerProcess.makeKey(at: stranger, type: .ed25519) }
+        var settings = try settings(server)
+        settings.authentication.keyFiles = [.init(path: FilePath(stranger.path))]
+        let trying = settings
+        let error = try await #require(throws: TransferError.self) {
+            try await server.connect(trying, secrets: ["PASSWORD": "the wrong one"])
+        }
+        #expect(error.code == .credentialsRejected)
+        #expect(server.methodsAsked == methods, "\(server.log)")
+    }
+
+    @Test func `what let the user in is logged, and no secret is`() async throws {
+        let server = try await start(["PasswordAuthentication yes"])
+        defer { server.stop() }
+        let key = server.folder.appending(path: "locked")
+        try await SSHServerProcess.awayFromThePool {
+            try SSHServerProcess.makeKey(at: key, type: .ed25519, passphrase: "as long as it takes")
+        }
+        var settings = try settings(server)
+        settings.authentication.keyFiles = [.init(path: FilePath(key.path), passphrase: .password(.environment("PASSPHRASE")))]
+        var secrets = ["PASSWORD": PasswordLibrary.password, "PASSPHRASE": "as long as it takes"]
+        let log = RecordedLog()
+        // The key is not one that may log in, and then it is.
+        for method in ["password", "publickey (\(key.path))"] {
+            try await server.connect(settings, secrets: secrets, logger: log.logger).close()
+            let made = try #require(log.metadata(of: "SSH connection made").last)
+            #expect(made["authentication"] == method && made["user"] == server.user)
+            #expect(made["methods"]?.contains("aes128-ctr") == true)
+            try server.authorize(key.path + ".pub")
+        }
+        #expect(log.metadata(of: "SSH authentication refused").map { $0["method"] } == ["publickey (\(key.path))"])
+        #expect(log.metadata(of: "SSH server recognized").count == 2)
+        secrets["PASSWORD"] = "the wrong one"
+        secrets["PASSPHRASE"] = "the wrong phrase"
+        let (trying, wrong) = (settings, secrets)
+        _ = try await #require(throws: TransferError.self) { try await server.connect(trying, secrets: wrong, logger: log.logger) }
+        for secret in [PasswordLibrary.password, "as long as it takes", "the wrong one", "the wrong phrase"] {
+            #expect(!log.text.contains(secret))
+        }
     }
 
     @Test func `a server may want a key and a password`() async throws {

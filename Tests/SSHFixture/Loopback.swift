@@ -18,11 +18,14 @@ enum Loopback {
         return descriptor
     }
 
-    /// - Parameter bufferSize: That of the connections' receive buffers, if not the system's choice.
-    static func listen(bufferSize: CInt? = nil) throws -> (socket: CInt, port: UInt16) {
+    /// - Parameters:
+    ///   - bufferSize: That of the connections' receive buffers, if not the system's choice.
+    ///   - backlog: How many connections may wait to be accepted, beside one.
+    static func listen(bufferSize: CInt? = nil, backlog: CInt = 128) throws -> (socket: CInt, port: UInt16) {
         let descriptor = makeSocket()
         if var bufferSize { unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &bufferSize, socklen_t(MemoryLayout<CInt>.size)) }
-        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), systemListen(descriptor), let port = port(of: descriptor)
+        guard unsafe withAddress(0, { unsafe bind(descriptor, $0, $1) == 0 }), systemListen(descriptor, backlog),
+            let port = port(of: descriptor)
         else {
             close(descriptor)
             throw CannotListen()
@@ -76,11 +79,32 @@ enum Loopback {
         #endif
     }
 
-    private static func systemListen(_ descriptor: CInt) -> Bool {
+    private static func systemListen(_ descriptor: CInt, _ backlog: CInt) -> Bool {
         #if canImport(Glibc)
-            Glibc.listen(descriptor, 128) == 0
+            Glibc.listen(descriptor, backlog) == 0
         #else
-            Darwin.listen(descriptor, 128) == 0
+            Darwin.listen(descriptor, backlog) == 0
         #endif
+    }
+}
+
+/// A port where connections are neither taken nor refused, as behind a firewall that drops what comes.
+package final class SilentPort: Sendable {
+    /// Its number.
+    package let port: UInt16
+    private let listener: CInt
+    private let first: CInt
+
+    /// Takes a port.
+    package init() throws {
+        (listener, port) = try Loopback.listen(backlog: 0)
+        // The only one that there is room for, as nobody accepts it (listen(2)).
+        guard let first = Loopback.connect(to: port) else { throw Loopback.CannotListen() }
+        self.first = first
+    }
+
+    deinit {
+        close(first)
+        close(listener)
     }
 }

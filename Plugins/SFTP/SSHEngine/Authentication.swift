@@ -65,6 +65,7 @@ struct Authentication {
         }
         guard let list = unsafe list else {
             if unsafe libssh2_userauth_authenticated(session.pointer) == 1 { return true }
+            try checkWanted()
             throw lost(code)
         }
         offered = Set(unsafe String(cString: list).split(separator: ",").map(String.init))
@@ -188,6 +189,8 @@ struct Authentication {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
+        // At the deadline no answer is taken any more, which the library tells like a refusal.
+        try checkWanted()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
         switch code {

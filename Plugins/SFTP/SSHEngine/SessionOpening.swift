@@ -117,11 +117,11 @@ struct SessionOpening {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
             let hint =
                 SSHSession.hasModernRSA
-                ? "."
-                : "; with libssh2 \(SSHSession.libraryVersion) a server needs a host key of the type ed25519 or ecdsa, as RSA needs 1.11 or later."
+                ? "." : "; libssh2 \(SSHSession.libraryVersion) needs a host key of the type ed25519 or ecdsa, as RSA needs 1.11 or later."
             return TransferError(
-                .unsupported, .unsupported, "No method could be agreed on with the server \(settings.server) that both sides have\(hint)",
-                cause: words)
+                .unsupported, .unsupported,
+                "The server \(settings.server) has no method in common with this machine that counts as safe: ciphers in CBC mode and MD5 never do, "
+                    + "SHA-1 only where the account allows it (allowSHA1)\(hint)", cause: words)
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(
                 .trust, .serverNotTrusted, "The server \(settings.server) could not prove that it has its host key.", cause: words)

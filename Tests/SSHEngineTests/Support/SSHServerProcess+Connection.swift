@@ -14,9 +14,19 @@ extension SSHServerProcess {
         return settings
     }
 
-    func connect(_ settings: SSHSettings? = nil, secrets: [String: String] = [:]) async throws -> SSHConnection {
+    func connect(
+        _ settings: SSHSettings? = nil, secrets: [String: String] = [:], logger: Logger = .silent
+    ) async throws -> SSHConnection {
         let settings = try settings ?? self.settings()
-        return try await SSHConnection.open(settings, credentials: TestSecrets(values: secrets), logger: .silent)
+        return try await SSHConnection.open(settings, credentials: TestSecrets(values: secrets), logger: logger)
+    }
+
+    /// The methods by which users asked to be let in, in order; told to a server with `LogLevel DEBUG1`.
+    var methodsAsked: [String] {
+        // Lines end as those of a terminal do.
+        log.split(whereSeparator: \.isNewline).filter { $0.contains("userauth-request for user") }.compactMap { line in
+            line.split(separator: " method ").last?.split(separator: " ").first.map(String.init)
+        }
     }
 }
 

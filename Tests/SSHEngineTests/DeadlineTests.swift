@@ -1,0 +1,90 @@
+import Foundation
+import SSHEngine
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Each step of a connection has a deadline of its own, and can be cancelled, whatever the server does not say.
+@Suite(.timeLimit(.minutes(10)))
+struct DeadlineTests {
+    private static func settings(_ port: UInt16) -> SSHSettings {
+        var settings = SSHSettings(host: "127.0.0.1", port: port, user: "nobody")
+        settings.authentication.agent = .none
+        settings.hostKeys = HostKeyPolicy(userFile: nil)
+        return settings
+    }
+
+    private func open(_ settings: SSHSettings) async throws -> SSHConnection {
+        try await SSHConnection.open(settings, credentials: TestSecrets(), logger: .silent)
+    }
+
+    @Test func `a server that takes no connection is not reached`() async throws {
+        let silent = try SilentPort()
+        var settings = Self.settings(silent.port)
+        settings.connectTimeout = .milliseconds(50)
+        let connecting = settings
+        let error = try await #require(throws: TransferError.self) { try await open(connecting) }
+        #expect(error.failureClass == .unreachable && error.code == .timedOut)
+        #expect(error.message.contains("did not answer within"), "\(error)")
+        settings.connectTimeout = .seconds(3_600)
+        let waiting = settings
+        let opening = Task { try await open(waiting) }
+        opening.cancel()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+    }
+
+    @Test(arguments: ["", "SSH-2.0-silent\r\n"]) func `whoever waits for keys can be cancelled`(greeting: String) async throws {
+        let (arrivals, arrival) = AsyncStream<Void>.makeStream()
+        let server = try RawServer { connection in
+            connection.send(Array(greeting.utf8))
+            // Ours comes at once, and the first packet behind it.
+            _ = connection.receive()
+            arrival.yield()
+            connection.waitForEnd()
+            arrival.yield()
+        }
+        defer { server.stop() }
+        var settings = Self.settings(server.port)
+        settings.handshakeTimeout = .seconds(3_600)
+        let waiting = settings
+        let opening = Task { try await open(waiting) }
+        var steps = arrivals.makeAsyncIterator()
+        await steps.next()
+        opening.cancel()
+        await #expect(throws: CancellationError.self) { try await opening.value }
+        await steps.next()
+    }
+
+    /// The server asks a program whether a key may log in, and that never says.
+    @Test(arguments: [true, false]) func `a server that never says whether the user may log in`(isCancelled: Bool) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "transferkit-deadline-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (script, mark) = (folder.appending(path: "script"), folder.appending(path: "mark"))
+        try Data("echo > '\(mark.path)'; exec sleep 3600\n".utf8).write(to: script)
+        let server = try await SSHServerProcess.start(options: [
+            "AuthorizedKeysFile none", "AuthorizedKeysCommand /bin/sh \(script.path)", "AuthorizedKeysCommandUser \(NSUserName())",
+        ])
+        var settings = try server.settings()
+        settings.authenticationTimeout = isCancelled ? .seconds(3_600) : .milliseconds(200)
+        let waiting = settings
+        let opening = Task { try await server.connect(waiting) }
+        if isCancelled {
+            try await SSHServerProcess.awayFromThePool { while !FileManager.default.fileExists(atPath: mark.path) { usleep(2_000) } }
+            opening.cancel()
+            await #expect(throws: CancellationError.self) { try await opening.value }
+        } else {
+            let error = try await #require(throws: TransferError.self) { try await opening.value }
+            #expect(error.failureClass == .transient && error.code == .timedOut, "\(error)")
+            #expect(error.message.contains("did not let \(server.user) in within"), "\(error)")
+        }
+        try await server.crash()
+    }
+}

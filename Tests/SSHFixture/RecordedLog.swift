@@ -1,0 +1,33 @@
+import Locking
+package import Logging
+
+/// A log that a test reads.
+package struct RecordedLog: LogHandler {
+    private let records = Locked<[(level: Logger.Level, message: String, metadata: [String: String])]>([])
+    package var metadata: Logger.Metadata = [:]
+    package var logLevel = Logger.Level.trace
+
+    /// An empty one.
+    package init() {}
+
+    /// What writes to it.
+    package var logger: Logger { Logger(label: "test") { [self] _ in self } }
+
+    package subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+
+    package func log(event: LogEvent) {
+        let metadata = (event.metadata ?? [:]).mapValues { "\($0)" }
+        records.withLock { $0.append((event.level, event.message.description, metadata)) }
+    }
+
+    /// What was told with messages that begin so, each time.
+    package func metadata(of message: String) -> [[String: String]] {
+        records.withLock { $0.filter { $0.message.hasPrefix(message) }.map(\.metadata) }
+    }
+
+    /// All of it.
+    package var text: String { records.withLock { $0.map { "\($0.message) \($0.metadata)" } }.joined(separator: "\n") }
+}
