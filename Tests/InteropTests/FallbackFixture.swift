@@ -25,11 +25,13 @@ final class FallbackFixture: Sendable {
     let tusAddress: String
     let account: Account
     let queue: TransferQueue
+    let log = RecordedLog()
     /// How many bytes each discarded checkpoint vouched for.
     let discards: AsyncStream<Int64>
     private let arrivals = Locked<[String: Arrival]>([:])
     private let failures = Locked<[String: Date]>([:])
-    private let files: URL
+    /// What the SFTP server has.
+    let files: URL
 
     /// One for all: it ends with the tests.
     private static let ssh = Task { try await SSHServerProcess.start() }
@@ -37,19 +39,21 @@ final class FallbackFixture: Sendable {
     /// - Parameters:
     ///   - address: Of the tus server, or of what is before it.
     ///   - server: The tus server itself.
-    init(_ workshop: Workshop, at address: String, server: TUSLoopbackServer) async throws {
+    ///   - rules: Made of the addresses of both, the tus server's first.
+    init(
+        _ workshop: Workshop, at address: String, server: TUSLoopbackServer, rules: ([String]) -> [EndpointRule] = { _ in [] }
+    ) async throws {
         self.workshop = workshop
         tusAddress = address
         files = workshop.folder.appending(path: "sftp")
         try FileManager.default.createDirectory(at: files, withIntermediateDirectories: true)
         let ssh = try await Self.ssh.value
         let settings = ["identity": ssh.userKey, "agent": "none", "knownHosts": try ssh.knownHosts()]
-        account = Account(
-            "real",
-            endpoints: [
-                .tus(address, settings: ["chunkSize": "500000"]),
-                .sftp("sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
-            ])
+        let endpoints: [Endpoint] = [
+            .tus(address, settings: ["chunkSize": "500000"]),
+            .sftp("sftp://\(ssh.user)@127.0.0.1:\(ssh.port)\(files.path)/", settings: settings),
+        ]
+        account = Account("real", endpoints: endpoints, rules: rules(endpoints.map(\.address)))
         let (discards, didDiscard) = AsyncStream.makeStream(of: Int64.self)
         self.discards = discards
         let sftp = FallbackTransport(
@@ -69,7 +73,7 @@ final class FallbackFixture: Sendable {
             },
             didDiscard: { didDiscard.yield($0.confirmed) })
         var configuration = QueueConfiguration()
-        configuration.logger.logLevel = .critical
+        configuration.logger = log.logger
         configuration.randomFraction = { 1 }
         configuration.clock = clock.engineClock
         queue = try await TransferQueue(

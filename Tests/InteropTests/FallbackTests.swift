@@ -1,4 +1,5 @@
 import Foundation
+import SSHFixture
 import ScriptedHTTP
 import SystemPackage
 import TUSLoopback
@@ -71,9 +72,9 @@ import TransportSFTP
         if fault != .refusesConnections {
             relay.turn(.led(to: port))
             try await checkReturn(fixture, server)
+            // A login page is no answer to a DELETE.
+            await checkDiscard(fixture, server)
         }
-        // A server that answers a DELETE in another way than it should is taken by its word, and not asked again.
-        if fault == .hangs { await checkDiscard(fixture, server) }
         await queue.shutdown()
         other.stop()
         relay.stop()
@@ -109,6 +110,36 @@ import TransportSFTP
         await again.stop()
     }
 
+    /// By size and direction, and where no rule fits, by preference.
+    @Test func rulesSendFilesElsewhere() async throws {
+        let server = workshop.loopbackServer()
+        let url = try await server.start()
+        let fixture = try await FallbackFixture(workshop, at: "http://127.0.0.1:\(url.port ?? 0)/files/", server: server) { addresses in
+            [
+                EndpointRule(direction: .upload, minimumSize: 100_000, prefer: [addresses[1]]),
+                EndpointRule(direction: .download, prefer: [addresses[1], addresses[0]]),
+            ]
+        }
+        try await fixture.queue.start()
+        let session = try await fixture.enqueue([("small", 99_999), ("large", 100_000), ("larger", 3_000_000)])
+        #expect(try await session.value.state == .completed)
+        try await fixture.checkContent(of: session, at: server)
+        let items = try await fixture.queue.items(of: session.id)
+        #expect(items.map(fixture.isAtPreferred) == [true, false, false])
+        #expect(server.statistics.uploads.map(\.filename) == ["small"])
+
+        let content = Data("of the SFTP server".utf8)
+        try content.write(to: fixture.files.appending(path: "wanted"))
+        let target = workshop.folder.appending(path: "target")
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        let download = try await fixture.queue.enqueue(
+            try .download(items: [.remote(RemotePath("wanted"))], from: "real", to: FilePath(target.path)))
+        #expect(try await download.value.transport == .sftp)
+        #expect(try Data(contentsOf: target.appending(path: "wanted")) == content)
+        await fixture.queue.shutdown()
+        await server.stop()
+    }
+
     // MARK: What must hold
 
     /// - Parameter finishedBefore: The positions of those that were complete when the server failed.
@@ -121,6 +152,9 @@ import TransportSFTP
         #expect(status.transport == .sftp)
         #expect(status.endpoint == fixture.account.endpoints[1].address)
         try await fixture.checkContent(of: session, at: server)
+        let told = fixture.log.metadata(of: "An attempt failed: ")
+        let preferred = fixture.account.endpoints[0].location
+        #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["verdict"] != nil }, "\(told)")
         let items = try await fixture.queue.items(of: session.id)
         #expect(finishedBefore.count == 10)
         #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "what is complete stays where it is")
