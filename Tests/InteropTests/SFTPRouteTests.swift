@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SSHFixture
 import ScriptedHTTP
 import Testing
@@ -91,6 +92,70 @@ struct SFTPRouteTests {
         #expect(proxy.requests.map(\.method) == ["CONNECT"])
         #expect(proxy.requests.first?.path == "127.0.0.1:\(folder.server.port)")
         proxy.stop()
+        await folder.close()
+    }
+
+    /// By OpenSSH's own client and another of its servers (ssh(1), `-W`).
+    @Test func anotherServerLeadsThere() async throws {
+        let jump = try await SSHServerProcess.start(options: ["LogLevel DEBUG1"])
+        let folder = try await SFTPServerFolder()
+        let command =
+            "ssh -F none -o BatchMode=yes -o IdentityAgent=none -o StrictHostKeyChecking=yes -o UserKnownHostsFile=\(try jump.knownHosts()) "
+            + "-i \(jump.userKey) -p \(jump.port) -W %h:%p \(jump.user)@127.0.0.1"
+        let endpoint = try folder.endpoint(["proxyCommand": command])
+        let content = Data.unlike(3_000_000)
+        try content.write(to: folder.local.appending(path: "source"))
+        _ = try await folder.move(.upload(try folder.source("source")), "file", at: endpoint)
+        _ = try await folder.move(.download(folder.destination("received")), "file", at: endpoint)
+        #expect(try Data(contentsOf: folder.files.appending(path: "file")) == content)
+        #expect(try Data(contentsOf: folder.local.appending(path: "received")) == content)
+        #expect(jump.log.contains("direct-tcpip"), "\(jump.log)")
+        try await jump.crash()
+        let error = await #expect(throws: TransferError.self) {
+            try await folder.transport.check(try folder.endpoint(["proxyCommand": command]), credentials: ReferencedCredentials())
+        }
+        #expect(error?.failureClass == .unreachable, "\(error?.description ?? "")")
+        await folder.close()
+    }
+
+    /// The proxy is told the name, and resolves it.
+    @Test func aSOCKSProxyLeadsThere() async throws {
+        let asked = Locked<[String]>([])
+        var proxy: RawServer?
+        try await send { folder in
+            // RFC 1928, sections 3 to 6.
+            let started = try RawServer.relay(to: folder.server.port) { client in
+                guard client.receive().first == 5, client.send([5, 0]) else { return false }
+                let request = client.receive()
+                guard request.starts(with: [5, 1, 0, 3]), request.count > 5 else { return false }
+                asked.withLock { $0.append(String(decoding: request[5...].prefix(Int(request[4])), as: UTF8.self)) }
+                return client.send([5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+            }
+            proxy = started
+            return ["proxy": "socks5h://127.0.0.1:\(started.port)"]
+        }
+        #expect(asked.withLock { $0 } == ["sshd.invalid"])
+        proxy?.stop()
+    }
+
+    @Test func connectionsLeaveFromTheAddressThatIsNamed() async throws {
+        let folder = try await SFTPServerFolder()
+        func check(_ settings: [String: String], host: String = "127.0.0.1") async throws {
+            var endpoint = try folder.endpoint(settings)
+            endpoint.address = endpoint.address.replacing("127.0.0.1", with: host)
+            _ = try await folder.transport.check(endpoint, credentials: ReferencedCredentials())
+        }
+        try await check([:])
+        #expect(!folder.server.log.contains("Connection from 127.0.0.2"))
+        try await check(["interface": "127.0.0.2"])
+        #expect(folder.server.log.contains("Connection from 127.0.0.2"), "\(folder.server.log)")
+        let known = ["hostKey": "accept-new", "knownHosts": folder.local.appending(path: "known").path]
+        try await check(known.merging(["addressFamily": "ipv4"]) { $1 }, host: "localhost")
+        // It has ::1, too, where nobody listens on this port.
+        let error = await #expect(throws: TransferError.self) {
+            try await check(known.merging(["addressFamily": "ipv6"]) { $1 }, host: "localhost")
+        }
+        #expect(error?.failureClass == .unreachable, "\(error?.description ?? "")")
         await folder.close()
     }
 }

@@ -19,12 +19,14 @@ extension RawServer {
     /// - Parameters:
     ///   - limit: After how many bytes from the server a connection breaks; nil for never.
     ///   - bufferSize: That of the receive buffers, if not the system's choice.
+    ///   - greets: Talks with a client before anything is passed on, and says whether that is to be.
     ///   - passes: Told how many bytes come, and says whether they are passed on; behind those that are not, nothing is that goes the same way.
     package static func relay(
-        to port: UInt16, limit: Int? = nil, bufferSize: Int? = nil, passes: @escaping @Sendable (Direction, Int) -> Bool = { _, _ in true }
+        to port: UInt16, limit: Int? = nil, bufferSize: Int? = nil, greets: @escaping @Sendable (Connection) -> Bool = { _ in true },
+        passes: @escaping @Sendable (Direction, Int) -> Bool = { _, _ in true }
     ) throws -> RawServer {
         try RawServer(bufferSize: bufferSize) { client in
-            guard let descriptor = Loopback.connect(to: port) else { return }
+            guard greets(client), let descriptor = Loopback.connect(to: port) else { return }
             let server = Connection(descriptor: descriptor)
             let isClosed = Locked(false)
             _ = try? startThread {
