@@ -21,9 +21,10 @@ struct SFTPLargeFileTests {
         await folder.close()
     }
 
-    /// Beyond 4 GiB, where a number of 32 bits would begin anew: only the end is moved, as a checkpoint vouches for what is before.
+    /// Beyond 4 GiB, where a number of 32 bits would begin anew: only the end is moved, as a checkpoint vouches for what is before. Keys change
+    /// all the while.
     @Test func filesMayHaveMoreThanFourGibibytes() async throws {
-        let folder = try await SFTPServerFolder()
+        let folder = try await SFTPServerFolder(options: ["RekeyLimit 256K", "LogLevel DEBUG1"])
         let (before, size): (Int64, Int64) = ((4 << 30) - 1_000_000, (4 << 30) + 1_000_000)
         let end = Data.unlike(Int(size - before))
         let source = folder.local.appending(path: "source")
@@ -45,6 +46,7 @@ struct SFTPLargeFileTests {
         let download = Checkpoint(data: Data(version.utf8), confirmed: before)
         #expect(try await folder.move(.download(folder.destination("received")), "file", from: download).bytes == size)
         #expect(try self.end(of: folder.local.appending(path: "received"), from: before) == end)
+        #expect(folder.server.log.components(separatedBy: "rekey").count > 10, "\(folder.server.log.suffix(2000))")
         await folder.close()
     }
 

@@ -1,0 +1,105 @@
+import Foundation
+import SSHFixture
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportSFTP
+
+/// What the queue sends to OpenSSH's server besides single files.
+@Suite(.timeLimit(.minutes(10)))
+struct SFTPQueueTests {
+    private func openQueue(_ workshop: Workshop, _ folder: SFTPServerFolder, port: UInt16? = nil) async throws -> TransferQueue {
+        try await workshop.openQueue(Account("real", endpoints: [try folder.endpoint(port: port)]), transports: [SFTPTransport()])
+    }
+
+    @Test func aThousandFilesArriveThereAndBack() async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let queue = try await openQueue(workshop, folder)
+        var contents: [String: Data] = [:]
+        for number in 0..<1_000 {
+            contents["file \(number)"] = Data.unlike(number * 7)
+            try contents["file \(number)"]?.write(to: folder.local.appending(path: "file \(number)"))
+        }
+        let upload = try await queue.enqueue(
+            try .upload(contents.keys.sorted().map { FilePath(folder.local.appending(path: $0).path) }, to: "real"))
+        try await queue.start()
+        #expect(try await upload.value.statistics.filesDone == 1_000)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path).count == 1_000)
+        let target = workshop.folder.appending(path: "target")
+        try FileManager.default.createDirectory(at: target, withIntermediateDirectories: false)
+        let download = try await queue.enqueue(
+            try .download(items: contents.keys.sorted().map { .remote(try RemotePath($0)) }, from: "real", to: FilePath(target.path)))
+        #expect(try await download.value.statistics.filesDone == 1_000)
+        await queue.waitUntilIdle()
+        for place in [folder.files, target] {
+            #expect(try Set(FileManager.default.contentsOfDirectory(atPath: place.path)) == Set(contents.keys))
+            for (name, content) in contents { #expect(try Data(contentsOf: place.appending(path: name)) == content, "\(name)") }
+        }
+        // All of them share the connections that there may be.
+        let logins = folder.server.log.components(separatedBy: "Accepted publickey").count - 1
+        #expect((1...2).contains(logins), "\(logins)")
+        await queue.shutdown()
+        await folder.close()
+    }
+
+    /// Of a length that nobody knows before its end; the connection breaks in its middle.
+    @Test func aStreamArrives() async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let relay = try CuttingRelay(to: Int(folder.server.port))
+        relay.cut(.fromClient, inAllAfter: 2 << 20)
+        let queue = try await openQueue(workshop, folder, port: relay.port)
+        let events = queue.events
+        let content = Data.unlike(5_000_000)
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
+        let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
+        try await queue.start()
+        for start in stride(from: 0, to: content.count, by: 70_000) {
+            try await writer.write(content[start..<min(start + 70_000, content.count)])
+        }
+        writer.finish()
+        #expect(try await session.value.statistics.bytesDone == content.count)
+        let failure = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        #expect(failure?.code == .connectionLost)
+        #expect(try Data(contentsOf: folder.files.appending(path: "stream.bin")) == content)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["stream.bin"])
+        await queue.shutdown()
+        relay.stop()
+        await folder.close()
+    }
+
+    /// A checksum that the session names is not compared, and that of a stream can't be: neither is promised and left undone.
+    @Test func aChecksumThatIsNotComparedIsRefusedBeforeTheFirstByte() async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        try Data("abc".utf8).write(to: folder.files.appending(path: "file"))
+        let queue = try await openQueue(workshop, folder)
+        try await queue.start()
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
+        let expected = "sha256:" + String(repeating: "0", count: 64)
+        for (request, words) in [
+            (
+                try SessionRequest.upload(items: [stream], to: "real", options: SessionOptions(verification: .checksum)),
+                "and not of streams"
+            ),
+            (
+                try .download(
+                    items: [.remote(RemotePath("file"))], from: "real", to: FilePath(folder.local.path),
+                    options: SessionOptions(expectedChecksum: expected)),
+                "compares no checksum that a session names"
+            ),
+        ] {
+            let session = try await queue.enqueue(request)
+            let error = await #expect(throws: TransferError.self) { try await session.value }
+            #expect(error?.failureClass == .unsupported, "\(error?.description ?? "")")
+            #expect(error?.message.contains(words) == true, "\(error?.description ?? "")")
+        }
+        withExtendedLifetime(writer) {}
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["file"])
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.local.path) == [])
+        await queue.shutdown()
+        await folder.close()
+    }
+}
