@@ -18,9 +18,9 @@ public final class FileReader: Sendable {
     ///
     /// - Parameter threads: Does what may block; also used by ``verifyUnchanged()``.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which says what changed, or
-    ///   ``FailureClass/sourceLost``.
+    ///   ``FailureClass/sourceLost``; `CancellationError` at once, however long the disk takes.
     public static func open(_ source: UploadSource, on threads: WorkerThreads) async throws -> FileReader {
-        try await threads.run {
+        try await threads.runUnlessCancelled {
             let reader = try FileReader(source, threads: threads)
             try reader.compare()
             return reader
@@ -47,7 +47,7 @@ public final class FileReader: Sendable {
     ///
     /// - Throws: As ``open(_:on:)``.
     public func verifyUnchanged() async throws {
-        try await threads.run { try self.compare() }
+        try await threads.runUnlessCancelled { try self.compare() }
     }
 
     /// The error for a file that ended before the size that it had.

@@ -38,6 +38,13 @@ public final class WorkerThreads: Sendable {
             }
         }
     }
+
+    /// As ``run(_:)``, but for functions that change nothing: a caller that is cancelled does not wait for one that hangs.
+    package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
+        let outcome = Once<Result>()
+        try queue.add { outcome.resume(Swift.Result(catching: body)) }
+        return try await outcome.valueUnlessCancelled()
+    }
 }
 
 /// What the threads share. They hold this and not the ``WorkerThreads``, whose end is what ends them.

@@ -28,11 +28,16 @@ package final class ScriptedServer: Sendable {
     package let port: UInt16
     private let listener: CInt
     private let script: Script
+    private let cutsHead: @Sendable (_ number: Int) -> Int?
     private let state = Locked(State())
 
     /// Starts a server.
-    package init(_ script: @escaping Script) throws {
+    ///
+    /// - Parameter cutsHead: After how many bytes of a request's head, by the request's number, the connection is closed; nil to read on. Asked when
+    ///   the connection is ready for a request, which is to be the only one then.
+    package init(cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping Script) throws {
         self.script = script
+        self.cutsHead = cutsHead
         (listener, port) = try listenOnLoopback()
         let server = self
         try startThread { server.acceptConnections() }
@@ -92,9 +97,15 @@ package final class ScriptedServer: Sendable {
         }
     }
 
+    private func isCut(_ stream: SocketStream) -> Bool {
+        guard let count = cutsHead(state.withLock { $0.requests.count }) else { return false }
+        _ = stream.read(count)
+        return true
+    }
+
     private func serve(_ connection: CInt, _ connectionNumber: Int) {
         let stream = SocketStream(connection)
-        while let head = stream.readHead(), var request = ReceivedRequest(head) {
+        while !isCut(stream), let head = stream.readHead(), var request = ReceivedRequest(head) {
             request.connection = connectionNumber
             request.peer = stream.peerAddress
             let number = state.withLock { state in

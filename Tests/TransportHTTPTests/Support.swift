@@ -6,6 +6,7 @@ import ScriptedHTTP
 import SystemPackage
 import TransferCore
 import TransportHTTP
+import TransportSupport
 
 /// Keeps what an attempt reports.
 final class Recorder: Sendable {
@@ -67,9 +68,11 @@ struct TestTransfer {
     ///   - wait: Lets so much time pass.
     init(
         _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
-        headers: HeaderHook? = nil, wait: (@Sendable (Duration) async throws -> Void)? = nil, _ script: @escaping ScriptedServer.Script
+        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4),
+        wait: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) },
+        _ script: @escaping ScriptedServer.Script
     ) throws {
-        transport = wait.map { HTTPTransport(headers: headers, wait: $0) } ?? HTTPTransport(headers: headers)
+        transport = HTTPTransport(headers: headers, disks: disks, wait: wait)
         self.recorder = recorder
         server = try ScriptedServer(script)
         file = try size.map { try TemporaryFile(size: $0) }
@@ -80,7 +83,7 @@ struct TestTransfer {
 
     init(
         _ mode: String, _ path: String = "/files/", size: Int? = nil, recorder: Recorder = Recorder(),
-        wait: (@Sendable (Duration) async throws -> Void)? = nil, answers: [[ServerStep]]
+        wait: @escaping @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }, answers: [[ServerStep]]
     ) throws {
         try self.init(mode, path, size: size, recorder: recorder, wait: wait) { _, number in
             number < answers.count ? answers[number] : [.silence]

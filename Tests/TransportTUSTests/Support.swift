@@ -4,6 +4,7 @@ import Locking
 import Logging
 import ScriptedHTTP
 import TransferCore
+import TransportSupport
 import TransportTUS
 
 /// Keeps what an attempt reports.
@@ -58,19 +59,21 @@ struct TestUpload {
     ///   - offers: The extensions that the server says that it has; nil for a server that knows no `OPTIONS`.
     ///   - options: What the server does with each `OPTIONS`, in place of that.
     ///   - headers: The app's header hook.
+    ///   - cutsHead: As the server has it; its numbers count `OPTIONS`, too.
     init(
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
-        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }, _ script: @escaping ScriptedServer.Script
+        disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping ScriptedServer.Script
     ) throws {
-        transport = TUSTransport(headers: headers, now: now)
+        transport = TUSTransport(headers: headers, disks: disks, now: now)
         file = try TemporaryFile(size: size)
         let count = Locked(0)
         let answer: ServerStep =
             offers.map { offers in
                 .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
             } ?? .answer(404)
-        server = try ScriptedServer { request, _ in
+        server = try ScriptedServer(cutsHead: cutsHead) { request, _ in
             if request.method == "OPTIONS" { return options() ?? [answer] }
             let number = count.withLock { count in
                 defer { count += 1 }

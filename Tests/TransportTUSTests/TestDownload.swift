@@ -3,11 +3,12 @@ import Logging
 import ScriptedHTTP
 import SystemPackage
 import TransferCore
+import TransportSupport
 import TransportTUS
 
 /// One file on its way from one scripted server.
 struct TestDownload {
-    let transport = TUSTransport()
+    let transport: TUSTransport
     let server: ScriptedServer
     let folder: FilePath
     let recorder = Recorder()
@@ -16,8 +17,12 @@ struct TestDownload {
     var remotePath = "a.txt"
     var overwrite = OverwritePolicy.never
 
-    init(_ script: @escaping ScriptedServer.Script) throws {
-        server = try ScriptedServer(script)
+    init(
+        disks: DiskThreads = DiskThreads(limit: 4), cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
+        _ script: @escaping ScriptedServer.Script
+    ) throws {
+        transport = TUSTransport(disks: disks, now: { .now })
+        server = try ScriptedServer(cutsHead: cutsHead, script)
         endpoint = .tus(server.url(), credentials: [])
         folder = FilePath(FileManager.default.temporaryDirectory.path).appending("tus-download-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)

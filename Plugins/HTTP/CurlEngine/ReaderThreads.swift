@@ -1,5 +1,3 @@
-import Locking
-import TransferCore
 package import TransportSupport
 
 /// The threads that read files that are not in the page cache: some for each device, so that files on a disk that hangs keep nobody from
@@ -20,16 +18,8 @@ package struct ReaderThreads: Sendable {
 
     /// - Parameter limit: How many threads a device may have.
     init(perDevice limit: Int) {
-        areSparedCachedFiles = true
-        let devices = Locked<[UInt64: WorkerThreads]>([:])
-        find = { file in
-            devices.withLock { devices in
-                let device = file.source.identity.device
-                let threads = devices[device] ?? WorkerThreads(limit: limit)
-                devices[device] = threads
-                return threads
-            }
-        }
+        let disks = DiskThreads(limit: limit)
+        self.init { disks.threads(for: $0.source) }
     }
 
     func threads(for file: FileReader) -> WorkerThreads { find(file) }

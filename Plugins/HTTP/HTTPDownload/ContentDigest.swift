@@ -105,7 +105,7 @@ struct ContentDigest: Codable, Sendable, Hashable {
             try Task.checkCancellation()
             progress()
             let (start, count) = (position, Int(min(Int64(Self.readAtOnce), size - position)))
-            let (next, read) = try await threads.run { [hash] in
+            let (next, read) = try await threads.runUnlessCancelled { [hash] in
                 var hash = hash
                 var bytes = [UInt8](repeating: 0, count: count)
                 let read: Int

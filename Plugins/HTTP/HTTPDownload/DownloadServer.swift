@@ -1,5 +1,6 @@
 package import CurlEngine
 package import TransferCore
+package import TransportSupport
 
 /// Sends the requests of one download, with whatever its server wants on them.
 package protocol DownloadServer: Sendable {
@@ -29,10 +30,12 @@ package protocol DownloadServer: Sendable {
 
     /// Asks for the file (RFC 9110, section 9.3.1).
     ///
+    /// - Parameter threads: Those of the disk that the sink writes to.
     /// - Returns: Whatever the server answers, and the error for that if it is not the file.
     /// - Throws: A ``TransferError`` if there is no complete answer, what the sink throws, or `CancellationError`.
     func get(
-        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
+        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,
+        pacing: @escaping @Sendable (Int) -> Allowance
     ) async throws -> DownloadAnswer
 }
 

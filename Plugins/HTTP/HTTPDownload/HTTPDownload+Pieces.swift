@@ -65,7 +65,8 @@ extension HTTPDownload {
         let sink = PieceSink(piece, of: part, at: server, check: check)
         do {
             let reporter = reporter
-            let answer = try await server.get(headers(for: piece, of: part), into: sink, pacing: { reporter.allowance(upTo: $0) })
+            let answer = try await server.get(
+                headers(for: piece, of: part), into: sink, writingOn: threads, pacing: { reporter.allowance(upTo: $0) })
             if sink.isAccepted { try sink.checkEnd(of: answer.response) } else { try judge(answer, to: piece, of: part) }
         } catch is PieceSink.MustBeWhole {
             part.plan { $0.add(.whole) }

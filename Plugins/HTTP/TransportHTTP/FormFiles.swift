@@ -19,11 +19,13 @@ struct FormFiles {
     /// Opens them as they are now: each attempt sends all of them anew.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that names the one that can't be read.
-    func open(on threads: WorkerThreads) async throws -> [FormBody.File] {
+    func open(on disks: DiskThreads) async throws -> [FormBody.File] {
         var opened: [FormBody.File] = []
         for (field, path) in files {
-            let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
-            let reader = try await FileReader.open(UploadSource(path: path, identity: identity), on: threads)
+            let threads = disks.threads(forFilesIn: path.removingLastComponent())
+            let identity = try await threads.runUnlessCancelled { try SourceIdentity(ofFileAt: path) }
+            let source = UploadSource(path: path, identity: identity)
+            let reader = try await FileReader.open(source, on: disks.threads(for: source))
             let name = path.lastComponent.map { Array($0.string.utf8) } ?? []
             opened.append(
                 FormBody.File(field: field, name: name, mediaType: MediaType.ofFile(named: name), reader: reader, size: identity.size))

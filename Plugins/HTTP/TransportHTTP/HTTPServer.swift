@@ -59,10 +59,12 @@ struct HTTPServer {
     /// - Parameters:
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
     ///   - sink: Takes the body of the answer.
+    ///   - threads: Those of the disk that the sink writes to, if it does.
     /// - Throws: A ``TransferError``, also when there is no answer; or `CancellationError`.
     func send(
         _ method: String, to url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
-        sink: (any HTTPResponseSink)? = nil, pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+        sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
+        pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> HTTPAnswer {
         guard let asked = URL(string: url).flatMap(Origin.init) else {
             throw TransferError(.permanent, .invalidEndpoint, "The URL for this file must be one of https or http; check it.")
@@ -73,7 +75,7 @@ struct HTTPServer {
         for field in Array(settings.headers) + Array(plan.headers) { request.headers.append(field.name, field.value) }
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         var isTrusted = asked == origin || settings.origins.contains(asked)
-        var flight = Flight(request: request, signatures: signatures, sink: sink, pacing: pacing, progress: progress)
+        var flight = Flight(request: request, signatures: signatures, sink: sink, threads: threads, pacing: pacing, progress: progress)
         var target = asked
         var redirects = 0
         while redirects <= Self.maximumRedirects {
@@ -109,6 +111,7 @@ struct HTTPServer {
         /// For a request that is sent once more after its credentials were rejected: how often they were renewed before it was sent first.
         var rejectedSince: Int?
         let sink: (any HTTPResponseSink)?
+        let threads: WorkerThreads?
         let pacing: (@Sendable (Int) -> Allowance)?
         let progress: (@Sendable (Int64) -> Void)?
     }
@@ -129,7 +132,8 @@ struct HTTPServer {
         let start = ContinuousClock.now
         let response =
             if let sink = flight.sink {
-                try await resources.engine.download(request, into: sink, pacing: flight.pacing, progress: flight.progress)
+                try await resources.engine.download(
+                    request, into: sink, writingOn: flight.threads, pacing: flight.pacing, progress: flight.progress)
             } else {
                 try await resources.engine.perform(request, pacing: flight.pacing, progress: flight.progress)
             }

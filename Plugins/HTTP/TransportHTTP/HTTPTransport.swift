@@ -3,7 +3,7 @@ import Foundation
 import HTTPClient
 import HTTPDownload
 public import TransferCore
-import TransportSupport
+package import TransportSupport
 
 /// Sends files to servers that speak plain HTTP, and receives files from them: an object store's pre-signed `PUT`, a form handler, a download by
 /// URL.
@@ -64,9 +64,11 @@ public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Makes a transport with a clock of its own.
-    package init(headers: HeaderHook? = nil, wait: @escaping @Sendable (Duration) async throws -> Void) {
-        resources = TransportResources(hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
+    /// Makes a transport with threads and a clock of the caller's choice.
+    package init(
+        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
+    ) {
+        resources = TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
         self.wait = wait
     }
 
@@ -79,11 +81,12 @@ public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
         let server = try HTTPServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         return try await within(server.settings.transferTimeout, of: server) {
             switch attempt.payload {
-            case .download:
+            case .download(let destination):
                 let file = try RemoteResource(server, attempt)
-                return try await HTTPDownload(attempt, from: file, on: resources.threads, reporting: reporter).run()
+                let threads = resources.disks.threads(for: destination)
+                return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
             case .upload(let source):
-                return try await HTTPUpload(attempt, source, to: server, on: resources.threads, reporting: reporter).run()
+                return try await HTTPUpload(attempt, source, to: server, on: resources.disks, reporting: reporter).run()
             }
         }
     }
@@ -133,7 +136,7 @@ extension TransportID {
 /// What the attempts of one transport share.
 struct TransportResources: Sendable {
     let engine = CurlEngine()
-    let threads = WorkerThreads(limit: 4)
+    let disks: DiskThreads
     let acceptance = Acceptance()
     let habits = ServerHabits()
     let hook: HeaderSource?

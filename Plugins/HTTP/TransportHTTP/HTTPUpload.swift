@@ -15,12 +15,12 @@ struct HTTPUpload {
     private let attempt: FileAttempt
     private let source: UploadSource
     private let server: HTTPServer
-    private let threads: WorkerThreads
+    private let disks: DiskThreads
     private let reporter: AttemptReporter
 
     /// - Throws: A ``TransferError`` if the endpoint, or this transport, can't do what is asked.
     init(
-        _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on threads: WorkerThreads,
+        _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on disks: DiskThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
         // Some form handlers leave out a part without a word whose name they can't read.
@@ -32,7 +32,7 @@ struct HTTPUpload {
         self.attempt = attempt
         self.source = source
         self.server = server
-        self.threads = threads
+        self.disks = disks
         self.reporter = reporter
     }
 
@@ -43,9 +43,9 @@ struct HTTPUpload {
     }
 
     func run() async throws -> TransferReceipt {
-        let file = try await FileReader.open(source, on: threads)
+        let file = try await FileReader.open(source, on: disks.threads(for: source))
         let size = try await wholeSize()
-        let companions = try await FormFiles(server.settings, for: source, names).open(on: threads)
+        let companions = try await FormFiles(server.settings, for: source, names).open(on: disks)
         if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }

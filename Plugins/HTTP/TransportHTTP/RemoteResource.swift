@@ -1,6 +1,7 @@
 import CurlEngine
 import HTTPDownload
 import TransferCore
+import TransportSupport
 
 /// A file at a web server that is to be downloaded.
 struct RemoteResource: DownloadServer {
@@ -34,9 +35,10 @@ struct RemoteResource: DownloadServer {
     func noteIgnoredRange() { server.habits.noteIgnoredRange(file) }
 
     func get(
-        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
+        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,
+        pacing: @escaping @Sendable (Int) -> Allowance
     ) async throws -> DownloadAnswer {
-        let answer = try await server.send("GET", to: url, headers: headers, sink: sink, pacing: pacing)
+        let answer = try await server.send("GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
         return DownloadAnswer(response: answer.response, refusal: answer.downloadFailure(of: path))
     }
 }

@@ -86,7 +86,7 @@ extension FileReader {
         while position < range.upperBound {
             try Task.checkCancellation()
             let (start, count) = (position, min(Self.hashedAtOnce, range.upperBound - position))
-            hashes = try await threads.run { [hashes] in
+            hashes = try await threads.runUnlessCancelled { [hashes] in
                 var hashes = hashes
                 let bytes = try self.read(at: start, count: Int(count))
                 unsafe bytes.withUnsafeBytes { bytes in

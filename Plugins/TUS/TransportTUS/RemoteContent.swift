@@ -3,6 +3,7 @@ import Foundation
 import HTTPClient
 import HTTPDownload
 import TransferCore
+import TransportSupport
 
 /// A file at a tus server that is to be downloaded. The protocol knows no downloads: servers that give files back do it as any web server does.
 struct RemoteContent: DownloadServer {
@@ -31,10 +32,11 @@ struct RemoteContent: DownloadServer {
     func noteIgnoredRange() { server.memory.noteIgnoredRange(of: shownURL) }
 
     func get(
-        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, pacing: @escaping @Sendable (Int) -> Allowance
+        _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,
+        pacing: @escaping @Sendable (Int) -> Allowance
     ) async throws -> DownloadAnswer {
         do {
-            let answer = try await server.send(.get, to: url, headers: headers, sink: sink, pacing: pacing)
+            let answer = try await server.send(.get, to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
             return DownloadAnswer(response: answer.response, refusal: answer.downloadFailure(of: path))
         } catch let error as CurlEngineError {
             throw error.transferError(at: server.origin, isEndpoint: false)

@@ -73,11 +73,13 @@ struct TUSServer {
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
     ///   - trailer: Computes the checksum of the body while it is sent, and sends it behind (extension *checksum-trailer*).
     ///   - sink: Takes the body of the answer.
+    ///   - threads: Those of the disk that the sink writes to, if it does.
     ///   - rejectedSince: For a request that is sent once more after it was rejected: ``renewals`` from before it was sent first.
     /// - Throws: A ``CurlEngineError`` when there is no answer, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
-        trailer: ChecksumAlgorithm? = nil, sink: (any HTTPResponseSink)? = nil, rejectedSince: Int? = nil,
+        trailer: ChecksumAlgorithm? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
+        rejectedSince: Int? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSAnswer {
         let asks = expectsContinue && !memory.habits(of: self.address).refusesExpectation
@@ -91,7 +93,8 @@ struct TUSServer {
         }
         if trailer != nil { request.headers["Trailer"] = Self.checksumHeader }
         var flight = Flight(
-            kind: kind, request: request, trailer: trailer, sink: sink, rejectedSince: rejectedSince, pacing: pacing, progress: progress)
+            kind: kind, request: request, trailer: trailer, sink: sink, threads: threads, rejectedSince: rejectedSince, pacing: pacing,
+            progress: progress)
         var redirects = 0
         while redirects <= Self.maximumRedirects {
             let renewals = renewals
@@ -125,6 +128,7 @@ struct TUSServer {
         var request: HTTPRequest
         let trailer: ChecksumAlgorithm?
         let sink: (any HTTPResponseSink)?
+        let threads: WorkerThreads?
         var rejectedSince: Int?
         /// Whether a redirect led to another origin, whatever that is trusted with otherwise.
         var hasLeftItsOrigin = false
@@ -164,7 +168,7 @@ struct TUSServer {
         }
         let response =
             if let sink = flight.sink {
-                try await engine.download(request, into: sink, pacing: flight.pacing, progress: flight.progress)
+                try await engine.download(request, into: sink, writingOn: flight.threads, pacing: flight.pacing, progress: flight.progress)
             } else {
                 try await engine.perform(request, pacing: flight.pacing, progress: flight.progress)
             }
@@ -227,7 +231,7 @@ enum TUSRequest: String {
 /// What the attempts of one transport share.
 struct TransportResources: Sendable {
     let engine = CurlEngine()
-    let threads = WorkerThreads(limit: 4)
+    let disks: DiskThreads
     let acceptance = Acceptance()
     let memory: EndpointMemory
     let hook: HeaderSource?

@@ -2,7 +2,7 @@ public import CurlEngine
 import HTTPClient
 import HTTPDownload
 public import TransferCore
-import TransportSupport
+package import TransportSupport
 
 /// Sends files to servers that speak tus 1.0.0 (https://tus.io/protocols/resumable-upload), with those of its extensions that the server
 /// offers.
@@ -84,9 +84,12 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         self.init(headers: headers, now: { .now })
     }
 
-    /// Makes a transport with a clock that tells when what was learned of a server is too old.
-    package init(headers: HeaderHook? = nil, now: @escaping @Sendable () -> ContinuousClock.Instant) {
-        resources = TransportResources(memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) })
+    /// Makes a transport with threads of the caller's choice, and a clock that tells when what was learned of a server is too old.
+    package init(
+        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant
+    ) {
+        resources = TransportResources(
+            disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) })
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
@@ -103,15 +106,17 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         try Self.validate(attempt.options, for: .upload)
         let source = try attempt.source
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
-        let file = try await FileReader.open(source, on: resources.threads)
-        return try await TUSUpload(attempt, server: server, file: file, threads: resources.threads, reporter: reporter).run()
+        let threads = resources.disks.threads(for: source)
+        let file = try await FileReader.open(source, on: threads)
+        return try await TUSUpload(attempt, server: server, file: file, threads: threads, reporter: reporter).run()
     }
 
     /// Receives a file from below the endpoint's folder, as many tus servers give them: a complete upload, or whatever else is there.
     private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = RemoteContent(server, path: attempt.remotePath)
-        return try await HTTPDownload(attempt, from: file, on: resources.threads, reporting: reporter).run()
+        let threads = resources.disks.threads(for: try attempt.destination)
+        return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
     }
 
     /// Asks the server what it can do, with an `OPTIONS` request.
@@ -127,7 +132,8 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, of the class `unsupported` if the server removes uploads only when they expire; or `CancellationError`.
+    /// - Throws: A `TransferError`, of the class `unsupported` if the upload stays there until it expires, as the server removes none, or does not
+    ///   let us, or is none of tus any more; or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // Without a URL nothing can be found: the server never told where it was.
         guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }

@@ -1,0 +1,67 @@
+import Dispatch
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportHTTP
+import TransportSupport
+
+/// Disks that do not answer. Who waits for one keeps nobody from another.
+@Suite(.timeLimit(.minutes(2))) struct HangingDiskTests {
+    private let disks = DiskThreads(limit: 1)
+    private let gate = DispatchSemaphore(value: 0)
+
+    @Test(arguments: ["put", "form"]) func anUploadStallsNobodyElse(mode: String) async throws {
+        let transfer = try TestTransfer(mode, size: 10, disks: disks) { _, _ in [.answer(201)] }
+        var slow = transfer
+        // For the transport, the same file is on two disks.
+        let source = try #require(transfer.file).source
+        var identity = source.identity
+        identity.device += 1
+        let other = UploadSource(path: source.path, identity: identity)
+        slow.source = other
+        let hanging = disks.threads(for: other)
+        try hanging.submit { [gate] in gate.wait() }
+        let waiting = Task { [slow] in try await slow.run() }
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.count == 1)
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        gate.signal()
+        withExtendedLifetime(hanging) {}
+        await transfer.end()
+    }
+
+    /// A file that goes along in a form, on a disk of its own.
+    @Test func aCompanionStallsNobodyElse() async throws {
+        let transfer = try TestTransfer("form", size: 10, disks: disks) { _, _ in [.answer(201)] }
+        let companion = try TemporaryFile(size: 10)
+        var slow = transfer
+        slow.endpoint.settings["file.picture"] = companion.path.string
+        let hanging = disks.threads(forFilesIn: companion.path.removingLastComponent())
+        try hanging.submit { [gate] in gate.wait() }
+        let waiting = Task { [slow] in try await slow.run() }
+        _ = try await transfer.run()
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        gate.signal()
+        withExtendedLifetime(hanging) {}
+        await transfer.end()
+    }
+
+    @Test func aDownloadStallsNobodyElse() async throws {
+        let slow = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "slow")] }
+        let quick = try TestTransfer("get", disks: disks) { _, _ in [.answer(200, body: "quick")] }
+        let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))
+        try hanging.submit { [gate] in gate.wait() }
+        let waiting = Task { try await slow.run() }
+        _ = try await quick.run()
+        #expect(quick.content == "quick")
+        gate.signal()
+        _ = try await waiting.value
+        #expect(slow.content == "slow")
+        withExtendedLifetime(hanging) {}
+        await slow.end()
+        await quick.end()
+    }
+}

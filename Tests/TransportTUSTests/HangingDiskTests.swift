@@ -1,0 +1,71 @@
+import Dispatch
+import Locking
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+import TransportTUS
+
+/// Disks that do not answer. Who waits for one keeps nobody from another.
+@Suite(.timeLimit(.minutes(2))) struct HangingDiskTests {
+    private let disks = DiskThreads(limit: 1)
+    private let gate = DispatchSemaphore(value: 0)
+
+    @Test func anUploadStallsNobodyElse() async throws {
+        let upload = try TestUpload(size: 10, disks: disks) { request, _ in [request.method == "POST" ? .created : .accepted(10)] }
+        // For the transport, the same file is on two disks.
+        var identity = try upload.file.source.identity
+        identity.device += 1
+        let slow = UploadSource(path: upload.file.path, identity: identity)
+        let hanging = disks.threads(for: slow)
+        try hanging.submit { [gate] in gate.wait() }
+        let waiting = Task { try await upload.run(source: slow) }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH"])
+        waiting.cancel()
+        await #expect(throws: CancellationError.self) { try await waiting.value }
+        gate.signal()
+        withExtendedLifetime(hanging) {}
+        await upload.end()
+    }
+
+    /// What is computed of the content waits for the disk, too.
+    @Test func aChecksumIsGivenUp() async throws {
+        let (asked, question) = AsyncStream.makeStream(of: Void.self)
+        let (disks, gate) = (disks, gate)
+        let hanging = Locked<WorkerThreads?>(nil)
+        var upload = try TestUpload(
+            size: 10, offers: "creation,checksum", features: ["Tus-Checksum-Algorithm": "sha256"], disks: disks
+        ) { _, _ in
+            // The file is open; from now on the disk hangs.
+            [.call { try? hanging.withLock { $0 }?.submit { gate.wait() } }, .call { question.finish() }, .offset(0)]
+        }
+        hanging.withLock { [source = try? upload.file.source] in $0 = source.map { disks.threads(for: $0) } }
+        upload.options.verification = .checksum
+        let task = Task { [upload] in try await upload.run(from: upload.checkpoint()) }
+        for await _ in asked {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        #expect(upload.methods == ["HEAD"])
+        gate.signal()
+        await upload.end()
+    }
+
+    @Test func aDownloadStallsNobodyElse() async throws {
+        let slow = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "slow")] }
+        let quick = try TestDownload(disks: disks) { _, _ in [.answer(200, body: "quick")] }
+        let hanging = disks.threads(for: DownloadDestination(root: slow.folder, name: "file", partName: ".file.part"))
+        try hanging.submit { [gate] in gate.wait() }
+        let waiting = Task { try await slow.run() }
+        _ = try await quick.run()
+        #expect(quick.isInPlace && quick.content == "quick")
+        #expect(!slow.isInPlace)
+        gate.signal()
+        _ = try await waiting.value
+        #expect(slow.isInPlace && slow.content == "slow")
+        withExtendedLifetime(hanging) {}
+        await slow.end()
+        await quick.end()
+    }
+}
