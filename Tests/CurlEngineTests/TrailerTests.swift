@@ -1,4 +1,5 @@
 import CurlEngine
+import Dispatch
 import Locking
 import ScriptedHTTP
 import Testing
@@ -55,16 +56,56 @@ import TransportSupport
         server.stop()
     }
 
-    @Test func theObserverSeesWhatIsSentOfAnyBody() async throws {
+    /// Of a file that goes on behind the body, and whose last piece is smaller than those before.
+    @Test func theObserverSeesWhatIsSentAndNoMore() async throws {
+        let size = 1_000_000
+        let file = try TemporaryFile(size: size)
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()
-        let seen = Locked(0)
-        let content = TemporaryFile.content(size: 300_000)
+        let seen = Locked<[UInt8]>([])
         _ = try await engine.perform(
             HTTPRequest(
-                method: "PUT", url: server.url(), body: .bytes(content), observeBody: { span in seen.withLock { $0 += span.byteCount } }))
-        #expect(seen.withLock { $0 } == 300_000)
+                method: "PUT", url: server.url(), body: .file(reader, offset: 1, length: 700_000),
+                observeBody: { span in seen.withLock { seen in unsafe span.withUnsafeBytes { unsafe seen += $0 } } }))
+        let content = Array(TemporaryFile.content(size: size)[1...700_000])
+        #expect(seen.withLock { $0 } == content)
         #expect(server.requests.first?.body == content)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    /// What it computes is time that no other transfer waits.
+    @Test func theObserverHasAThreadThatReads() async throws {
+        let file = try TemporaryFile(size: 100_000)
+        let reader = try await FileReader.open(file.source, on: WorkerThreads(limit: 1))
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let gate = DispatchSemaphore(value: 0)
+        let (began, beginning) = AsyncStream.makeStream(of: Void.self)
+        let request = HTTPRequest(
+            method: "PUT", url: server.url(), body: .file(reader, offset: 0, length: 100_000),
+            observeBody: { _ in
+                beginning.finish()
+                gate.wait()
+            })
+        let slow = Task { try await engine.perform(request) }
+        for await _ in began {}
+        #expect(try await engine.perform(HTTPRequest(method: "GET", url: server.url())).status == 204)
+        gate.signal()
+        #expect(try await slow.value.sent.taken == 100_000)
+        await engine.shutdown()
+        server.stop()
+    }
+
+    @Test func onlyAFileCanBeObserved() async throws {
+        let server = try ScriptedServer { _, _ in [.answer(204)] }
+        let engine = CurlEngine()
+        let error = await #expect(throws: CurlEngineError.self) {
+            try await engine.perform(HTTPRequest(method: "PUT", url: server.url(), body: .bytes([1]), observeBody: { _ in }))
+        }
+        #expect(error?.kind == .invalidRequest)
+        #expect(server.requests.isEmpty)
         await engine.shutdown()
         server.stop()
     }

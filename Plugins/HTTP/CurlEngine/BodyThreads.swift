@@ -17,18 +17,22 @@ struct BodyThreads {
 
     /// Where the body of a request comes from.
     func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
-        try source(order.request.body, of: order.id)
+        try source(order.request.body, of: order.id, showing: order.request.observeBody)
     }
 
-    private func source(_ body: HTTPBody, of id: TransferOrder.ID) throws(CurlEngineError) -> BodySource {
+    /// - Parameter observe: Called on reader threads, and so with all that is sent only if nothing is read on the loop's.
+    private func source(
+        _ body: HTTPBody, of id: TransferOrder.ID, showing observe: (@Sendable (RawSpan) -> Void)?
+    ) throws(CurlEngineError) -> BodySource {
         switch body {
         case .none: return .none
         case .bytes(let bytes): return .bytes(bytes, position: 0)
         case .file(let file, let offset, let length):
             let threads = readers.threads(for: file)
-            let body = FileBody(file, offset: offset, length: length, canReadCached: readers.areSparedCachedFiles) {
+            let canReadCached = observe == nil && readers.areSparedCachedFiles
+            let body = FileBody(file, offset: offset, length: length, canReadCached: canReadCached) {
                 [mailbox] chunk throws(TransferError) in
-                try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file))) }
+                try threads.submit { mailbox.post(.bodyRead(id, FileBody.fill(chunk, from: file, showing: observe))) }
             }
             return .file(body)
         case .stream(let stream, let length):
@@ -38,7 +42,7 @@ struct BodyThreads {
             return .stream(StreamBody(stream), remaining: length)
         case .sequence(let bodies):
             var parts: [BodySource] = []
-            for body in bodies where body.length != 0 { parts.append(try source(body, of: id)) }
+            for body in bodies where body.length != 0 { parts.append(try source(body, of: id, showing: observe)) }
             return .sequence(parts)
         }
     }

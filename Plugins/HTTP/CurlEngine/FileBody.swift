@@ -14,6 +14,8 @@ struct FileChunk: Sendable {
     /// Where the piece begins in the file.
     var offset: Int64
     let storage: TransferBuffer
+    /// How many bytes are wanted.
+    let limit: Int
     /// How many bytes of the storage hold the piece.
     var count = 0
     /// The system's error, or 0.
@@ -116,19 +118,21 @@ final class FileBody {
         let storage = spare ?? TransferBuffer(count: Int(min(Int64(Self.chunkSize), end - offset)))
         spare = nil
         isReadingElsewhere = true
-        try readElsewhere(FileChunk(offset: offset, storage: storage))
+        let limit = unsafe Int(min(Int64(storage.bytes.count), end - offset))
+        try readElsewhere(FileChunk(offset: offset, storage: storage, limit: limit))
     }
 
-    /// Fills a chunk, waiting for the disk. Called on a reader thread.
-    static func fill(_ chunk: FileChunk, from file: FileReader) -> FileChunk {
+    /// Fills a chunk, waiting for the disk, and shows it to who wants to see it. Called on a reader thread.
+    static func fill(_ chunk: FileChunk, from file: FileReader, showing observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
         var count: Int
         repeat {
-            count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, bytes.count, off_t(chunk.offset))
+            count = unsafe pread(file.descriptor.rawValue, bytes.baseAddress, chunk.limit, off_t(chunk.offset))
         } while count < 0 && errno == EINTR
         if count < 0 { chunk.errorNumber = errno }
         chunk.count = max(0, count)
+        if chunk.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<chunk.count]).bytes) }
         #if os(Linux)
             // Only advice: a failure changes nothing.
             _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)

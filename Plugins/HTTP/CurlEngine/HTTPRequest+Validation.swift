@@ -12,6 +12,9 @@ extension HTTPRequest {
         guard body.isSendable else {
             throw CurlEngineError(.invalidRequest, "A body of several parts can have no stream among them, and none that is missing.")
         }
+        if observeBody != nil, !body.isFile {
+            throw CurlEngineError(.invalidRequest, "Only a body that is a file can be shown to somebody while it is sent.")
+        }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
             throw CurlEngineError(.invalidRequest, "Trailers need a body to follow, and HTTP/1.1.")
         }
@@ -19,6 +22,10 @@ extension HTTPRequest {
 }
 
 extension HTTPBody {
+    fileprivate var isFile: Bool {
+        if case .file = self { true } else { false }
+    }
+
     /// Whether a sequence has bodies only whose bytes are there already.
     fileprivate var isSendable: Bool {
         guard case .sequence(let parts) = self else { return true }

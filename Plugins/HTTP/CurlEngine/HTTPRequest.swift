@@ -23,8 +23,9 @@ public struct HTTPRequest: Sendable {
     /// request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Is shown each piece of the body, in order, when libcurl takes it to be sent: to hash it without reading it twice. Called on the engine's
-    /// thread: must not block, and what it computes is time that other transfers of the engine wait.
+    /// Is shown each piece of the file that is the body, in order, when it was read to be sent: to hash it without reading it twice. Called on a
+    /// thread of those that read files, so that no other transfer waits for what it computes. It has seen all of the file before the body's end is
+    /// sent; of a request that ends early, it may have seen more than was sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
     /// A file with the certificates (PEM) to trust instead of the system's: that of ``connection``.

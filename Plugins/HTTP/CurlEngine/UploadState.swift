@@ -14,7 +14,6 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    private let observe: (@Sendable (RawSpan) -> Void)?
     /// How many bytes of what libcurl sends are not of the body but around its chunks.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
@@ -25,7 +24,6 @@ struct UploadState {
         isChunked = order.request.isChunked
         pace = Pace(order.isDownload ? nil : order.pacing)
         progress = order.isDownload ? nil : order.progress
-        observe = order.request.observeBody
     }
 
     /// Set while the transfer is paused for the rate limits: when to ask again.
@@ -47,7 +45,6 @@ struct UploadState {
             sent.limit += Int64(count)
             // Its length in hexadecimal and two line breaks (RFC 9112, section 7.1).
             if isChunked { framing += Int64(String(count, radix: 16).utf8.count + 4) }
-            unsafe observe?(UnsafeRawBufferPointer(rebasing: buffer[..<count]).bytes)
             return .bytes(count)
         case .later:
             return pause()
