@@ -96,7 +96,8 @@ import TransferCore
             try await engine.perform(HTTPRequest(method: "GET", url: "https://host.invalid/", connection: options))
         }
         #expect(error?.kind == .proxyRefused)
-        #expect(error?.description.contains("407") == true)
+        #expect(error?.proxyStatus == 407)
+        #expect(error?.message.contains("http://127.0.0.1:\(proxy.port) answered 407") == true)
         #expect(proxy.requests.first?.method == "CONNECT")
         await engine.shutdown()
         proxy.stop()

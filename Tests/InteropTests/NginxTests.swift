@@ -120,8 +120,10 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(
             error?.message
-                == "The server https://127.0.0.1:\(site.proxy.port) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto)."
+                == "The server https://127.0.0.1:\(site.proxy.port) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto). The upload that it made is left there until it expires."
         )
+        // Nothing else was asked, with or without TLS.
+        #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])
         #expect(site.server.statistics.bytesStored == 0)
         await close(site)
     }

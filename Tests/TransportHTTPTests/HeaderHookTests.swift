@@ -78,6 +78,28 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// What it makes a second time is refused as well, so that it can't be that; also where it signs each request anew.
+    @Test(arguments: [true, false]) func forbiddenAfterASuccessMeansTheFile(signs: Bool) async throws {
+        let (tokens, count) = (Tokens(), Locked(0))
+        let transfer = try Self.transfer(
+            "put",
+            { request, headers in
+                guard signs else { return try await tokens.hook(request, headers) }
+                var headers = headers
+                headers["Authorization"] = count.withLock { count in
+                    count += 1
+                    return "Signature \(count)"
+                }
+                return headers
+            }, { _, number in [.answer(number == 1 || number == 2 ? 403 : 201)] })
+        _ = try await transfer.run()
+        let error = await transfer.failure()
+        #expect(error?.failureClass == .permanent && error?.code == .forbidden)
+        _ = try await transfer.run()
+        #expect(transfer.server.requests.count == 4)
+        await transfer.end()
+    }
+
     @Test func manyRejectionsAreOneRenewal() async throws {
         let tokens = Tokens()
         let count = 8

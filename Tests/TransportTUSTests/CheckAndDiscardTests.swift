@@ -41,27 +41,85 @@ import TransportTUS
         await upload.end()
     }
 
-    static let refusals: [(Int, FailureClass)] =
-        [403, 405, 501].map { ($0, .unsupported) } + [301, 302, 303, 307].map { ($0, .unreachable) }
-        + [(400, .permanent), (401, .credentials)] + [408, 409, 423, 429, 500, 502, 503].map { ($0, .transient) } + [(412, .permanent)]
+    struct Refusal: Sendable, CustomTestStringConvertible {
+        let answer: ServerStep
+        let failureClass: FailureClass
+        let code: TransferError.Code
+        let testDescription: String
 
-    @Test(arguments: refusals) func whatCanNotBeRemoved(status: Int, failureClass: FailureClass) async throws {
-        let upload = try TestUpload(size: 1, answers: [[.tus(status, ["Tus-Version": "3"])]])
+        init(_ status: Int, _ failureClass: FailureClass, _ code: TransferError.Code) {
+            answer = .tus(status, ["Tus-Version": "3"])
+            (self.failureClass, self.code, testDescription) = (failureClass, code, "\(status)")
+        }
+
+        init(_ name: String, _ answer: ServerStep) {
+            self.answer = answer
+            (failureClass, code, testDescription) = (.unsupported, .notThisProtocol, name)
+        }
+    }
+
+    /// Where asking again would change nothing, the upload is left until it expires: that is the class `unsupported`.
+    static let refusals: [Refusal] =
+        [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }
+        + [301, 302, 303, 307, 308].map { Refusal($0, .unsupported, .notThisProtocol) }
+        + [
+            Refusal("302 to a login page", .answer(302, ["Location": "/login"])),
+            Refusal("307 to another origin", .answer(307, ["Location": "https://127.0.0.2/files/1"])),
+            Refusal("204 without a version", .answer(204)),
+            Refusal("200 with a page", .answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")),
+        ] + [400].map { Refusal($0, .permanent, .rejected) } + [412].map { Refusal($0, .permanent, .unsupportedVersion) }
+        + [407].map { Refusal($0, .credentials, .credentialsRejected) }
+        + [408, 409, 423, 425, 429, 500, 502, 503, 504].map { Refusal($0, .transient, .serverError) }
+
+    @Test(arguments: refusals) func whatCanNotBeRemoved(_ refusal: Refusal) async throws {
+        let upload = try TestUpload(size: 1, answers: [[refusal.answer]])
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         }
-        #expect(error?.failureClass == failureClass)
+        #expect(error?.failureClass == refusal.failureClass)
+        #expect(error?.code == refusal.code)
         #expect(upload.methods == ["DELETE"])
         await upload.end()
     }
 
-    @Test func aPageInTheWayOfARemoval() async throws {
-        let upload = try TestUpload(size: 1, answers: [[.answer(200, ["Content-Type": "text/html"], body: "<html>")]])
+    /// Whoever sends the page, the upload can't be had any more.
+    @Test(arguments: [404, 410]) func aPageThatSaysThatNothingIsThere(status: Int) async throws {
+        let upload = try TestUpload(size: 1, answers: [[.answer(status, ["Content-Type": "text/html"], body: "<html>")]])
+        try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        #expect(upload.methods == ["DELETE"])
+        await upload.end()
+    }
+
+    @Test(arguments: [401, 403]) func theHookIsAskedOnceMoreBeforeAnUploadIsLeft(status: Int) async throws {
+        let tokens = Tokens()
+        let upload = try TestUpload(size: 1, headers: tokens.hook) { _, number in [number == 1 ? .tus(204) : .tus(status)] }
+        try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
         }
-        // It may be gone at the next attempt.
-        #expect(error?.failureClass == .unreachable)
+        #expect(error?.failureClass == .unsupported)
+        #expect(upload.methods == ["DELETE", "DELETE", "DELETE", "DELETE"])
+        #expect(tokens.renewals == 2)
+        await upload.end()
+    }
+
+    /// All requests but OPTIONS (tus 1.0.0, "Tus-Resumable").
+    @Test func eachRequestNamesTheVersion() async throws {
+        let upload = try TestUpload(size: 1, offers: "creation") { request, _ in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": [.offset(0)]
+            case "DELETE": [.tus(204)]
+            default: [.accepted(1)]
+            }
+        }
+        _ = try await upload.run()
+        _ = try await upload.run(from: upload.checkpoint())
+        try await upload.transport.discard(upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH", "DELETE"])
+        #expect(upload.requests.allSatisfy { $0.headers["tus-resumable"] == "1.0.0" })
+        #expect(upload.server.requests.first?.method == "OPTIONS")
+        #expect(upload.server.requests.first?.headers["tus-resumable"] == nil)
         await upload.end()
     }
 

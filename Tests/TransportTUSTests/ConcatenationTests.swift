@@ -235,6 +235,31 @@ import TransportTUS
         await upload.end()
     }
 
+    /// It would still answer, but may be gone at any time; the other part is complete, and need not be asked for more.
+    @Test func aPartThatHasExpiredBeginsAnewAlone() async throws {
+        let server = Server { request in request.method == "PATCH" ? [.read(nil), .reset] : nil }
+        var upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
+            server.answer(request).map { step in
+                guard case .answer(let status, var headers, let body) = step else { return step }
+                if request.method == "POST" { headers["Upload-Expires"] = "Wed, 25 Jun 2014 16:00:00 GMT" }
+                headers["Date"] = "Wed, 25 Jun 2014 16:00:01 GMT"
+                return .answer(status, headers, body: body)
+            }
+        }
+        upload.endpoint.settings["parallelThreshold"] = "1"
+        upload.options.parallel = 2
+        #expect(await upload.failure()?.failureClass == .transient)
+        let before = upload.requests
+        let cut = try #require(before.first { $0.method == "PATCH" }?.path)
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        let later = upload.requests.dropFirst(before.count)
+        #expect(later.count { $0.headers["upload-concat"] == "partial" } == 1)
+        #expect(later.filter { $0.method == "PATCH" }.map(\.path) == ["/files/3"])
+        #expect(later.contains { $0.method == "DELETE" && $0.path == cut })
+        #expect(upload.recorder.checkpoints.last?.confirmed == 1000)
+        await upload.end()
+    }
+
     @Test func partsThatAreGoneWhenTheyArePutTogetherStartTheFileOver() async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
@@ -306,15 +331,16 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func partsThatCanNotBeRemovedAreSaidSo() async throws {
+    /// A server that removes none by its own word needs no warning.
+    @Test(arguments: [(500, 1), (403, 1), (405, 0)]) func partsThatCanNotBeRemovedAreSaidSo(status: Int, warnings: Int) async throws {
         let server = Server()
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
-            request.method == "DELETE" ? [.tus(500)] : server.answer(request)
+            request.method == "DELETE" ? [.tus(status)] : server.answer(request)
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
         parallel.options.parallel = 2
-        #expect(try await parallel.run().warnings.count == 1)
+        #expect(try await parallel.run().warnings.count == warnings)
         await upload.end()
     }
 }

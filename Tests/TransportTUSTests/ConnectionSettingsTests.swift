@@ -21,6 +21,21 @@ import TransportTUS
         proxy.stop()
     }
 
+    /// One for http answers in the server's place, and one for https before the server is reached.
+    @Test(arguments: ["http", "https"]) func aProxyThatWantsCredentialsIsNamed(scheme: String) async throws {
+        let proxy = try ScriptedServer { _, _ in [.answer(407, ["Proxy-Authenticate": "Basic realm=\"x\""], body: "no"), .close] }
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.address = "\(scheme)://host.invalid/files/"
+        upload.endpoint.settings = ["proxy": proxy.url("")]
+        let error = try #require(await upload.failure())
+        #expect(error.failureClass == .credentials)
+        #expect(error.message.contains("The proxy \(proxy.url("")) "))
+        #expect(error.message.contains("wants credentials for requests to \(scheme)://host.invalid, or other ones."))
+        #expect(proxy.requests.first?.method == (scheme == "http" ? "OPTIONS" : "CONNECT"))
+        await upload.end()
+        proxy.stop()
+    }
+
     @Test func noneIsGoneThroughWhereNoneIsWanted() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         upload.endpoint.settings = ["proxy": "direct", "addressFamily": "ipv4", "interface": "127.0.0.1", "httpVersion": "1.1"]

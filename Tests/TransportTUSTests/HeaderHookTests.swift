@@ -109,32 +109,81 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func forbiddenAfterASuccessMeansTheFile() async throws {
-        // The token stays the same.
-        let upload = try TestUpload(
-            size: 10,
-            headers: { _, headers in
+    enum Hook: String, CaseIterable {
+        /// The same each time.
+        case constant
+        /// New after a rejection.
+        case renewing
+        /// Another one for each request.
+        case signing
+
+        func make() -> HeaderHook {
+            let tokens = Tokens()
+            let count = Locked(0)
+            return { request, headers in
+                if self == .renewing { return try await tokens.hook(request, headers) }
+                let number = count.withLock { count in
+                    count += 1
+                    return self == .signing ? count : 0
+                }
                 var headers = headers
-                headers["Authorization"] = "Bearer always-0"
+                headers["Authorization"] = "Signature \(request.method)-\(number)"
                 return headers
             }
-        ) { request, number in
-            number < 2 ? Self.script(from: 0)(request, number) : [.tus(403)]
+        }
+    }
+
+    /// What the hook makes of it a second time is refused as well, so that it can't be that. The account goes on.
+    @Test(arguments: Hook.allCases) func forbiddenAfterASuccessMeansTheFile(hook: Hook) async throws {
+        let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
+            number == 2 || number == 3 ? [.tus(403)] : Self.script(from: 0)(request, number)
         }
         _ = try await upload.run()
         #expect(await upload.failure()?.failureClass == .permanent)
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "PATCH", "POST", "POST", "POST", "PATCH"])
         await upload.end()
     }
 
-    /// What was accepted before were other credentials.
-    @Test func forbiddenWithANewTokenMeansTheToken() async throws {
-        let tokens = Tokens()
-        let upload = try TestUpload(size: 10, headers: tokens.hook) { request, number in
-            number < 2 ? Self.script(from: 0)(request, number) : [.tus(403)]
+    /// Of another account nothing was accepted yet.
+    @Test(arguments: Hook.allCases) func forbiddenBeforeASuccessMeansTheCredentials(hook: Hook) async throws {
+        var upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
+            request.path == "/other/" ? [.tus(403)] : Self.script(from: 0)(request, number)
+        }
+        _ = try await upload.run()
+        upload.endpoint.address = upload.server.url("/other/")
+        #expect(await upload.failure()?.failureClass == .credentials)
+        await upload.end()
+    }
+
+    /// A server that means the credentials says so.
+    @Test(arguments: Hook.allCases) func unauthorizedAfterASuccessMeansTheCredentials(hook: Hook) async throws {
+        let upload = try TestUpload(size: 10, headers: hook.make()) { request, number in
+            number < 2 ? Self.script(from: 0)(request, number) : [.tus(401)]
         }
         _ = try await upload.run()
         #expect(await upload.failure()?.failureClass == .credentials)
         await upload.end()
+    }
+
+    @Test(arguments: ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\u{0}b"]) func whatWouldSmuggleIsNotSent(value: String) async throws {
+        let hooked = try TestUpload(
+            size: 10,
+            headers: { _, headers in
+                var headers = headers
+                headers["X-Note"] = value
+                return headers
+            }, Self.script(from: 0))
+        var named = try TestUpload(size: 10, Self.script(from: 0))
+        named.options.headers = ["X-Note": value]
+        for upload in [hooked, named] {
+            let error = await upload.failure()
+            #expect(error?.failureClass == .permanent)
+            #expect(error?.message.contains("X-Note") == true)
+            #expect(error?.description.contains("Evil") == false)
+            #expect(upload.server.requests.isEmpty)
+            await upload.end()
+        }
     }
 
     @Test(arguments: ["Upload-Offset", "tus-resumable", "Content-Length", "Host", "Content-Type", "X-HTTP-Method-Override"])

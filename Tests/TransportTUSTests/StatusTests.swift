@@ -19,10 +19,12 @@ import TransportTUS
     }
 
     static let busy: [Case] =
-        [408, 423, 429].map { Case($0, .transient, .serverError) } + [500, 502, 503, 504, 599].map { Case($0, .transient, .serverError) }
+        [408, 423, 425, 429].map { Case($0, .transient, .serverError) }
+        + [500, 502, 503, 504, 599].map { Case($0, .transient, .serverError) }
     static let always: [Case] =
         busy + [
-            Case(401, .credentials, .credentialsRejected), Case(412, .permanent, .unsupportedVersion), Case(507, .remoteFull, .remoteFull),
+            Case(401, .credentials, .credentialsRejected), Case(407, .credentials, .credentialsRejected),
+            Case(412, .permanent, .unsupportedVersion), Case(507, .remoteFull, .remoteFull),
         ]
 
     static let creation: [Case] =

@@ -109,6 +109,16 @@ public struct Proxy: Sendable {
     /// None, whatever the environment says.
     public static let direct = Proxy(choice: .direct)
 
+    /// What errors call it; nil for none.
+    package var name: String? {
+        switch choice {
+        case .environment, .variable: "that the environment names"
+        case .direct: nil
+        // It has no user name in it.
+        case .url(let url): url
+        }
+    }
+
     /// A certain proxy.
     ///
     /// - Parameters:

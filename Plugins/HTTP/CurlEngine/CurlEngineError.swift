@@ -59,6 +59,9 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// How much of the request's body went out before.
     public var sent: SentBytes
 
+    /// What a proxy answered that was to let the connection through, if it did not: 407 where it wants credentials (RFC 9110, section 15.5.8).
+    public internal(set) var proxyStatus: Int?
+
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {
         self.kind = kind
         self.message = message

@@ -62,7 +62,10 @@ extension Transfer {
     private func error(_ code: CURLcode) -> CurlEngineError {
         let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
-            return CurlEngineError(.proxyRefused, "The proxy answered \(proxyStatus) instead of connecting to the server.")
+            let proxy = order.request.connection.proxy.name.map { "The proxy \($0)" } ?? "A proxy"
+            var error = CurlEngineError(.proxyRefused, "\(proxy) answered \(proxyStatus) instead of connecting to the server.")
+            error.proxyStatus = proxyStatus
+            return error
         }
         return CurlEngineError(code, text: handle.describe(code))
     }

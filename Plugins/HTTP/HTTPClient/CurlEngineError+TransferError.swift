@@ -36,7 +36,9 @@ extension CurlEngineError {
             error(
                 .credentials, .credentialsRejected,
                 "The client certificate for \(origin) can't be used; look at the settings clientCertificate and clientKey.")
-        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through.")
+        case .proxyRefused where proxyStatus == 407:
+            error(.credentials, .credentialsRejected, "\(message) It wants credentials for requests to \(origin), or other ones.")
+        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through: \(message)")
         case .badAnswer where isEndpoint && origin.scheme == "http":
             error(
                 .unreachable, .notThisProtocol,

@@ -20,6 +20,8 @@ struct HTTPAnswer {
     let sentCredentials: Bool
     /// Whether the server accepted these same credentials before.
     let credentialsWereAccepted: Bool
+    /// What the proxy is called that may be the one who answered; nil where there is none.
+    let proxyName: String?
 
     var status: Int { response.status }
 
@@ -108,6 +110,10 @@ struct HTTPAnswer {
         case 403 where !sentCredentials || credentialsWereAccepted:
             error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, it may have expired")
         case 403: credentialsRefused
+        case 407:
+            error(
+                .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
+                "wants credentials for requests to \(origin), or other ones")
         case 417: error(.transient, .rejected, "does not put up with being asked before the file is sent")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 500...: error(.transient, .serverError, "failed")
@@ -146,13 +152,17 @@ struct HTTPAnswer {
             sentCredentials ? "does not accept the credentials" : "wants credentials, and none were sent to it")
     }
 
-    private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
+    /// - Parameter subject: Who it is that answered, if not the server.
+    private func error(
+        _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String
+    ) -> TransferError {
         let words =
             response.repeats(secrets)
             ? ", in words that are left out, as they repeat a credential or a signature"
             : response.words(without: secrets).map { ": \($0)" } ?? ""
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
         return TransferError(
-            failureClass, code, "The server \(origin) \(what).", cause: "\(method) was answered with \(status)\(words)", retryAfter: wait)
+            failureClass, code, "\(subject ?? "The server \(origin)") \(what).",
+            cause: "\(method) was answered with \(status)\(words)", retryAfter: wait)
     }
 }

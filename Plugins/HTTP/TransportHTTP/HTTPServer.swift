@@ -140,8 +140,9 @@ struct HTTPServer {
         let answer = HTTPAnswer(
             method: request.method, response: response, origin: asked, latency: ContinuousClock.now - start,
             secrets: identity.map(\.value) + flight.signatures, sentCredentials: !identity.isEmpty,
-            credentialsWereAccepted: resources.acceptance.wereAccepted(identity, at: asked.description))
-        if (200..<300).contains(response.status) { resources.acceptance.note(identity, at: asked.description) }
+            credentialsWereAccepted: resources.acceptance.wereAccepted(fields, of: account, at: asked.description),
+            proxyName: request.connection.proxy.name)
+        if (200..<300).contains(response.status) { resources.acceptance.note(fields, of: account, at: asked.description) }
         return answer
     }
 

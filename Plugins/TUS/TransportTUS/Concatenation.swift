@@ -158,7 +158,7 @@ struct Concatenation {
                 group.addTask {
                     do {
                         try await server.delete(url)
-                    } catch let error as TransferError where error.failureClass != .unsupported {
+                    } catch let error as TransferError where error.code != .unsupported {
                         return "Parts of the file were left at the server \(server.origin): \(error)"
                     } catch is TransferError {
                         // The server lets them expire, by its own word.

@@ -17,8 +17,11 @@ extension TUSAnswer {
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
         case 400 where refusesCertificate: error(.credentials, .credentialsRejected, "does not take the client certificate, or wants one")
+        case 401 where request == .delete, 403 where request == .delete:
+            leftToExpire(.credentialsRejected, "does not let us remove the upload")
         case 401: credentialsRefused
         case 403: forbidden
+        case 407: proxyRefused
         case 404, 410:
             isCreation
                 ? error(.unreachable, .notThisProtocol, "has no tus endpoint at this address; check the address")
@@ -26,10 +29,10 @@ extension TUSAnswer {
         case 405, 501:
             switch request {
             case .create, .options: error(.unreachable, .notThisProtocol, "does not take uploads at this address; check the address")
-            case .delete: notRemoved
+            case .delete: leftToExpire(.unsupported, "does not remove uploads on our request")
             case .head, .patch, .get: error(.permanent, .rejected, "does not allow \(request.rawValue), which tus needs")
             }
-        case 408, 423, 429: error(.transient, .serverError, "is busy")
+        case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
         case 412: versionRefused(versions)
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
@@ -50,11 +53,20 @@ extension TUSAnswer {
 
     private var isCreation: Bool { request.isCreation }
 
-    /// The uploads that can't be removed go when the server lets them expire.
-    private var notRemoved: TransferError { error(.unsupported, .unsupported, "does not remove uploads on our request") }
+    /// Asked for an `http` address, a proxy answers as a server does.
+    private var proxyRefused: TransferError {
+        error(
+            .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
+            "wants credentials for requests to \(origin), or other ones")
+    }
 
-    /// A login page, for example: what is behind it may remove the upload later.
-    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at present") }
+    /// For an upload that is not removed, and goes when the server lets it expire: asking again would change nothing.
+    private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
+
+    /// A login page, for example.
+    private var somethingInTheWay: TransferError {
+        leftToExpire(.notThisProtocol, "is not a tus server any more, and has not removed the upload")
+    }
 
     private var redirected: TransferError {
         if request == .delete { return somethingInTheWay }
@@ -90,16 +102,18 @@ extension TUSAnswer {
     }
 
     private var forbidden: TransferError {
-        if request == .delete { return notRemoved }
         if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The same credentials were right before, so it is this file that is not wanted.
         if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
         return credentialsRefused
     }
 
-    func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ what: String) -> TransferError {
+    /// - Parameter subject: Who it is that answered, if not the server.
+    func error(
+        _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String
+    ) -> TransferError {
         let cause = "\(request.rawValue) was answered with \(status)" + (words.map { ": \($0)" } ?? "")
         let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
-        return TransferError(failureClass, code, "The server \(origin) \(what).", cause: cause, retryAfter: wait)
+        return TransferError(failureClass, code, "\(subject ?? "The server \(origin)") \(what).", cause: cause, retryAfter: wait)
     }
 }

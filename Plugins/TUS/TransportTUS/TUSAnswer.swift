@@ -21,6 +21,8 @@ struct TUSAnswer {
     /// Whether the request went to an origin that the endpoint's credentials are not for.
     var withheldCredentials = false
     var sentCredentials = false
+    /// What the proxy is called that may be the one who answered; nil where there is none.
+    var proxyName: String?
     /// The checksum of what was sent, where it was computed on the way.
     var contentHash: ContentHash?
     /// Whether the endpoint accepted these same credentials before.

@@ -28,10 +28,10 @@ extension TUSServer {
             memory.learn(of: address) { $0.unansweredQuestions = 0 }
             switch answer.status {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
-            case 412, 429, 503: throw try await refused(answer)
+            case 407, 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, lifetime: EndpointMemory.lifetime)
             // These speak of who asked, or of this moment.
-            case 401, 403, 408, 423: return (.guess, lifetime: nil)
+            case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
             default: return (.minimal, lifetime: EndpointMemory.lifetime)
             }
@@ -116,8 +116,8 @@ extension TUSServer {
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
             throw TransferError(
                 .permanent, .badAnswer,
-                "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto)."
-            )
+                "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https "
+                    + "(X-Forwarded-Proto). The upload that it made is left there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
         return location.absoluteString
@@ -177,6 +177,9 @@ extension TUSServer {
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").
+    ///
+    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` where it is left until it expires; its code is
+    ///   ``TransferError/Code/unsupported``, too, if the server removes none by its own word.
     func delete(_ url: String) async throws {
         let answer = try await ask(.delete) { try await send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }

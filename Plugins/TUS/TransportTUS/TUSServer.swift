@@ -177,10 +177,11 @@ struct TUSServer {
         answer.withheldCredentials = !isTrusted && (credentials.areForServer || hasHeaderHook)
         answer.contentHash = hash?.withLock { $0 }
         answer.sentCredentials = !identity.isEmpty
-        answer.credentialsWereAccepted = acceptance.wereAccepted(identity, at: asked)
+        answer.proxyName = request.connection.proxy.name
+        answer.credentialsWereAccepted = acceptance.wereAccepted(fields, of: account, at: asked)
         // OPTIONS is answered by many without a look at the credentials.
         let isAccepted = flight.kind == .get ? (200..<300).contains(answer.status) : answer.isSuccess
-        if isAccepted, isTrusted, flight.kind != .options { acceptance.note(identity, at: asked) }
+        if isAccepted, isTrusted, flight.kind != .options { acceptance.note(fields, of: account, at: asked) }
         return answer
     }
 

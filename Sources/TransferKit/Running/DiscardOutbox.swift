@@ -164,6 +164,10 @@ final class DiscardOutbox: Sendable {
             }
             return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
+            // A server that removes nothing by its own word is no surprise.
+            if error.code != .unsupported {
+                logger.warning("What a session left at \(item.endpoint.location) stays there until it expires: \(error)")
+            }
             return await settle(item, nil)
         } catch is CancellationError where Task.isCancelled {
             return true
