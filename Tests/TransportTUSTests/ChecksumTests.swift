@@ -2,9 +2,16 @@ import Crypto
 import Foundation
 import Locking
 import ScriptedHTTP
+import SystemPackage
 import Testing
 import TransferCore
 import TransportTUS
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
 
 /// Content that the server compares checksums of (extension *checksum*).
 @Suite struct ChecksumTests {
@@ -168,7 +175,11 @@ import TransportTUS
         let error = await upload.failure()
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .checksumMismatch)
-        #expect(upload.methods.count { $0 == "PATCH" } == 3)
+        #expect(upload.methods == ["POST"] + Array(repeating: ["PATCH", "HEAD"], count: 3).flatMap { $0 }, "nothing is removed")
+        // What was read anew is what was read before.
+        let patches = upload.requests.filter { $0.method == "PATCH" }
+        #expect(patches.allSatisfy { $0.body == TemporaryFile.content(size: 10) && $0.headers["upload-offset"] == "0" })
+        #expect(patches.allSatisfy { $0.headers["upload-checksum"] == Self.sha256(TemporaryFile.content(size: 10)) })
         await upload.end()
     }
 
@@ -180,20 +191,61 @@ import TransportTUS
         await upload.end()
     }
 
-    /// The file changed between the two readings.
-    @Test func aSourceThatIsNotWhatItWas() async throws {
+    /// The file changed between two readings: before a request is sent that could make a mix of two versions.
+    @Test(arguments: [1, 2], [true, false]) func aSourceThatIsNotWhatItWas(mismatches: Int, keepsItsTime: Bool) async throws {
         let file = Locked<TemporaryFile?>(nil)
+        let count = Locked(0)
         let upload = try upload { request, _ in
             switch request.method {
             case "POST": return [.created]
             case "HEAD": return [.offset(0)]
             case "DELETE": return [.tus(204)]
-            default: return [.read(nil), .call { try? file.withLock { $0 }?.write([UInt8](repeating: 7, count: 10)) }, .tus(460)]
+            default:
+                let isLast = count.withLock { count in
+                    count += 1
+                    return count == mismatches
+                }
+                guard isLast else { return [.tus(460)] }
+                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingItsTime: keepsItsTime) } }, .tus(460)]
             }
         }
         file.withLock { $0 = upload.file }
         #expect(await upload.failure()?.failureClass == .sourceChanged)
-        #expect(upload.methods == ["POST", "PATCH", "HEAD", "DELETE"])
+        let cycles = Array(repeating: ["PATCH", "HEAD"], count: mismatches).flatMap { $0 }
+        #expect(upload.methods == ["POST"] + cycles + ["DELETE"])
         await upload.end()
+    }
+
+    /// A checksum that comes behind the content is known when that was sent.
+    @Test(arguments: [true, false]) func aSourceThatIsNotWhatItWasWithTrailers(keepsItsTime: Bool) async throws {
+        let file = Locked<TemporaryFile?>(nil)
+        let upload = try upload(offers: "creation,checksum,checksum-trailer") { request, number in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(0)]
+            case "DELETE": return [.tus(204)]
+            default:
+                guard number == 1 else { return [.tus(460)] }
+                return [.read(nil), .call { try? file.withLock { try $0?.rewrite(keepingItsTime: keepsItsTime) } }, .tus(460)]
+            }
+        }
+        file.withLock { $0 = upload.file }
+        #expect(await upload.failure()?.failureClass == .sourceChanged)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"] + ["DELETE"])
+        await upload.end()
+    }
+}
+
+extension TemporaryFile {
+    /// Changes the content and not the size, and puts the time of the last change back, if that is wanted (futimens(3)).
+    fileprivate func rewrite(keepingItsTime: Bool) throws {
+        let time = try source.identity.modificationTime
+        try write([UInt8](repeating: 7, count: Int(try source.size)))
+        guard keepingItsTime else { return }
+        let file = try FileDescriptor.open(path, .writeOnly)
+        try file.closeAfter {
+            let stamp = timespec(tv_sec: time_t(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+            guard unsafe futimens(file.rawValue, [stamp, stamp]) == 0 else { throw Errno(rawValue: errno) }
+        }
     }
 }

@@ -174,6 +174,9 @@ struct ContentSender {
         }
         reach = max(reach, offset + answer.response.sent.limit)
         record.noteSent(offset + answer.response.sent.taken, of: slot)
+        if seal.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
+            try noteChecksum(hash.header, of: offset..<offset + count)
+        }
         guard answer.isSuccess, let confirmed = answer.offset else {
             // The hook is asked anew only where its headers may go.
             let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
