@@ -43,6 +43,21 @@ final class SocketStream {
         return Array(buffered.prefix(count))
     }
 
+    /// Reads so many bytes and forgets them.
+    ///
+    /// - Returns: Whether there were as many.
+    func skip(_ count: Int) -> Bool {
+        var left = count - min(count, buffered.count)
+        buffered.removeFirst(count - left)
+        var bytes = [UInt8](repeating: 0, count: min(left, 1 << 20))
+        while left > 0 {
+            let received = unsafe bytes.withUnsafeMutableBytes { unsafe recv(socket, $0.baseAddress, min($0.count, left), 0) }
+            guard received > 0 else { return false }
+            left -= received
+        }
+        return true
+    }
+
     /// Reads one chunk of a chunked body (RFC 9112, section 7.1): empty for the last one, nil if it is cut or none.
     func readChunk() -> [UInt8]? {
         guard let line = readLine(), let size = Int(line.prefix { $0 != ";" }, radix: 16), size >= 0 else { return nil }

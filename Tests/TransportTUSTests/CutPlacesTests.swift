@@ -84,7 +84,8 @@ import TransportTUS
                     defer { isFirst = false }
                     return isFirst
                 }
-                return isCut ? [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close] : [.raw(whole)]
+                let isWhole = !isCut || position == whole.utf8.count
+                return isWhole ? [.raw(whole)] : [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close]
             }
             let upload = try TestUpload(size: Self.size, options: answer()) { request, _ in
                 [.tus(201, ["Location": "/files/1", "Upload-Offset": "\(request.contentLength)"])]
@@ -118,6 +119,64 @@ import TransportTUS
                 #expect(upload.methods == ["DELETE", "DELETE"], "\(place)")
             }
             await upload.end()
+        }
+    }
+
+    /// The parts are put together once more, as nobody knows what became of the first request: after they were found whole.
+    @Test func anAnswerToTheLastRequestForPartsIsCutAtEachByte() async throws {
+        let head = "HTTP/1.1 201 Created\r\nLocation: /files/3\r\nTus-Resumable: 1.0.0\r\nContent-Length: 2\r\n\r\n"
+        let whole = head + "ok"
+        for position in 0...whole.utf8.count {
+            let place = "POST of the whole after \(position) bytes of \(whole.utf8.count)"
+            let server = ConcatenationTests.Server()
+            let isFirst = Locked(true)
+            var upload = try TestUpload(size: Self.size, offers: "creation,concatenation") { request, _ in
+                let steps = server.answer(request)
+                guard request.headers["upload-concat"]?.hasPrefix("final;") == true else { return steps }
+                let isCut = isFirst.withLock { isFirst in
+                    defer { isFirst = false }
+                    return isFirst
+                }
+                return isCut ? [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close] : steps
+            }
+            upload.endpoint.settings["parallelThreshold"] = "1"
+            upload.options.parallel = 2
+            let attempts = try await complete(upload, place)
+            #expect(attempts == (position == whole.utf8.count ? 1 : 2), "\(place)")
+            let finals = upload.requests.indices.filter { upload.requests[$0].headers["upload-concat"]?.hasPrefix("final;") == true }
+            #expect(finals.count == attempts, "\(place)")
+            if finals.count == 2 { #expect(upload.methods[(finals[0] + 1)..<finals[1]] == ["HEAD", "HEAD"], "\(place)") }
+            #expect(upload.requests.count { $0.method == "PATCH" } == 2, "\(place): no content comes twice")
+            #expect(upload.recorder.checkpoints.last?.confirmed == Int64(Self.size), "\(place)")
+            await upload.end()
+        }
+    }
+
+    /// What came of the content is not asked for again.
+    @Test func anAnswerToGETIsCutAtEachByte() async throws {
+        let content = "0123456789"
+        let head = "HTTP/1.1 200 OK\r\nETag: \"v1\"\r\nContent-Length: \(content.utf8.count)\r\n\r\n"
+        let whole = head + content
+        for position in 0...whole.utf8.count {
+            let place = "GET after \(position) bytes of \(whole.utf8.count)"
+            let received = max(0, position - head.utf8.count)
+            let rest = String(content.dropFirst(received))
+            let download = try TestDownload(answers: [
+                [.raw(String(decoding: whole.utf8.prefix(position), as: UTF8.self)), .close],
+                received == 0
+                    ? [.raw(whole)] : [.answer(206, ["ETag": "\"v1\"", "Content-Range": "bytes \(received)-9/10"], body: rest)],
+            ])
+            let failure = await download.failure()
+            if received == content.utf8.count {
+                #expect(failure == nil, "\(place)")
+            } else {
+                #expect(failure?.failureClass == .transient, "\(place): \(String(describing: failure))")
+                #expect(!download.isInPlace, "\(place)")
+                _ = try await download.run(from: download.recorder.checkpoints.last)
+                #expect(download.server.requests.last?.headers["range"] == (received == 0 ? nil : "bytes=\(received)-"), "\(place)")
+            }
+            #expect(download.isInPlace && download.content == content, "\(place)")
+            await download.end()
         }
     }
 }
