@@ -76,7 +76,8 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     for session in try await queue.sessions() where session.state == .failed {
         print("\(session.name): \(session.error?.description ?? "")")
     }
-    try await queue.retryAllFailed()
+    try await queue.retry(text.id)         // goes on with what is not there yet; retryAllFailed() does that for all
+    try await queue.remove(one.id)         // forgets it, and removes what the server has of it if it is not complete
     // END
 
     // ARTICLE
@@ -104,7 +105,7 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // ARTICLE
     try await queue.cancel(one.id)         // also removes what the server has of it
     try await queue.pause(ticket.id)       // keeps its place, and what was sent
-    try await queue.remove(.all)           // ends and forgets everything
+    try await queue.remove(.all)           // ends and forgets everything, as reset() does
     // END
 }
 
