@@ -20,17 +20,21 @@ import TransportTUS
         let upload: DirectUpload
 
         func checkContent(_ receipt: TransferReceipt, _ path: FilePath, _ workshop: Workshop) throws {
-            #expect(try server.content(of: try #require(receipt.remoteURL), named: "file.bin") == workshop.content(path), "\(path)")
+            let name = try #require(path.lastComponent).string
+            #expect(try server.content(of: try #require(receipt.remoteURL), named: name) == workshop.content(path), "\(path)")
         }
     }
 
     private func open(
         _ kind: RealServer.Kind = .resumableUpload, streams: Bool = false, server options: String = "{}",
-        settings: [String: String] = [:], _ attempt: AttemptOptions = AttemptOptions(), by way: (Int) throws -> Int = { $0 }
+        largestBody: String = "100m", settings: [String: String] = [:], _ attempt: AttemptOptions = AttemptOptions(),
+        by way: (Int) throws -> Int = { $0 }
     ) async throws -> Site {
+        let options = kind == .aiohttpTUS && options == "{}" ? "{\"client_max_size\": 100000000}" : options
         let server = try await RealServer.start(kind, in: workshop.folder.appending(path: "server"), options: options)
         let proxy = try await NginxProxy.start(
-            in: workshop.folder.appending(path: "proxy"), before: server.port, options: NginxProxy.Options(streams: streams))
+            in: workshop.folder.appending(path: "proxy"), before: server.port, largestBody: largestBody,
+            options: NginxProxy.Options(streams: streams, secures: kind == .aiohttpTUS))
         let path = URL(string: server.endpoint)?.path(percentEncoded: true) ?? ""
         let upload = DirectUpload(
             transport, to: "https://127.0.0.1:\(try way(proxy.port))\(path)",
@@ -38,7 +42,7 @@ import TransportTUS
         return Site(server: server, proxy: proxy, upload: upload)
     }
 
-    @Test(arguments: [RealServer.Kind.resumableUpload, .tuspyserver], [true, false])
+    @Test(arguments: RealServer.Kind.allCases, [true, false])
     func cutsAreMended(kind: RealServer.Kind, streams: Bool) async throws {
         let cuts = Locked<CuttingRelay?>(nil)
         let site = try await open(kind, streams: streams) { port in
@@ -62,9 +66,45 @@ import TransportTUS
         await transport.shutdown()
     }
 
+    /// Bodies are kept back by nginx until they are whole, and may have 1 MiB.
+    @Test(arguments: RealServer.Kind.allCases) func aSmallLargestBodyIsFound(kind: RealServer.Kind) async throws {
+        let site = try await open(kind, largestBody: "1m")
+        let path = try workshop.file("large", size: 10 << 20 + 1)
+        let (receipt, failures) = try await site.upload.complete(path)
+        #expect(failures == 0, "it is found within one attempt")
+        try site.checkContent(receipt, path, workshop)
+        checkOffsets(try site.server.requests)
+        let patches = try await site.proxy.requests.filter { $0.method == "PATCH" }
+        // Half as much each time, from 10 MiB to 640 KiB.
+        #expect(patches.count { $0.status == 413 } == 4)
+        #expect(patches.count { $0.status == 204 } == 17)
+        #expect(patches.filter { $0.status == 204 }.allSatisfy { $0.length < 1 << 20 })
+        await transport.shutdown()
+    }
+
+    /// What goes through the proxy is TLS to nginx, and nothing that it could read.
+    @Test func aProxyLeadsThereWithoutSeeingIt() async throws {
+        let site = try await open()
+        let port = site.proxy.port
+        let started = try await PythonProcess.start { try PythonProcess("connect_proxy.py", ["\(port)"]) }
+        var upload = site.upload
+        upload.endpoint.settings["proxy"] = "http://127.0.0.1:\(started.port)"
+        let path = try workshop.file("large", size: 3 << 20)
+        let receipt = try await upload.run(path)
+        try site.checkContent(receipt, path, workshop)
+        let requests = try await site.proxy.requests
+        #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
+        #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
+        // All of it went that way.
+        started.kill()
+        await #expect(throws: TransferError.self) { try await upload.run(path) }
+        await transport.shutdown()
+    }
+
     /// One connection carries all; what is cancelled leaves it to the others.
-    @Test(arguments: [true, false]) func oneIsCancelledWhileOthersGoOn(streams: Bool) async throws {
-        let site = try await open(streams: streams)
+    @Test(arguments: [RealServer.Kind.resumableUpload, .aiohttpTUS], [true, false])
+    func oneIsCancelledWhileOthersGoOn(kind: RealServer.Kind, streams: Bool) async throws {
+        let site = try await open(kind, streams: streams)
         let first = try workshop.file("first", size: 10 << 20)
         let others = try (1...3).map { try workshop.file("other-\($0)", size: 5 << 20) }
 

@@ -6,6 +6,7 @@ OPTIONS is a JSON object:
   "streams": true passes bodies on as they come;
   "clients": a file with the certificates that clients may have; "asks": nginx's way to ask for one, "on" if not given;
   "location": what the path in a Location of the server is put behind;
+  "secures": true makes https of http in a Location of the server;
   "redirect": where all requests are redirected to, before their path.
 
 The certificate is FOLDER/certificate.pem, for 127.0.0.1. FOLDER/access.log has a line for each request: its protocol, method, status, how many
@@ -35,6 +36,8 @@ clients = f"""
         ssl_verify_client {options.get("asks", "on")};
 """ if "clients" in options else ""
 location = f"proxy_redirect / {options['location']}/;" if "location" in options else ""
+if options.get("secures"):
+    location = "proxy_redirect http:// https://;"
 redirect = f"return 307 {options['redirect']}$request_uri;" if "redirect" in options else ""
 
 serve(folder, lambda port: f"""

@@ -13,6 +13,8 @@ final class NginxProxy {
         var asks = "on"
         /// The origin that uploads are said to be at, by their `Location`.
         var location: String?
+        /// Whether an `http` address in a `Location` is one of `https` for clients: for servers that do not know how they are reached.
+        var secures = false
         /// The origin that all requests are redirected to.
         var redirect: String?
     }
