@@ -1,5 +1,4 @@
 import Dispatch
-import Locking
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -27,28 +26,6 @@ import TransportTUS
         await #expect(throws: CancellationError.self) { try await waiting.value }
         gate.signal()
         withExtendedLifetime(hanging) {}
-        await upload.end()
-    }
-
-    /// What is computed of the content waits for the disk, too.
-    @Test func aChecksumIsGivenUp() async throws {
-        let (asked, question) = AsyncStream.makeStream(of: Void.self)
-        let (disks, gate) = (disks, gate)
-        let hanging = Locked<WorkerThreads?>(nil)
-        var upload = try TestUpload(
-            size: 10, offers: "creation,checksum", features: ["Tus-Checksum-Algorithm": "sha256"], disks: disks
-        ) { _, _ in
-            // The file is open; from now on the disk hangs.
-            [.call { try? hanging.withLock { $0 }?.submit { gate.wait() } }, .call { question.finish() }, .offset(0)]
-        }
-        hanging.withLock { [source = try? upload.file.source] in $0 = source.map { disks.threads(for: $0) } }
-        upload.options.verification = .checksum
-        let task = Task { [upload] in try await upload.run(from: upload.checkpoint()) }
-        for await _ in asked {}
-        task.cancel()
-        await #expect(throws: CancellationError.self) { try await task.value }
-        #expect(upload.methods == ["HEAD"])
-        gate.signal()
         await upload.end()
     }
 
