@@ -27,7 +27,8 @@ struct DirectUpload: Sendable {
     func run(_ path: FilePath) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
-            remotePath: try RemotePath(path.lastComponent?.string ?? "file.bin"), checkpoint: checkpoints.withLock { $0[path] }, options: options,
+            remotePath: try RemotePath(path.lastComponent?.string ?? "file.bin"), checkpoint: checkpoints.withLock { $0[path] },
+            options: options,
             credentials: Passphrase(), logger: Logger(label: "test"))
         return try await transport.perform(
             attempt,
