@@ -1,5 +1,5 @@
 import Foundation
-import Glibc
+import Locking
 import SSHFixture
 import Testing
 import TransferCore
@@ -21,9 +21,11 @@ struct SFTPFullDiskTests {
         try Data.unlike(2 << 20).write(to: folder.local.appending(path: "small"))
         // Of the very same connection, as each has a disk of its own.
         let endpoint = try folder.endpoint(["maxConnections": "1"])
+        let sent = Locked<Int64>(0)
         let error = await #expect(throws: TransferError.self) {
-            try await folder.move(.upload(try folder.source("large")), "large", at: endpoint) { _ in Issue.record("bytes are sent") }
+            try await folder.move(.upload(try folder.source("large")), "large", at: endpoint) { bytes in sent.withLock { $0 = bytes } }
         }
+        #expect(sent.withLock { $0 } == 0)
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull, "\(error?.description ?? "")")
         #expect(error?.message.contains("bytes free") == true, "\(error?.message ?? "")")
         // Nothing of it is left: what fits still does, and comes back.

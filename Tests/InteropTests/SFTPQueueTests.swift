@@ -53,7 +53,8 @@ struct SFTPQueueTests {
         let queue = try await openQueue(workshop, folder, port: relay.port)
         let events = queue.events
         let content = Data.unlike(5_000_000)
-        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
+        // What the server confirmed is gone from here, so that it can only be gone on from.
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), bufferSize: 400_000)
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
         try await queue.start()
         for start in stride(from: 0, to: content.count, by: 70_000) {
@@ -78,6 +79,8 @@ struct SFTPQueueTests {
         let queue = try await openQueue(workshop, folder)
         try await queue.start()
         let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"))
+        try await writer.write(Data("abc".utf8))
+        writer.finish()
         let expected = "sha256:" + String(repeating: "0", count: 64)
         for (request, words) in [
             (
@@ -96,7 +99,6 @@ struct SFTPQueueTests {
             #expect(error?.failureClass == .unsupported, "\(error?.description ?? "")")
             #expect(error?.message.contains(words) == true, "\(error?.description ?? "")")
         }
-        withExtendedLifetime(writer) {}
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == ["file"])
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.local.path) == [])
         await queue.shutdown()
