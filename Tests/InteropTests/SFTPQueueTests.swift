@@ -54,7 +54,7 @@ struct SFTPQueueTests {
         let events = queue.events
         let content = Data.unlike(5_000_000)
         // What the server confirmed is gone from here, so that it can only be gone on from.
-        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), bufferSize: 400_000)
+        let (stream, writer) = TransferItem.stream(as: try RemotePath("stream.bin"), ahead: 400_000)
         let session = try await queue.enqueue(try .upload(items: [stream], to: "real"))
         try await queue.start()
         for start in stride(from: 0, to: content.count, by: 70_000) {
