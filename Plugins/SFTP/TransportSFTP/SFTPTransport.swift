@@ -1,7 +1,7 @@
 import Logging
 import SSHEngine
 public import TransferCore
-import TransportSupport
+package import TransportSupport
 
 /// Moves files to and from servers that speak SFTP, version 3 (draft-ietf-secsh-filexfer-02), with those of OpenSSH's extensions that the
 /// server offers.
@@ -51,7 +51,7 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
     let pool: ConnectionPool
-    private let threads = WorkerThreads(limit: 4)
+    private let disks: DiskThreads
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
@@ -65,9 +65,10 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         self.init(connector: SSHConnector(), policy: policy)
     }
 
-    /// Makes a transport with its own way to connect.
-    package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy()) {
+    /// Makes a transport with its own way to connect, and threads of the caller's choice.
+    package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
         pool = ConnectionPool(connector, policy: policy)
+        self.disks = disks
     }
 
     /// Sends or receives one file.
@@ -104,13 +105,15 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport compares the checksums of files, and not of streams.")
             }
             // Looked at before a connection is made, which may take its time.
+            let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, settings) { connection, features in
                 try await SFTPUpload(
                     attempt, settings, over: connection, features, others: others, from: file, on: threads, reporting: reporter
                 ).run()
             }
-        case .download:
+        case .download(let destination):
+            let threads = disks.threads(for: destination)
             return try await use(attempt, settings) { connection, features in
                 try await SFTPDownload(
                     attempt, settings, over: connection, features, others: others, on: threads, reporting: reporter

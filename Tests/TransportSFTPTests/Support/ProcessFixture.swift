@@ -3,6 +3,7 @@ import Locking
 import SystemPackage
 import TransferCore
 import TransportSFTP
+import TransportSupport
 import TransportTesting
 
 /// A folder that a server has, and connections to it that break when they are told to.
@@ -25,7 +26,10 @@ final class ProcessFixture: DownloadingFixture {
     private let direction: CutPlan.Direction
 
     /// - Parameter direction: Which bytes are counted that connections break after.
-    init(cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil) throws {
+    init(
+        cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
+        disks: DiskThreads = DiskThreads(limit: 4)
+    ) throws {
         self.direction = direction
         connector = ProcessConnector(options, commands: commands)
         root = FileManager.default.temporaryDirectory.appending(path: "sftp-\(UUID().uuidString)")
@@ -34,7 +38,7 @@ final class ProcessFixture: DownloadingFixture {
         for url in [server, root.appending(path: "local")] {
             try FileManager.default.createDirectory(at: url, withIntermediateDirectories: true)
         }
-        transport = SFTPTransport(connector: connector)
+        transport = SFTPTransport(connector: connector, disks: disks)
         endpoint = .sftp("sftp://me@pipe\(server.path)/", credentials: .password(.environment("PASSWORD")))
         unreachableEndpoint = .sftp("sftp://me@refused\(server.path)/", credentials: .password(.environment("PASSWORD")))
     }

@@ -4,6 +4,7 @@ import Logging
 import SystemPackage
 import TransferCore
 import TransportSFTP
+import TransportSupport
 
 /// Attempts at one fixture's server.
 struct TestTransfer {
@@ -12,10 +13,13 @@ struct TestTransfer {
     var options = AttemptOptions()
     /// Of the endpoint.
     var settings: [String: String] = [:]
+    /// Where downloads go.
+    var root: FilePath
     let recorder = Recorder()
 
     init(_ fixture: ProcessFixture, _ name: String = "a.bin", overwrite: OverwritePolicy = .never) {
         self.fixture = fixture
+        root = fixture.folder
         self.name = name
         options.overwrite = overwrite
     }
@@ -38,7 +42,7 @@ struct TestTransfer {
     }
 
     var destination: DownloadDestination {
-        DownloadDestination(root: fixture.folder, name: "received", partName: ".received.part", overwrite: options.overwrite)
+        DownloadDestination(root: root, name: "received", partName: ".received.part", overwrite: options.overwrite)
     }
 
     var receivedPath: String { destination.path.string }
@@ -75,9 +79,9 @@ extension ProcessFixture {
     /// Runs a test with a server of its own.
     static func with(
         cutting direction: CutPlan.Direction = .fromClient, options: [String] = [], commands: (any CommandRunner)? = nil,
-        _ body: (ProcessFixture) async throws -> Void
+        disks: DiskThreads = DiskThreads(limit: 4), _ body: (ProcessFixture) async throws -> Void
     ) async throws {
-        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands)
+        let fixture = try ProcessFixture(cutting: direction, options: options, commands: commands, disks: disks)
         do {
             try await body(fixture)
         } catch {
@@ -85,6 +89,10 @@ extension ProcessFixture {
             throw error
         }
         await fixture.close()
+    }
+
+    func makeFolder(_ folder: FilePath) throws {
+        try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
     }
 
     func onServer(_ name: String) -> Data? { try? Data(contentsOf: server.appending(path: name)) }

@@ -93,7 +93,7 @@ final class PartWriter: Sendable {
                 try await client.uploads.acquire(bytes: Int(count), requests: requests)
                 let pieces: [[UInt8]]
                 do {
-                    pieces = try await threads.run { [file, features] in try file.piecesNow(range, of: features.writeSize) }
+                    pieces = try await threads.runUnlessCancelled { [file, features] in try file.piecesNow(range, of: features.writeSize) }
                     try Task.checkCancellation()
                 } catch {
                     client.uploads.release(bytes: Int(count), requests: requests)

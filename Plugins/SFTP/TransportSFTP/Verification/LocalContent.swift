@@ -50,7 +50,7 @@ struct LocalContent: Sendable {
         while position < size {
             try Task.checkCancellation()
             let range = position..<min(size, position + Self.readAtOnce)
-            hash = try await threads.run { [hash] in
+            hash = try await threads.runUnlessCancelled { [hash] in
                 var hash = hash
                 hash.update(try read(range))
                 return hash

@@ -1,0 +1,76 @@
+import Dispatch
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Disks that do not answer. Who waits for one keeps nobody from another.
+@Suite(.timeLimit(.minutes(10)))
+struct HangingDiskTests {
+    private let disks = DiskThreads(limit: 1)
+    private let gate = DispatchSemaphore(value: 0)
+
+    /// The same file, which for the transport is on another disk.
+    private func elsewhere(_ source: UploadSource) throws -> UploadSource {
+        var identity = try SourceIdentity(ofFileAt: source.path)
+        identity.device += 1
+        return UploadSource(path: source.path, identity: identity)
+    }
+
+    @Test func anUploadStallsNobodyElse() async throws {
+        try await ProcessFixture.with(disks: disks) { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(1_000))
+            let slow = try elsewhere(source)
+            let hanging = disks.threads(for: slow)
+            try hanging.submit { [gate] in gate.wait() }
+            let waiting = Task { try await transfer.upload(slow) }
+            _ = try await transfer.upload(source)
+            #expect(transfer.stored == content(1_000))
+            waiting.cancel()
+            await #expect(throws: CancellationError.self) { try await waiting.value }
+            gate.signal()
+            withExtendedLifetime(hanging) {}
+        }
+    }
+
+    /// The file is open, and what is read of it to be sent does not come.
+    @Test func anUploadIsGivenUp() async throws {
+        try await ProcessFixture.with(disks: disks) { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(10_000_000))
+            let hanging = disks.threads(for: source)
+            let (reports, report) = AsyncStream.makeStream(of: Void.self)
+            let reporter = AttemptReporter(
+                progress: { [gate] sent, _ in
+                    guard sent > 0 else { return }
+                    try? hanging.submit { gate.wait() }
+                    report.yield()
+                }, checkpoint: { _ in })
+            let upload = Task { try await transfer.upload(source, reporting: reporter) }
+            for await _ in reports { break }
+            upload.cancel()
+            await #expect(throws: CancellationError.self) { try await upload.value }
+            for _ in 0..<1_000 { gate.signal() }
+        }
+    }
+
+    @Test func aDownloadStallsNobodyElse() async throws {
+        try await ProcessFixture.with(disks: disks) { fixture in
+            try fixture.put(content(1_000), "a.bin")
+            let quick = TestTransfer(fixture)
+            var slow = TestTransfer(fixture)
+            slow.root = fixture.folder.appending("slow")
+            try fixture.makeFolder(slow.root)
+            let hanging = disks.threads(for: slow.destination)
+            try hanging.submit { [gate] in gate.wait() }
+            let waiting = Task { [slow] in try await slow.download() }
+            _ = try await quick.download()
+            #expect(quick.received == content(1_000) && slow.received == nil)
+            gate.signal()
+            _ = try await waiting.value
+            #expect(slow.received == content(1_000))
+            withExtendedLifetime(hanging) {}
+        }
+    }
+}
