@@ -88,7 +88,7 @@ import TransferKit
     }
 
     /// Owners of which each ends between the two questions: what happened meanwhile is in the log, and told without another reason.
-    @Test(.timeLimit(.minutes(2))) func followingOwnersThatTellNothing() async throws {
+    @Test(.timeLimit(.minutes(10))) func followingOwnersThatTellNothing() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)

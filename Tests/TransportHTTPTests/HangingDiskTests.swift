@@ -7,7 +7,7 @@ import TransportHTTP
 import TransportSupport
 
 /// Disks that do not answer. Who waits for one keeps nobody from another.
-@Suite(.timeLimit(.minutes(2))) struct HangingDiskTests {
+@Suite(.timeLimit(.minutes(10))) struct HangingDiskTests {
     private let disks = DiskThreads(limit: 1)
     private let gate = DispatchSemaphore(value: 0)
 

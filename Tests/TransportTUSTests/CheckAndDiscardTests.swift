@@ -54,14 +54,15 @@ import TransportTUS
 
         init(_ name: String, _ answer: ServerStep) {
             self.answer = answer
-            (failureClass, code, testDescription) = (.unsupported, .notThisProtocol, name)
+            (failureClass, code, testDescription) = (.unreachable, .notThisProtocol, name)
         }
     }
 
-    /// Where asking again would change nothing, the upload is left until it expires: that is the class `unsupported`.
+    /// Where asking again would change nothing, the upload is left until it expires: that is the class `unsupported`. Behind a login page is the
+    /// server, which may remove it later.
     static let refusals: [Refusal] =
         [401, 403].map { Refusal($0, .unsupported, .credentialsRejected) } + [405, 501].map { Refusal($0, .unsupported, .unsupported) }
-        + [301, 302, 303, 307, 308].map { Refusal($0, .unsupported, .notThisProtocol) }
+        + [301, 302, 303, 307, 308].map { Refusal($0, .unreachable, .notThisProtocol) }
         + [
             Refusal("302 to a login page", .answer(302, ["Location": "/login"])),
             Refusal("307 to another origin", .answer(307, ["Location": "https://127.0.0.2/files/1"])),

@@ -63,10 +63,8 @@ extension TUSAnswer {
     /// For an upload that is not removed, and goes when the server lets it expire: asking again would change nothing.
     private func leftToExpire(_ code: TransferError.Code, _ what: String) -> TransferError { error(.unsupported, code, what) }
 
-    /// A login page, for example.
-    private var somethingInTheWay: TransferError {
-        leftToExpire(.notThisProtocol, "is not a tus server any more, and has not removed the upload")
-    }
+    /// A login page, for example: what is behind it may remove the upload later.
+    private var somethingInTheWay: TransferError { error(.unreachable, .notThisProtocol, "is not a tus server at present") }
 
     private var redirected: TransferError {
         if request == .delete { return somethingInTheWay }
