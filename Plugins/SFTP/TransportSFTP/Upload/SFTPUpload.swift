@@ -71,18 +71,19 @@ struct SFTPUpload {
             }
             return try await give(placing, name: size, checksum: known.checkpoint.checksum)
         }
+        let checkpoint = known?.checkpoint ?? plan
+        // They take a while, in which it is found out whether there is anything to send; seldom not.
+        if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
         if known == nil, !isNamed, let receipt = try await placing.receiptIfLeft() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        let checkpoint = known?.checkpoint ?? plan
         guard file.source.growth != nil || checkpoint.covers(file.source.size) else {
             throw PartPlacing.lost(place.name, at: client.serverName)
         }
         // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-        if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
         let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         if known == nil, isNamed {
             do {
