@@ -21,11 +21,12 @@ public final class WorkerThreads: Sendable {
         queue.close()
     }
 
-    /// Runs a function on one of the threads, some time after this call returns. May be called from any thread.
+    /// Runs a function on one of the threads, some time after this call returns. May be called from any thread. The threads stay until then, so that
+    /// who comes while the function hangs has no more of them than there may be.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and none can be made.
     public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
-        try queue.add(job)
+        try queue.add { [self] in withExtendedLifetime(self, job) }
     }
 
     /// Runs a function on one of the threads and hands back what it returns or throws.
@@ -42,7 +43,7 @@ public final class WorkerThreads: Sendable {
     /// As ``run(_:)``, but for functions that change nothing: a caller that is cancelled does not wait for one that hangs.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         let outcome = Once<Result>()
-        try queue.add { outcome.resume(Swift.Result(catching: body)) }
+        try submit { outcome.resume(Swift.Result(catching: body)) }
         return try await outcome.valueUnlessCancelled()
     }
 }

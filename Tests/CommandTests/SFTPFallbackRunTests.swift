@@ -43,6 +43,7 @@ import Testing
                 completed.append(position)
             }
         }
+        outage.cancel()
         await outage.value
         let result = await run.result()
         #expect(result.status == 0, "\(result.testDescription)")

@@ -155,6 +155,8 @@ import TransportSFTP
         let told = fixture.log.metadata(of: "An attempt failed: ")
         let preferred = fixture.account.endpoints[0].location
         #expect(told.contains { $0["endpoint"] == preferred && $0["item"] != nil && $0["verdict"] != nil }, "\(told)")
+        let moves = fixture.log.metadata(of: "A session goes on at another endpoint.")
+        #expect(moves.first?["from"] == preferred && moves.first?["endpoint"] == fixture.account.endpoints[1].location, "\(moves)")
         let items = try await fixture.queue.items(of: session.id)
         #expect(finishedBefore.count == 10)
         #expect(finishedBefore.allSatisfy { fixture.isAtPreferred(items[Int($0)]) }, "what is complete stays where it is")

@@ -1,4 +1,5 @@
 import Dispatch
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -52,6 +53,41 @@ struct HangingDiskTests {
             upload.cancel()
             await #expect(throws: CancellationError.self) { try await upload.value }
             for _ in 0..<1_000 { gate.signal() }
+        }
+    }
+
+    /// All that was on its way to the disk that hangs has arrived, more than one connection may have on its way.
+    @Test func aLargeDownloadStallsNobodyElse() async throws {
+        try await ProcessFixture.with(disks: disks) { fixture in
+            try fixture.put(content(20_000_000), "a.bin")
+            var quick = TestTransfer(fixture)
+            quick.settings = ["maxConnections": "1"]
+            var slow = quick
+            slow.root = fixture.folder.appending("slow")
+            try fixture.makeFolder(slow.root)
+            let hanging = disks.threads(for: slow.destination)
+            let (reports, report) = AsyncStream.makeStream(of: Void.self)
+            let hangs = Locked(false)
+            let reporter = AttemptReporter(
+                progress: { [gate] sent, _ in
+                    // When a window's worth came.
+                    let isFirst = hangs.withLock { hangs in
+                        defer { hangs = sent > 8_000_000 || hangs }
+                        return sent > 8_000_000 && !hangs
+                    }
+                    guard isFirst else { return }
+                    try? hanging.submit { gate.wait() }
+                    report.yield()
+                }, checkpoint: { _ in })
+            let waiting = Task { [slow] in try await slow.download(reporting: reporter) }
+            for await _ in reports { break }
+            try fixture.put(content(6_000_000, seed: 2), "b.bin")
+            quick.name = "b.bin"
+            _ = try await quick.download()
+            #expect(quick.received == content(6_000_000, seed: 2) && slow.received == nil)
+            gate.signal()
+            _ = try await waiting.value
+            #expect(slow.received == content(20_000_000) && fixture.connector.servers.count == 1)
         }
     }
 

@@ -36,7 +36,10 @@ struct RangeTests {
                 }
                 recorder.report(sent: sent, confirmed: confirmed)
             }, checkpoint: { try await recorder.save($0) })
-        let upload = Task { try await transfer.upload(source, reporting: reporter) }
+        let upload = Task {
+            defer { transfer.recorder.finish() }
+            return try await transfer.upload(source, reporting: reporter)
+        }
         await act(upload)
         connector.servers.first?.resume()
         return try await upload.value
@@ -47,9 +50,9 @@ struct RangeTests {
             var transfer = splitting(fixture)
             transfer.settings["parallelThreshold"] = "1"
             let receipt = try await sendPastAHangingConnection(transfer, transfer.source(Self.large)) { [recorder = transfer.recorder] _ in
-                while fixture.connector.servers.count < 4 { await Task.yield() }
+                while fixture.connector.servers.count < 4, !recorder.isFinished { await Task.yield() }
                 // All but what the first one has before it, and the little that nobody takes from it.
-                while recorder.sent.last ?? 0 < Self.large.count - 7_000_000 { await Task.yield() }
+                while recorder.sent.last ?? 0 < Self.large.count - 7_000_000, !recorder.isFinished { await Task.yield() }
             }
             #expect(receipt.bytes == Self.large.count && transfer.stored == Self.large)
             #expect(fixture.names == ["a.bin"] && fixture.connector.servers.count == 4)
@@ -65,7 +68,7 @@ struct RangeTests {
             let source = try transfer.source(Self.large)
             let error = await #expect(throws: (any Error).self) {
                 try await sendPastAHangingConnection(transfer, source) { [recorder = transfer.recorder] upload in
-                    while recorder.checkpoints.last?.confirmed ?? 0 == 0 { await Task.yield() }
+                    while recorder.checkpoints.last?.confirmed ?? 0 == 0, !recorder.isFinished { await Task.yield() }
                     upload.cancel()
                 }
             }
@@ -129,13 +132,14 @@ struct RangeTests {
         return Checkpoint(data: try JSONSerialization.data(withJSONObject: stored), confirmed: confirmed.reduce(0, +))
     }
 
-    @Test func eachGoesOnWhereItWas() async throws {
+    @Test(arguments: [1, 2, 4]) func eachGoesOnWhereItWas(connections: Int) async throws {
         try await ProcessFixture.with { fixture in
-            let transfer = splitting(fixture)
+            var transfer = splitting(fixture)
             let source = try transfer.source(content(Self.size))
             let confirmed: [Int64] = [40_000, 0, 100_000, 1]
             let checkpoint = try await begun(transfer, source, confirmed: confirmed, partSize: 350_000)
             let before = transfer.recorder.sent.count
+            transfer.settings["maxConnections"] = "\(connections)"
             _ = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.recorder.sent.dropFirst(before).first == 140_001)
             var expected = content(Self.size)

@@ -100,6 +100,9 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
             }, lend: { body in try await use(attempt, settings, apart: true, body) })
         switch attempt.payload {
         case .upload(let source):
+            guard attempt.options.expectedChecksum == nil else {
+                throw TransferError(.unsupported, .unsupported, "The checksum that is expected is one of a download.")
+            }
             guard source.growth == nil || attempt.options.verification != .checksum else {
                 // What was confirmed may be gone from the disk when the checksum is to be computed.
                 throw TransferError(.unsupported, .unsupported, "The SFTP transport compares the checksums of files, and not of streams.")

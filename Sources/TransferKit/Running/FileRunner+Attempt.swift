@@ -1,4 +1,5 @@
 import Locking
+import Logging
 import SystemPackage
 import TransferCore
 
@@ -42,7 +43,10 @@ extension FileRunner {
     func announce(_ endpoint: Endpoint) {
         let (isNew, before) = record.announce(endpoint)
         if isNew { context.post(.endpoint(endpoint)) }
-        if let before { context.post(.endpointChanged(from: before, to: endpoint.location)) }
+        guard let before else { return }
+        context.logger.notice(
+            "A session goes on at another endpoint.", metadata: ["from": "\(before)", "endpoint": "\(endpoint.location)"])
+        context.post(.endpointChanged(from: before, to: endpoint.location))
     }
 
     /// One life of the file's transfer.

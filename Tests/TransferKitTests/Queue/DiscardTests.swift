@@ -1,5 +1,6 @@
 import Foundation
 import Locking
+import Logging
 import SystemPackage
 import Testing
 import TransferCore
@@ -90,8 +91,8 @@ import TransportTesting
 /// Hosts that are left alone, and queues that leave them alone.
 extension DiscardTests {
     /// Opens a queue with cancelled sessions at one host, more than are worked off at a time.
-    private func cancelled(at host: String, _ count: Int) async throws -> TransferQueue {
-        let queue = try await fixture.open(transports: [transport])
+    private func cancelled(at host: String, _ count: Int, logger: Logger? = nil) async throws -> TransferQueue {
+        let queue = try await fixture.open(transports: [transport], logger: logger)
         try await queue.setSessionLimit(count)
         try await queue.save(Account(host, endpoints: [fixture.memory.endpoint(host: host)]))
         let gates = (0..<count).map { fixture.memory.gate("f\($0)", atByte: 4_000) }
@@ -127,6 +128,19 @@ extension DiscardTests {
         fixture.clock.advance(by: .seconds(3_600))
         try await untilNoneIsDue(queue)
         #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// It is not asked again, and told of unless the server removes none by its own word.
+    @Test(arguments: [(TransferError.Code.credentialsRejected, 3), (.unsupported, 0)])
+    func whatIsLeftToExpireIsToldOf(code: TransferError.Code, warned: Int) async throws {
+        let warnings = Locked(0)
+        transport.refuse(at: "a", TransferError(.unsupported, code, "No."))
+        let queue = try await cancelled(at: "a", 3, logger: Logger(label: "test") { _ in CountingLog(warnings: warnings) })
+        await queue.waitUntilIdle()
+        try await untilNoneIsDue(queue)
+        #expect(transport.asked == 3)
+        #expect(warnings.withLock { $0 } == warned)
         await queue.shutdown()
     }
 

@@ -145,22 +145,3 @@ import TransportTesting
 
     private static let forgotten = Locked<[CheckedContinuation<Void, Never>]>([])
 }
-
-private struct CountingLog: LogHandler {
-    let warnings: Locked<Int>
-    var metadata: Logger.Metadata = [:]
-    var logLevel = Logger.Level.trace
-
-    init(warnings: Locked<Int>) {
-        self.warnings = warnings
-    }
-
-    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
-        get { metadata[key] }
-        set { metadata[key] = newValue }
-    }
-
-    func log(event: LogEvent) {
-        if event.level == .warning { warnings.withLock { $0 += 1 } }
-    }
-}

@@ -19,10 +19,11 @@ struct QueueFixture {
     /// Opens the queue; delays are the longest that the retry policy allows, so that tests know them.
     func open(
         transports: [any Transport]? = nil, delegate: (any TransferQueueDelegate)? = nil, changeLogLimit: Int = 100_000,
-        ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll
+        ordering: QueueOrdering = .inOrder, retention: Retention = .keepAll, logger: Logger? = nil
     ) async throws -> TransferQueue {
         var configuration = QueueConfiguration(ordering: ordering, retention: retention, changeLogLimit: changeLogLimit)
         configuration.logger.logLevel = .critical
+        if let logger { configuration.logger = logger }
         configuration.clock = clock.engineClock
         configuration.randomFraction = { 1 }
         return try await TransferQueue(

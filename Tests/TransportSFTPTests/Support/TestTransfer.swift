@@ -37,8 +37,8 @@ struct TestTransfer {
         try await run(.upload(source), from: checkpoint, reporter)
     }
 
-    func download(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
-        try await run(.download(destination), from: checkpoint)
+    func download(from checkpoint: Checkpoint? = nil, reporting reporter: AttemptReporter? = nil) async throws -> TransferReceipt {
+        try await run(.download(destination), from: checkpoint, reporter)
     }
 
     var destination: DownloadDestination {
@@ -111,6 +111,12 @@ extension ProcessFixture {
 /// Keeps what an attempt reports.
 final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], sent: [Int64])>(([], []))
+    private let isOver = Locked(false)
+
+    /// Whether nothing more comes, so that nobody waits for it.
+    var isFinished: Bool { isOver.withLock { $0 } }
+
+    func finish() { isOver.withLock { $0 = true } }
 
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var sent: [Int64] { state.withLock { $0.sent } }

@@ -13,6 +13,8 @@ final class RequestWindow: Sendable {
     private struct State {
         var bytes: Int
         var requests: Int
+        /// By how much it may grow yet.
+        var growth: (bytes: Int, requests: Int)
         var waiters: [Waiter] = []
         var lastNumber = 0
         var error: TransferError?
@@ -35,8 +37,9 @@ final class RequestWindow: Sendable {
     /// - Parameters:
     ///   - bytes: How many may be on their way.
     ///   - requests: How many that move content may be unanswered.
-    init(bytes: Int, requests: Int) {
-        state = Locked(State(bytes: bytes, requests: requests))
+    ///   - growth: By how much it may grow as it is used.
+    init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0)) {
+        state = Locked(State(bytes: bytes, requests: requests, growth: growth))
     }
 
     /// Returns when so much more may be on its way. Whoever gets it gives it back by ``release(bytes:requests:)``.
@@ -70,11 +73,14 @@ final class RequestWindow: Sendable {
         }
     }
 
-    /// Gives back what was acquired.
+    /// Gives back what was acquired, and as much again as far as the window may grow.
     func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
-            state.bytes += bytes
-            state.requests += requests
+            let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
+            state.growth.bytes -= more.bytes
+            state.growth.requests -= more.requests
+            state.bytes += bytes + more.bytes
+            state.requests += requests + more.requests
             return state.admit()
         }
         for waiter in admitted { waiter.continuation.resume() }

@@ -36,7 +36,8 @@ actor ConnectionPool {
             // Each of those who wait gets one of those that are being made.
             if isForOneApart { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + $1.files }
-            return files >= policy.filesBeforeNext * (members.count + openings.count)
+            return members.allSatisfy { $0.files >= policy.filesBeforeNext }
+                && files >= policy.filesBeforeNext * (members.count + openings.count)
         }
 
         /// Whether the server is one that may be asked for yet another connection now.
@@ -105,8 +106,8 @@ actor ConnectionPool {
             groups[endpoint] = group
             do {
                 try await arrival.valueUnlessCancelled()
-            } catch  where index != nil && !(error is CancellationError) {
-                // One that others use is better than none.
+            } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
+                // One that others use is better than none, and another one may yet be made.
                 continue
             }
         }

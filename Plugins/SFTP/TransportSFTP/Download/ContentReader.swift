@@ -31,12 +31,15 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// Grows as content arrives. Whatever is on its way when a connection breaks is lost, so that not all is asked for at once.
-    private let opening: RequestWindow
+    /// What was asked for and is not taken yet: not more than that is in memory, however slow the disk is. Grows as content arrives, as whatever is
+    /// on its way when a connection breaks is lost.
+    private let untaken: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
+    /// More than may be on its way over one connection, so that a disk may be slow for a moment.
+    private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
         _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads, reporting reporter: AttemptReporter
@@ -46,7 +49,7 @@ final class ContentReader: Sendable {
         self.threads = threads
         self.reporter = reporter
         pieceSize = features.readSize
-        opening = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests)
+        untaken = RequestWindow(bytes: Self.firstRequests * pieceSize, requests: Self.firstRequests, growth: Self.growth)
         (arrivals, arrival) = AsyncStream.makeStream(bufferingPolicy: .bufferingNewest(1))
     }
 
@@ -86,7 +89,7 @@ final class ContentReader: Sendable {
         while offset < range.upperBound {
             let limit = min(Int64(pieceSize), range.upperBound - offset)
             let count = try await reporter.awaitAllowance(upTo: limit)
-            try await opening.acquire(bytes: Int(count))
+            try await untaken.acquire(bytes: Int(count))
             try await client.downloads.acquire(bytes: Int(count))
             state.withLock { $0.asked += count }
             ask(for: Int(count), at: offset)
@@ -99,10 +102,10 @@ final class ContentReader: Sendable {
             switch result {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
-                guard note(piece) else {
-                    client.downloads.release(bytes: count)
-                    return
-                }
+                let isWanted = note(piece)
+                // Not when it is taken: a disk that hangs is not to keep others from the connection.
+                client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
+                guard isWanted else { return }
                 // A server may send less than it was asked for (draft-ietf-secsh-filexfer-02, section 6.4).
                 if !piece.isLast { ask(for: count - bytes.count, at: offset + Int64(bytes.count)) }
             case .success(.status(let status)) where status.code != .ok:
@@ -134,30 +137,21 @@ final class ContentReader: Sendable {
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllAsked ? state.asked : nil)
             }
-            defer { release(pieces) }
             // What came before a failure is worth keeping.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
             taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
             if taken == total { return }
-            opening.release(bytes: 2 * pieces.reduce(0) { $0 + $1.bytes.count }, requests: 2 * pieces.count { $0.isLast })
+            untaken.release(bytes: pieces.reduce(0) { $0 + $1.bytes.count }, requests: pieces.count { $0.isLast })
         }
         throw CancellationError()
     }
 
-    /// What is no longer in memory makes room for what is asked for next.
-    private func release(_ pieces: [Piece]) {
-        let bytes = pieces.reduce(0) { $0 + $1.bytes.count }
-        client.downloads.release(bytes: bytes, requests: pieces.count { $0.isLast })
-    }
-
-    /// Gives back the room of what nobody takes any more.
+    /// For what nobody takes any more.
     private func end() {
-        let pieces = state.withLock { state in
+        state.withLock { state in
             state.isOver = true
-            defer { state.arrived = [] }
-            return state.arrived
+            state.arrived = []
         }
-        release(pieces)
     }
 }
