@@ -1,9 +1,9 @@
 import Foundation
-import TransferCore
+package import TransferCore
 
 /// What an upload needs to go on later, and to be removed.
-struct UploadCheckpoint: Codable, Hashable, Sendable {
-    enum Stage: String, Codable, Sendable {
+package struct UploadCheckpoint: Codable, Hashable, Sendable {
+    package enum Stage: String, Codable, Sendable {
         /// The part is being written.
         case writing
         /// The part is complete, and gets its name: from now on, either name may be the file's.
@@ -11,11 +11,15 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 
     /// Bytes of the file that are sent one after the other, while others are, too.
-    struct Range: Codable, Hashable, Sendable {
-        var start: Int64
-        var end: Int64
+    package struct Range: Codable, Hashable, Sendable {
+        package var start: Int64
+        package var end: Int64
         /// Up to where the server has them, from the start.
-        var confirmed: Int64
+        package var confirmed: Int64
+
+        package init(start: Int64, end: Int64, confirmed: Int64) {
+            (self.start, self.end, self.confirmed) = (start, end, confirmed)
+        }
     }
 
     /// The part's path, whose bytes need not be UTF-8.
@@ -26,9 +30,9 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
     /// What the complete part was found to have, for the receipt.
     var checksum: String?
     /// The ranges that a large file is sent in at once, in order and without gaps; nil if it is sent from its start to its end.
-    var ranges: [Range]?
+    package var ranges: [Range]?
 
-    init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
+    package init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
         self.part = Data(part)
         self.final = Data(final)
         self.stage = stage
@@ -36,7 +40,7 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 
     /// Nil if it is none of this transport.
-    init?(_ checkpoint: Checkpoint) {
+    package init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return nil }
         self = stored
     }
@@ -54,7 +58,7 @@ struct UploadCheckpoint: Codable, Hashable, Sendable {
     }
 
     /// Whether the ranges are all of a file, each once.
-    func covers(_ size: Int64) -> Bool {
+    package func covers(_ size: Int64) -> Bool {
         guard let ranges else { return true }
         var end: Int64 = 0
         for range in ranges {

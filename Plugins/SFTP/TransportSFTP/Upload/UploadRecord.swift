@@ -1,8 +1,8 @@
 import Locking
-import TransferCore
+package import TransferCore
 
 /// Where an upload stands, over all ranges of the file that are on their way at once: made durable before it is told. And who sends what of it.
-final class UploadRecord: Sendable {
+package final class UploadRecord: Sendable {
     /// A range of the file, which somebody sends from its start to its end.
     private struct Part {
         var range: UploadCheckpoint.Range
@@ -48,7 +48,7 @@ final class UploadRecord: Sendable {
     }
 
     /// What is smaller is done sooner by who sends it already than by another one, who has to ask for it.
-    static let smallestRange: Int64 = 1 << 20
+    package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
     private let state: Locked<State>
@@ -56,7 +56,7 @@ final class UploadRecord: Sendable {
     /// - Parameters:
     ///   - start: From where on bytes are sent, where the file is sent in order.
     ///   - size: The file's size; nil for a source that grows.
-    init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
+    package init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
         let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
         state = Locked(State(checkpoint: checkpoint, parts: ranges.map(Part.init)))
@@ -68,12 +68,12 @@ final class UploadRecord: Sendable {
     var isShared: Bool { state.withLock { $0.checkpoint.ranges != nil } }
 
     /// Whether there is anything for who has nothing to do.
-    var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
+    package var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
 
     /// Gives a range to who has nothing to do: one that nobody sends, or the second half of what somebody else is the farthest from the end of.
     ///
     /// - Returns: The range, and from where on it is to be sent; nil if there is nothing left.
-    func take() -> (index: Int, start: Int64)? {
+    package func take() -> (index: Int, start: Int64)? {
         state.withLock { state in
             if let index = state.nextIndex {
                 state.parts[index].isTaken = true
@@ -93,7 +93,7 @@ final class UploadRecord: Sendable {
     /// The next bytes of a range, which nobody else sends from now on.
     ///
     /// - Returns: Nil at the end of the range.
-    func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
+    package func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
         state.withLock { state in
             let part = state.parts[index]
             guard part.rest > 0 else { return nil }
@@ -131,7 +131,7 @@ final class UploadRecord: Sendable {
     /// a newer one vouched for.
     ///
     /// - Parameter positions: Up to where the server has each.
-    func save(_ positions: [Int: Int64]) async throws {
+    package func save(_ positions: [Int: Int64]) async throws {
         let saving = state.withLock { state in
             let saving = Task { [previous = state.saving] in
                 _ = await previous?.result

@@ -1,0 +1,90 @@
+import Locking
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// Several writers of one file, in any order, with interruptions.
+@Suite(.timeLimit(.minutes(10))) struct UploadRecordTests {
+    private final class Saved: Sendable {
+        let last = Locked<Checkpoint?>(nil)
+
+        var reporter: AttemptReporter {
+            AttemptReporter(progress: { _, _ in }, checkpoint: { checkpoint in self.last.withLock { $0 = checkpoint } })
+        }
+    }
+
+    /// Somebody who writes one range after the other.
+    private struct Writer {
+        var index: Int?
+        /// Up to where each range was written.
+        var positions: [Int: Int64] = [:]
+    }
+
+    private func plan(_ size: Int64) -> UploadCheckpoint {
+        var checkpoint = UploadCheckpoint(part: [1], final: [2], stage: .writing)
+        checkpoint.ranges = [UploadCheckpoint.Range(start: 0, end: size, confirmed: 0)]
+        return checkpoint
+    }
+
+    /// Runs one attempt, until all is sent or it is interrupted.
+    ///
+    /// - Parameter sent: Gets what was claimed.
+    private func attempt(
+        _ checkpoint: UploadCheckpoint, _ size: Int64, interruptedAfter steps: Int, using generator: inout Generator, _ saved: Saved,
+        sent: (Range<Int64>) -> Void
+    ) async throws {
+        let record = UploadRecord(checkpoint, from: 0, size: size, reporter: saved.reporter)
+        var writers = (0..<Int.random(in: 1...5, using: &generator)).map { _ in Writer() }
+        for _ in 0..<steps {
+            let number = Int.random(in: writers.indices, using: &generator)
+            if Int.random(in: 0..<8, using: &generator) == 0 {
+                try await record.save(writers[number].positions)
+                let kept = try #require(saved.last.withLock { $0 })
+                let stored = try #require(UploadCheckpoint(kept))
+                #expect(stored.covers(size))
+                #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)
+            }
+            if writers[number].index == nil {
+                guard let taken = record.take() else { continue }
+                writers[number].index = taken.index
+                writers[number].positions[taken.index] = taken.start
+            }
+            guard let index = writers[number].index else { continue }
+            let limit = Int64.random(in: 1...3_000_000, using: &generator)
+            if let claim = record.claim(upTo: limit, of: index) {
+                #expect(claim.lowerBound == writers[number].positions[index] && claim.count <= limit)
+                writers[number].positions[index] = claim.upperBound
+                sent(claim)
+            } else {
+                writers[number].index = nil
+            }
+        }
+        if Bool.random(using: &generator) { for writer in writers { try await record.save(writer.positions) } }
+    }
+
+    @Test(arguments: 0..<100) func eachByteIsSentOnce(seed: UInt64) async throws {
+        var generator = Generator(state: seed)
+        let size = Int64.random(in: 1...60_000_000, using: &generator)
+        let saved = Saved()
+        var checkpoint = plan(size)
+        for round in 0..<6 {
+            var claims: [Range<Int64>] = []
+            let isLast = round == 5
+            try await attempt(
+                checkpoint, size, interruptedAfter: isLast ? 1_500 : Int.random(in: 0...60, using: &generator), using: &generator, saved
+            ) { claims.append($0) }
+            claims.sort { $0.lowerBound < $1.lowerBound }
+            #expect(zip(claims, claims.dropFirst()).allSatisfy { $0.upperBound <= $1.lowerBound }, "nothing is sent twice")
+            let kept = checkpoint.ranges ?? []
+            // What a checkpoint vouches for is not sent again.
+            for claim in claims {
+                #expect(kept.contains { $0.confirmed <= claim.lowerBound && claim.upperBound <= $0.end }, "\(claim) of \(kept)")
+            }
+            if isLast {
+                let rest = kept.reduce(0) { $0 + $1.end - $1.confirmed }
+                #expect(claims.reduce(0) { $0 + Int64($1.count) } == rest, "all else is sent")
+            }
+            if let last = saved.last.withLock({ $0 }) { checkpoint = try #require(UploadCheckpoint(last)) }
+        }
+    }
+}
