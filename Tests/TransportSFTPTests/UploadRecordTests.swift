@@ -34,6 +34,7 @@ import TransportSFTP
         sent: (Range<Int64>) -> Void
     ) async throws {
         let record = UploadRecord(checkpoint, from: 0, size: size, reporter: saved.reporter)
+        var confirmed: Int64 = 0
         var writers = (0..<Int.random(in: 1...5, using: &generator)).map { _ in Writer() }
         for _ in 0..<steps {
             let number = Int.random(in: writers.indices, using: &generator)
@@ -42,6 +43,8 @@ import TransportSFTP
                 let kept = try #require(saved.last.withLock { $0 })
                 let stored = try #require(UploadCheckpoint(kept))
                 #expect(stored.covers(size))
+                #expect(kept.confirmed >= confirmed, "what was vouched for stays so")
+                confirmed = kept.confirmed
                 #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)
             }
             if writers[number].index == nil {
