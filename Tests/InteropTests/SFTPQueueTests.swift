@@ -71,6 +71,25 @@ struct SFTPQueueTests {
         await folder.close()
     }
 
+    /// What is there is left, whatever its size, and the session is done with.
+    @Test(arguments: [OverwritePolicy.skip, .newer]) func whatIsLeftIsDone(policy: OverwritePolicy) async throws {
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let queue = try await openQueue(workshop, folder)
+        try await queue.start()
+        let paths = try ["one", "two"].map { try workshop.file($0, size: 5_000) }
+        try Data("old".utf8).write(to: folder.files.appending(path: "one"))
+        try FileManager.default.setAttributes(
+            [.modificationDate: Date(timeIntervalSince1970: 4_000_000_000)], ofItemAtPath: folder.files.appending(path: "one").path)
+        let session = try await queue.enqueue(
+            .upload(paths, to: "real", options: SessionOptions(retry: RetryPolicy(maximumAttempts: 1), overwrite: policy)))
+        #expect(try await session.value.statistics.filesDone == 2)
+        #expect(try Data(contentsOf: folder.files.appending(path: "one")) == Data("old".utf8))
+        #expect(try Data(contentsOf: folder.files.appending(path: "two")).count == 5_000)
+        await queue.shutdown()
+        await folder.close()
+    }
+
     /// It can't be compared, and is not promised and left undone.
     @Test func theChecksumOfAStreamIsRefusedBeforeTheFirstByte() async throws {
         let workshop = try Workshop()

@@ -76,6 +76,20 @@ struct AuthenticationTests {
         #expect(!error.description.contains("wrong one"))
     }
 
+    /// As ssh(1) refuses it.
+    @Test func `a key that others can read is not used`() async throws {
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let key = try await makeKey(server, .ed25519)
+        var settings = try server.settings()
+        settings.authentication.keyFiles = [.init(path: key)]
+        try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: key.string)
+        let error = try await failure(server, settings)
+        #expect(error.failureClass == .credentials && error.message.contains("chmod 600 '\(key)'"), "\(error.message)")
+        try FileManager.default.setAttributes([.posixPermissions: 0o400], ofItemAtPath: key.string)
+        try await server.connect(settings).close()
+    }
+
     @Test func `an RSA key with an old library is told apart from a wrong one`() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }

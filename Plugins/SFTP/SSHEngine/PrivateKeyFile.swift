@@ -2,6 +2,12 @@ import Foundation
 import SystemPackage
 import TransferCore
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 /// A file with a private key, looked at as far as needed to tell what is wrong with it before the library does.
 struct PrivateKeyFile {
     let path: FilePath
@@ -17,10 +23,11 @@ struct PrivateKeyFile {
     init(_ path: FilePath) throws(TransferError) {
         self.path = path
         var content: [UInt8]
+        let isShared: Bool
         do {
             // Without O_NONBLOCK, opening a FIFO would wait for a writer.
             let file = try FileDescriptor.open(path, .readOnly, options: [.nonBlocking, .closeOnExec])
-            content = try file.closeAfter { try file.readAll(limit: Self.sizeLimit) }
+            (content, isShared) = try file.closeAfter { (try file.readAll(limit: Self.sizeLimit), isOpenToOthers(file)) }
         } catch {
             throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) can't be read", cause: "\(error)")
         }
@@ -30,6 +37,10 @@ struct PrivateKeyFile {
                 text.hasPrefix("ssh-") || text.hasPrefix("ecdsa-")
                 ? "holds a public key; name the one without .pub" : "holds no private key"
             throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) \(hint)")
+        }
+        guard !isShared else {
+            throw TransferError(
+                .credentials, .credentialsUnavailable, "the key file \(path) can be read by others, and is not used: chmod 600 '\(path)'")
         }
         content.append(0)
         self.content = content
@@ -45,6 +56,13 @@ struct PrivateKeyFile {
             isEncrypted = text.contains("Proc-Type: 4,ENCRYPTED") || text.contains("BEGIN ENCRYPTED PRIVATE KEY")
         }
     }
+}
+
+/// Whether others than its owner, who we are, may do anything with the file. As with ssh(1), a key of somebody else's is used as it is.
+private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
+    var status = stat()
+    guard unsafe fstat(file.rawValue, &status) == 0 else { return false }
+    return status.st_uid == getuid() && status.st_mode & 0o077 != 0
 }
 
 /// What OpenSSH's format says in clear (PROTOCOL.key in OpenSSH's sources).

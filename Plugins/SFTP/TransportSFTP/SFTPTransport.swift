@@ -138,11 +138,11 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
         }
     }
 
-    /// Connects, and asks the server for the folder that the account begins in.
+    /// Connects, asks the server for the folder that the account begins in, and looks whether there is the endpoint's.
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, or `CancellationError`.
+    /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if there is no such folder; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         let settings = try EndpointSettings(endpoint)
         return try await pool.use(
@@ -152,8 +152,10 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
             let features = try await client.features()
             let begin = ContinuousClock.now
             _ = try await client.answer(to: .realpath(Array(".".utf8)))
+            let latency = ContinuousClock.now - begin
+            try await checkFolder(settings.address, client)
             var report = EndpointReport(
-                version: "SFTP \(features.version)", features: features.extensions, latency: ContinuousClock.now - begin)
+                version: "SFTP \(features.version)", features: features.extensions, latency: latency)
             report.hostKeyFingerprint = connection.hostKeyFingerprint
             if let limits = features.limits {
                 let named = [
@@ -162,6 +164,22 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
                 report.limits = named.filter { $0.value > 0 }.mapValues { Int64(clamping: $0) }
             }
             return report
+        }
+    }
+
+    /// A server that tells nothing of the folder may let files be written there all the same.
+    private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
+        guard !address.folder.isEmpty else { return }
+        let name = String(decoding: address.folder, as: UTF8.self)
+        switch try await client.answer(to: .stat(address.folder)) {
+        case .attributes(let found) where found.kind.map { $0 != .folder } ?? false:
+            throw TransferError(
+                .permanent, .noSuchRemoteFile, "\(name) at \(client.serverName) is no folder; files of this account go below it.")
+        case .status(let status) where status.code.meansMissing:
+            throw TransferError(
+                .permanent, .noSuchRemoteFile,
+                "There is no folder \(name) at \(client.serverName), where files of this account go; make it, or correct the address.")
+        default: return
         }
     }
 

@@ -32,7 +32,9 @@ struct PartPlacing: Sendable {
             case .newer: source.growth == nil && (age(of: found) ?? 1) <= 0
             default: false
             }
-        return isLeft ? receipt(bytes: Int64(clamping: found.size ?? 0), place.final) : nil
+        guard isLeft else { return nil }
+        // The item is done with as it is, however large the other file is.
+        return receipt(bytes: source.growth == nil ? source.size : Int64(clamping: found.size ?? 0), place.final)
     }
 
     /// How many seconds the source is newer than the file at the server, which tells no fractions; nil if that does not tell.
