@@ -61,6 +61,48 @@ struct CheckpointTests {
         }
     }
 
+    /// How a server can be that does not sync, and what an account can want.
+    enum Server: CaseIterable {
+        case syncs
+        case cannotSync
+        case isNotToSync
+        case cannotBeRead
+
+        var options: [String] {
+            switch self {
+            case .syncs, .isNotToSync: []
+            case .cannotSync: ["-P", "fsync"]
+            case .cannotBeRead: ["-P", "fsync,read"]
+            }
+        }
+    }
+
+    /// As a loss of its power leaves a file that was not synced: as large as it was, with other content.
+    @Test(arguments: Server.allCases) func whatMayHaveBeenLostIsCompared(server: Server) async throws {
+        try await ProcessFixture.with(options: server.options) { fixture in
+            var transfer = TestTransfer(fixture)
+            if server == .isNotToSync { transfer.settings = ["sync": "false"] }
+            let source = try transfer.source(content(Self.size))
+            _ = try await interrupt(transfer, source) { $0.cancel() }
+            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            try #require(checkpoint.confirmed > 600_000)
+            var part = try #require(transfer.part)
+            part[part.startIndex + 600_000] ^= 1
+            try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
+            if server == .cannotSync {
+                let failure = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
+                #expect(failure?.failureClass == .resumeLost, "\(failure?.description ?? "")")
+                _ = try await transfer.upload(source)
+                #expect(transfer.stored == content(Self.size) && fixture.names == ["a.bin"])
+            } else {
+                // Synced, it can't be another, and this one is not sent again.
+                let receipt = try await transfer.upload(source, from: checkpoint)
+                #expect(receipt.warnings.contains { $0.contains("was not compared") } == (server == .cannotBeRead), "\(receipt.warnings)")
+                #expect(transfer.stored?[600_000] != content(Self.size)[600_000])
+            }
+        }
+    }
+
     @Test func cancellingKeepsWhatTheServerSynced() async throws {
         try await ProcessFixture.with { fixture in
             let transfer = TestTransfer(fixture)

@@ -82,7 +82,8 @@ struct SpaceTests {
     @Test func whatWasSentIsKeptWhileThereIsNoSpace() async throws {
         let begun = try await upload(3_000_000, free: 0, extensions: ["fstatvfs@openssh.com"])
         let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
-        let (asked, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: ["fstatvfs@openssh.com"], from: checkpoint)
+        let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]
+        let (asked, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
         #expect(error?.message == "peer has 1024000 bytes free where reel.mov goes, which needs 2000000 more.")
         #expect(!asked.contains(.remove) && !asked.contains(.write))
     }

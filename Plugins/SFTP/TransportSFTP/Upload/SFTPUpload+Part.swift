@@ -1,4 +1,5 @@
 import TransferCore
+import TransportSupport
 
 /// The part that an upload is written to.
 extension SFTPUpload {
@@ -73,6 +74,28 @@ extension SFTPUpload {
             // It has got the permissions of a file that nobody may write.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
+        }
+    }
+
+    /// Compares what a checkpoint vouches for with the source, where the server can't sync: it may have lost some of it with its power, and have
+    /// as many bytes all the same. What there was of a stream is no longer here to be compared.
+    ///
+    /// - Returns: Warnings.
+    /// - Throws: A `TransferError` of the class `resumeLost` if the server has something else.
+    func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
+        guard confirmed > 0, settings.syncs, !features.offers(.fsync), file.source.growth == nil else { return [] }
+        let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
+        let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
+        do {
+            let local = LocalContent(file, size: file.source.size)
+            guard try await comparison.isSame(ranges.filter { !$0.isEmpty }, part, place.name, as: local) else {
+                throw PartPlacing.lost(place.name, at: client.serverName)
+            }
+            return []
+        } catch let error as TransferError where error.failureClass == .unsupported {
+            return [
+                "\(client.serverName) can't sync, nor lets \(place.name) be read back, so that what it had from before an interruption was not compared."
+            ]
         }
     }
 

@@ -85,13 +85,13 @@ struct SFTPUpload {
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
-        if known == nil, isNamed {
-            do {
-                try await reporter.save(checkpoint.encoded(confirmed: 0))
-            } catch {
-                client.close(handle)
-                throw error
-            }
+        let doubts: [String]
+        do {
+            if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
+            doubts = try await checkUnsynced(checkpoint, known?.confirmed ?? 0)
+        } catch {
+            client.close(handle)
+            throw error
         }
         let size = file.source.growth == nil ? file.source.size : nil
         let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, size: size, reporter: reporter)
@@ -101,7 +101,7 @@ struct SFTPUpload {
             var (size, warnings) = try await write(writer, record)
             let checksum = try await verify(size, &warnings)
             var receipt = try await give(placing, name: size, checksum: checksum)
-            receipt.warnings += warnings
+            receipt.warnings += doubts + warnings
             return receipt
         } catch {
             await writer.keepBeforeEnd()
