@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SSHEngine
 import SSHFixture
 import SystemPackage
@@ -75,9 +76,13 @@ struct DeadlineTests {
         var settings = try server.settings()
         settings.authenticationTimeout = isCancelled ? .seconds(3_600) : .milliseconds(200)
         let waiting = settings
-        let opening = Task { try await server.connect(waiting) }
+        let isOver = Locked(false)
+        let opening = Task {
+            defer { isOver.withLock { $0 = true } }
+            return try await server.connect(waiting)
+        }
         if isCancelled {
-            try await SSHServerProcess.awayFromThePool { while !FileManager.default.fileExists(atPath: mark.path) { usleep(2_000) } }
+            while !FileManager.default.fileExists(atPath: mark.path), !isOver.withLock({ $0 }) { await Task.yield() }
             opening.cancel()
             await #expect(throws: CancellationError.self) { try await opening.value }
         } else {

@@ -133,12 +133,13 @@ package final class SSHServerProcess: Sendable {
     package func startAgain() async throws {
         let (folder, preload, port) = (folder, preload, port)
         let process = try await Self.awayFromThePool {
-            while true {
+            for _ in 0..<1_000 {
                 // Somebody's own end of a connection may have that number for a moment.
                 let process = try Self.start(
                     folder.appending(path: "sshd_config"), log: folder.appending(path: "log"), preload: preload, port: port)
                 if let process { return process }
             }
+            throw DidNotStart(description: "sshd does not get port \(port) again.")
         }
         self.process.withLock { $0 = process }
     }

@@ -7,9 +7,8 @@ package import TransportSupport
 /// server offers.
 ///
 /// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
-/// on behind the last byte that the server synced; what a server has that can't sync is read back and compared before, and one that is not to is taken by its
-/// word. A download goes on if
-/// the file at the server has the size and the modification time that it had.
+/// on behind the last byte that the server synced; of a server that can't sync, the newest of what it has is read back and compared before, and one
+/// that is not to sync is taken by its word. A download goes on if the file at the server has the size and the modification time that it had.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names

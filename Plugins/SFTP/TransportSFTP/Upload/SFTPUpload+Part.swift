@@ -77,18 +77,18 @@ extension SFTPUpload {
         }
     }
 
-    /// Compares what a checkpoint vouches for with the source, where the server can't sync: it may have lost some of it with its power, and have
-    /// as many bytes all the same. What there was of a stream is no longer here to be compared.
+    /// Compares the newest of what a checkpoint vouches for with the source, where the server can't sync: it may have lost some of it with its power,
+    /// and have as many bytes all the same. What there was of a stream is no longer here to be compared.
     ///
     /// - Returns: Warnings.
     /// - Throws: A `TransferError` of the class `resumeLost` if the server has something else.
     func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, settings.syncs, !features.offers(.fsync), file.source.growth == nil else { return [] }
-        let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
+        let blocks = RecentBlocks(checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed])
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
             let local = LocalContent(file, size: file.source.size)
-            guard try await comparison.isSame(ranges.filter { !$0.isEmpty }, part, place.name, as: local) else {
+            guard try await comparison.isSame(blocks, part, place.name, as: local) else {
                 throw PartPlacing.lost(place.name, at: client.serverName)
             }
             return []

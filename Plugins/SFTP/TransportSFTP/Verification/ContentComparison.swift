@@ -1,4 +1,3 @@
-import Locking
 import TransferCore
 import TransportSupport
 
@@ -70,18 +69,20 @@ struct ContentComparison {
             cause: failure.status.message.isEmpty ? nil : failure.status.message)
     }
 
-    /// Whether the server has the same in some ranges of a file, by reading them back.
+    /// Whether the server has the same in some blocks of a file, by reading them back.
     ///
     /// - Throws: A `TransferError`: `unsupported` if the server does not let the file be read back; `CancellationError`.
-    func isSame(_ ranges: [Range<Int64>], _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
+    func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
         let word = giveWord()
         defer { word.cancel() }
-        return try await readBack(path, name, local, ranges)
+        return try await readBack(path, name, local) { blocks.next() }
     }
 
-    /// - Parameter ranges: What is compared; nil for all of it.
+    /// - Parameter next: Says what is compared next; nil for all of the file.
     /// - Returns: Whether the server's file is the same.
-    private func readBack(_ path: [UInt8], _ name: String, _ local: LocalContent, _ ranges: [Range<Int64>]? = nil) async throws -> Bool {
+    private func readBack(
+        _ path: [UInt8], _ name: String, _ local: LocalContent, next: (@Sendable () -> Range<Int64>?)? = nil
+    ) async throws -> Bool {
         let handle: Handle
         do {
             handle = try await connection.client.open(.open(path, [.read]))
@@ -89,15 +90,14 @@ struct ContentComparison {
             throw Self.impossible(name, at: connection.client.serverName, failure)
         }
         defer { connection.client.close(handle) }
-        if ranges == nil {
+        if next == nil {
             let size = try await connection.client.attributes(.fstat(handle)).size
             guard size == nil || size == UInt64(local.size) else { return false }
         }
-        let rest = Locked((ranges ?? [0..<local.size])[...])
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
             // Each piece by itself, as they come in any order and a server could keep the first one back for ever.
-            try await reader.read(next: { rest.withLock { $0.popFirst() } }) { pieces in
+            try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { pieces in
                 for piece in pieces {
                     let range = piece.offset..<piece.offset + Int64(piece.bytes.count)
                     guard try local.read(range) == piece.bytes else { throw Different() }

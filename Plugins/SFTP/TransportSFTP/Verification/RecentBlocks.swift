@@ -1,0 +1,44 @@
+import Locking
+
+/// What of a file's ranges is compared with a server that may have lost some of it: in blocks, the newest of each range first, for about as long as
+/// a system keeps what was written before it is on the disk.
+///
+/// What came longer ago than that is on the disk, however much it is; and what was sent in such a time is read back in as much.
+package final class RecentBlocks: Sendable {
+    private struct State {
+        var ranges: [Range<Int64>]
+        var turn = 0
+    }
+
+    private let state: Locked<State>
+    private let end: ContinuousClock.Instant
+    private let now: @Sendable () -> ContinuousClock.Instant
+
+    private static let size: Int64 = 4 << 20
+    /// Twice what Linux takes by default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
+    private static let time = Duration.seconds(60)
+
+    package init(_ ranges: [Range<Int64>], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        state = Locked(State(ranges: ranges.filter { !$0.isEmpty }))
+        self.now = now
+        end = now() + Self.time
+    }
+
+    /// The next block; nil if there is none left, or no time.
+    package func next() -> Range<Int64>? {
+        guard now() < end else { return nil }
+        return state.withLock { state in
+            guard !state.ranges.isEmpty else { return nil }
+            let index = state.turn % state.ranges.count
+            let range = state.ranges[index]
+            let block = max(range.lowerBound, range.upperBound - Self.size)..<range.upperBound
+            state.ranges[index] = range.lowerBound..<block.lowerBound
+            state.turn = index + 1
+            if state.ranges[index].isEmpty {
+                state.ranges.remove(at: index)
+                state.turn = index
+            }
+            return block
+        }
+    }
+}
