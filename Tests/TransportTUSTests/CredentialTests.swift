@@ -93,6 +93,21 @@ import TransportTUS
         await upload.end()
     }
 
+    /// Two accounts at one server don't take the place of each other.
+    @Test func forbiddenMeansTheFileWhoseverCredentialsWereAcceptedSince() async throws {
+        var upload = try upload(
+            .bearer(.environment("T")), answers: [[.created], [.accepted(1)], [.created], [.accepted(1)], [.tus(403)], [.tus(403)]])
+        let credentials = upload.credentials
+        _ = try await upload.run()
+        upload.credentials = FixedCredentials(secrets: ["T": "another-one"])
+        _ = try await upload.run()
+        upload.credentials = credentials
+        #expect(await upload.failure()?.failureClass == .permanent)
+        upload.credentials = FixedCredentials(secrets: ["T": "a-third-one"])
+        #expect(await upload.failure()?.failureClass == .credentials)
+        await upload.end()
+    }
+
     @Test func bothWaysToNameThem() {
         let one = Endpoint.tus("https://h/files/", credentials: .bearer(.environment("X")))
         let list = Endpoint.tus("https://h/files/", credentials: [.bearer(.environment("X"))])

@@ -1,0 +1,42 @@
+import Dispatch
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+/// Which threads wait for which disk.
+@Suite(.timeLimit(.minutes(10))) struct DiskThreadsTests {
+    private let disks = DiskThreads(limit: 1)
+
+    @Test func eachDiskHasItsOwn() {
+        let (one, other) = (disks.threads(forFilesIn: "/one"), disks.threads(forFilesIn: "/other"))
+        #expect(one !== other)
+        #expect(one === disks.threads(forFilesIn: "/one"))
+    }
+
+    /// Each retry would hang one more of them.
+    @Test func thoseOfADiskThatHangsStay() async throws {
+        let gate = DispatchSemaphore(value: 0)
+        weak var hanging: WorkerThreads?
+        do {
+            let threads = disks.threads(forFilesIn: "/one")
+            hanging = threads
+            try threads.submit { gate.wait() }
+        }
+        #expect(hanging != nil)
+        let again = disks.threads(forFilesIn: "/one")
+        #expect(hanging === again)
+        gate.signal()
+        try await again.run {}
+    }
+
+    @Test func thoseThatNobodyUsesGo() async throws {
+        weak var idle: WorkerThreads?
+        do {
+            let threads = disks.threads(forFilesIn: "/one")
+            idle = threads
+            try await threads.run {}
+        }
+        #expect(idle == nil)
+    }
+}
