@@ -22,11 +22,14 @@ def serve(folder, http):
 
 
 def run(folder, http, port):
-    """Starts nginx, which ends with this program; returns whether it got the port."""
+    """Starts nginx, which ends with this program; returns it if it got the port."""
+    # Written when nginx listens. That somebody answers at the port would prove nothing: it may be another program.
+    listens = folder / "nginx.pid"
+    listens.unlink(missing_ok=True)
     (folder / "nginx.conf").write_text(f"""
 daemon off;
 master_process off;
-pid {folder}/nginx.pid;
+pid {listens};
 error_log {folder}/error.log;
 events {{}}
 http {{
@@ -42,11 +45,9 @@ http {{
         ["/usr/sbin/nginx", "-e", f"{folder}/error.log", "-c", f"{folder}/nginx.conf"],
         preexec_fn=lambda: libc.prctl(1, signal.SIGKILL))  # PR_SET_PDEATHSIG
     while nginx.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
+        if listens.exists():
             return nginx
-        except OSError:
-            time.sleep(0.01)
+        time.sleep(0.01)
     return None
 
 
