@@ -1,4 +1,5 @@
 // Sends many small files by hand-written tus requests over keep-alive connections: the limit of what any client can do with that many of them.
+// The requests have the headers that clients send, as a server may spend more on reading those than on the content.
 //
 // Usage: raw-uploads PORT FOLDER BYTES CONNECTIONS single|pair. `single` is one POST with the content (creation-with-upload); `pair` is a POST and
 // then a PATCH, as clients without that extension do. Each connection waits for an answer before its next request. The files are read, one
@@ -61,7 +62,9 @@ static void *work(void *context) {
     for (int file = atomic_fetch_add(&next_file, 1); file < file_count; file = atomic_fetch_add(&next_file, 1)) {
         int head = snprintf(
             request, 1024,
-            "POST /files/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTus-Resumable: 1.0.0\r\nUpload-Length: %d\r\n%sContent-Length: %d\r\n\r\n", port, size,
+            "POST /files/ HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: */*\r\nUser-Agent: raw-uploads\r\nTus-Resumable: 1.0.0\r\nUpload-Length: %d\r\n"
+            "Upload-Metadata: filename MDAwMC5iaW4=,filetype YXBwbGljYXRpb24vb2N0ZXQtc3RyZWFt,"
+            "transferid NWM2N2M4NDQtZjlkMi00NTFhLWEzMjktODJjNDVmNWIyMGFmLTAtMQ==\r\n%sContent-Length: %d\r\n\r\n", port, size,
             is_pair ? "" : "Content-Type: application/offset+octet-stream\r\n", is_pair ? 0 : size);
         if (is_pair) {
             send_all(socket_, request, (size_t)head);
@@ -69,7 +72,7 @@ static void *work(void *context) {
             if (location == NULL || sscanf(location, "Location: %511s", path) != 1) fail("There is no Location");
             head = snprintf(
                 request, 1024,
-                "PATCH %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
+                "PATCH %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: */*\r\nUser-Agent: raw-uploads\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"
                 "Content-Type: application/offset+octet-stream\r\nContent-Length: %d\r\n\r\n",
                 path, port, size);
         }

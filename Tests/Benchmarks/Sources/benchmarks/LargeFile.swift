@@ -1,11 +1,12 @@
 import Foundation
 
-/// One large file from the page cache to the sink: `transferq run`, store and all, in turn with `curl -T` and, if asked for, tuspy.
+/// One large file from the page cache: `transferq run`, store and all, in turn with curl and, if asked for, tuspy.
 struct LargeFile {
     let programs: Programs
     let work: String
     let megabytes: Int
     let rounds: Int
+    var server = TUSServer.sink
     /// Milliseconds of round trip, and bytes per second of each connection; 0 for none.
     var roundTrip = 0
     var connectionRate = 0
@@ -14,12 +15,12 @@ struct LargeFile {
     var includesTuspy = false
 
     func run() throws -> [Measurements] {
-        let sink = try Server(programs.sink, [])
-        defer { sink.stop() }
+        let process = try server.start(programs)
+        defer { server.stop(process) }
         let isDirect = roundTrip == 0 && connectionRate == 0
-        let relay = isDirect ? nil : try Server(programs.relay, ["\(sink.port)", "\(roundTrip / 2)", "\(connectionRate)"])
+        let relay = isDirect ? nil : try Server(programs.relay, ["\(process.port)", "\(roundTrip / 2)", "\(connectionRate)"])
         defer { relay?.stop() }
-        let port = relay?.port ?? sink.port
+        let port = relay?.port ?? process.port
         let file = "\(work)/large-file"
         try makeFile(file, megabytes: megabytes)
         defer { try? FileManager.default.removeItem(atPath: file) }
@@ -37,14 +38,20 @@ struct LargeFile {
             contenders.append(
                 ("tuspy", { try measure([programs.python, programs.tuspyUploads, "http://127.0.0.1:\(port)/files/", file]) }))
         }
-        contenders.append(
-            ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
+        switch server {
+        case .sink:
+            contenders.append(
+                ("curl -T", { try measure(["curl", "--silent", "--fail", "--upload-file", file, "http://127.0.0.1:\(port)/put"]) }))
+        case .tuspyserver:
+            contenders.append(("curl, POST and PATCH", { try measure([programs.curlTUS, "http://127.0.0.1:\(port)/files/", file]) }))
+        }
 
         var costs: [String: [Cost]] = [:]
         // Round 0 warms all up and is not counted.
         for round in 0...rounds {
             for contender in contenders {
                 let cost = try contender.run()
+                server.empty()
                 if round > 0 { costs[contender.name, default: []].append(cost) }
             }
         }
@@ -57,7 +64,7 @@ struct LargeFile {
         var name = "TUS, one file of \(megabytes) MiB, "
         name += roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
         if connectionRate > 0 { name += ", \(connectionRate >> 20) MiB/s for each connection" }
-        return name + ", C sink"
+        return "\(name), \(server.rawValue)"
     }
 }
 

@@ -8,6 +8,10 @@ struct Programs {
     let rawUploads: String
     let python: String
     let tuspyUploads: String
+    /// A script that runs tuspyserver.
+    let tusServer: String
+    /// A script that uploads a file by tus with curl.
+    let curlTUS: String
     /// A script of the tests' that runs nginx.
     let nginxPut: String
     let sshd: String

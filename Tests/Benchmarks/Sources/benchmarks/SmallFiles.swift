@@ -12,13 +12,14 @@ struct SmallFiles {
     let rounds: Int
     /// Milliseconds of round trip; 0 for none.
     let roundTrip: Int
+    var server = TUSServer.sink
 
     func run() throws -> [Measurements] {
-        let sink = try Server(programs.sink, [])
-        defer { sink.stop() }
-        let relay = roundTrip > 0 ? try Server(programs.relay, ["\(sink.port)", "\(roundTrip / 2)"]) : nil
+        let process = try server.start(programs)
+        defer { server.stop(process) }
+        let relay = roundTrip > 0 ? try Server(programs.relay, ["\(process.port)", "\(roundTrip / 2)"]) : nil
         defer { relay?.stop() }
-        let port = relay?.port ?? sink.port
+        let port = relay?.port ?? process.port
         let folder = "\(work)/small-files"
         try makeFiles(folder)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -34,13 +35,14 @@ struct SmallFiles {
                 try measure([programs.rawUploads, "\(port)", folder, "\(Self.size)", "1", "pair"]),
                 try measure([programs.rawUploads, "\(port)", folder, "\(Self.size)", Self.connections, "single"]),
             ]
+            server.empty()
             guard round > 0 else { continue }
             for (name, cost) in zip(names, [our] + peers) { costs[name, default: []].append(cost) }
         }
         let path = roundTrip > 0 ? "\(roundTrip) ms of round trip" : "loopback"
         return names.map {
             Measurements(
-                benchmark: "TUS, \(count) files of 4 KiB in one session, \(path), C sink", program: $0,
+                benchmark: "TUS, \(count) files of 4 KiB in one session, \(path), \(server.rawValue)", program: $0,
                 megabytes: Double(count * Self.size) / 1_048_576, costs: costs[$0] ?? [])
         }
     }

@@ -30,7 +30,8 @@ while let argument = arguments.popFirst() {
 
 let programs = Programs(
     transferq: file("transferq"), sink: file("sink"), relay: file("relay"), rawUploads: file("raw-uploads"), python: file("python"),
-    tuspyUploads: file("tuspy-uploads"), nginxPut: file("nginx-put"), sshd: file("sshd"))
+    tuspyUploads: file("tuspy-uploads"), tusServer: file("tus-server"), curlTUS: file("curl-tus"), nginxPut: file("nginx-put"),
+    sshd: file("sshd"))
 let (work, rounds, megabytes, files) = (file("work"), number("rounds"), number("megabytes"), number("files"))
 
 @MainActor func isWanted(_ name: String) -> Bool { ["", name].contains(options["only"]) }
@@ -48,9 +49,14 @@ do {
     }
     if isWanted("tus") {
         show(try LargeFile(programs: programs, work: work, megabytes: megabytes, rounds: rounds, includesTuspy: true).run())
+        show(
+            try LargeFile(
+                programs: programs, work: work, megabytes: megabytes, rounds: rounds, server: .tuspyserver, includesTuspy: true
+            ).run())
     }
     if isWanted("small") {
         show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
+        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
         // One after the other over a delay takes minutes: fewer of them say the same.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
     }
