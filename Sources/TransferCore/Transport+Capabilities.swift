@@ -18,6 +18,20 @@ public protocol EndpointValidating: Transport {
     func validate(_ endpoint: Endpoint) throws(TransferError)
 }
 
+/// A transport that can say whether an endpoint can do what a session wants of it, without asking anybody.
+public protocol SessionValidating: Transport {
+    /// Checks a session's options, as an attempt would before it connects: what metadata and headers can be carried, and which settings make sense.
+    ///
+    /// The queue calls it on its own and on its callers' executors, before a session is stored and before its options or items change, so that
+    /// what can't be done is told there and not when the session runs. An item with a place at the server is asked about with its
+    /// ``AttemptOptions/uploadURL``.
+    ///
+    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` for what another endpoint of the account may be able to do; of the
+    ///   class ``FailureClass/permanent`` for what would fail the session's files wherever else they may go, which refuses the session. Its
+    ///   message names the thing and says what to do, and is not followed by any other.
+    func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
+}
+
 /// A transport that can say whether an endpoint answers, without moving a file.
 public protocol EndpointChecking: Transport {
     /// Connects to an endpoint and asks what it can do.

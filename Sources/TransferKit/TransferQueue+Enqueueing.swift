@@ -17,6 +17,11 @@ extension TransferQueue {
     /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
     /// first runs. Bytes in memory are on disk when the call returns. The folder of a download must exist and be writable.
     ///
+    /// What the sessions want is looked at by the transports of their account, as far as this process has them (``/TransferCore/SessionValidating``).
+    /// What one of them finds to be wrong in itself, as a header that no request may have, refuses the session, also if only a fallback says
+    /// so. What is merely not had at one endpoint, as a checksum of an upload at a plain HTTP server, is left to the account's others, and refuses
+    /// the session if none of them can do it.
+    ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
     ///   - held: Whether they are set aside until they are released.
@@ -36,6 +41,7 @@ extension TransferQueue {
         let drafts = try await store.drafts(of: requests)
         let answer: Answer
         do throws(QueueError) {
+            try await check(requests)
             for (request, draft) in zip(requests, drafts) { try take(request.items, draft.items, of: draft.id) }
             answer = try await mailbox.send(.command(.enqueue(drafts, at: index, expecting: orderRevision, isHeld: isHeld)))
         } catch {
@@ -76,7 +82,10 @@ extension TransferQueue {
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`, `unreadableItems`
     ///   or `fileExists`; nothing is added then.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
-        let (id, folder) = try await target(of: session)
+        let target = try await target(of: session)
+        let (id, options) = (target.status.id, target.options)
+        let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
+        try await check(items, of: Wish(account: target.status.account, direction: target.status.direction, options: options))
         let drafts = try await store.drafts(of: items, downloadingTo: folder)
         do throws(QueueError) {
             try take(items, drafts, of: id)
@@ -97,14 +106,14 @@ extension TransferQueue {
         await store.discardBlobs(of: drafts)
     }
 
-    /// Which session a reference means, and where its downloads go; nil if it uploads.
-    private func target(of session: SessionReference) async throws -> (SessionID, DownloadFolder?) {
+    /// The session that a reference means, as it is stored.
+    func target(of session: SessionReference) async throws -> SessionRecord {
         await settle()
         guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue was shut down.") }
         let key = try scheduler.resolve(session)
         guard let record = try await store.sessions([key]).first else {
             throw QueueError(.noSuchSession, "There is no such session any more.")
         }
-        return (record.status.id, record.folder.map { DownloadFolder(path: $0, overwrite: record.options.overwrite) })
+        return record
     }
 }

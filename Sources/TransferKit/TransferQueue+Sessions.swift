@@ -70,8 +70,11 @@ extension TransferQueue {
     }
 
     /// Changes what the update names of a session that is not finished.
+    ///
+    /// - Throws: ``QueueError``, also with the code `invalidRequest` for a verification that the account's endpoints can't do.
     public nonisolated func update(_ session: SessionReference, _ update: SessionUpdate) async throws {
         try update.validate()
+        if let verification = update.verification { try await check(verification, of: target(of: session)) }
         try await perform(.update(update), session)
     }
 
@@ -152,10 +155,11 @@ extension TransferQueue {
         try await perform(.move(destination), group)
     }
 
-    /// As ``update(_:_:)-(SessionReference,_)``, for each of a group.
+    /// As ``update(_:_:)-(SessionReference,_)``, for each of a group; a verification that one of them can't have changes none.
     @discardableResult
     public nonisolated func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
         try update.validate()
+        if let verification = update.verification { try await check(verification, of: everyone(in: group)) }
         return try await perform(.update(update), group)
     }
 
@@ -301,6 +305,11 @@ extension TransferQueue {
         case .account(let name): scheduler.accountKeys[name].flatMap { scheduler.roster.sessionsOfAccount[$0] } ?? 0
         case .failed: scheduler.roster.counts[.failed] ?? 0
         }
+    }
+
+    private nonisolated func everyone(in group: SessionGroup) async throws -> [SessionID] {
+        if case .tag(let tag) = group { return try await store.sessions(tagged: tag) }
+        return try await members(of: group)
     }
 
     private func members(of group: SessionGroup) async throws(QueueError) -> [SessionID] {

@@ -117,6 +117,19 @@ import Testing
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
     }
 
+    /// Whether files arrive must not depend on which server is there when they are sent.
+    @Test func whatMakesNoSenseAtAFallback() async throws {
+        let program = try program()
+        let endpoints = ["sftp://me@one.example/", "https+put://two.example/"]
+        #expect(try await program.run(["account", "add", "place"] + endpoints + ["--setting", "http:metadataPrefix=X-"]).status == 0)
+        for options in [["--metadata", "a b=1"], ["--metadata", "é=1", "--each"]] {
+            let refused = try await program.run(["add", "place", "one/reel", "two"] + options)
+            #expect(refused.status == 2 && refused.diagnostics.contains("name of a header"), "\(refused.testDescription)")
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
+    }
+
     /// Merging folders is what names are for.
     @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/"])
     func foldersOfOneName(address: String) async throws {

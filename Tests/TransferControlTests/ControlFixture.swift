@@ -19,16 +19,17 @@ final class ControlFixture: Sendable {
     ///   - name: What is between the folder for temporary files and the store.
     ///   - requestLimit: How many bytes a client's request may have.
     ///   - endOwner: What the server does when it is asked to end the process.
+    ///   - transport: What stands in for the memory, with the same ID.
     init(
         name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
-        endOwner: (@Sendable () -> Void)? = nil
+        endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil
     ) async throws {
         folder = FilePath(NSTemporaryDirectory()).pushing(FilePath(name))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
         var configuration = QueueConfiguration()
         configuration.logger.logLevel = .critical
         queue = try await TransferQueue(
-            storage: .folder(folder.appending("store")), transports: [memory], configuration: configuration)
+            storage: .folder(folder.appending("store")), transports: [transport ?? memory], configuration: configuration)
         server = try ControlServer(
             for: queue, as: .application, logger: configuration.logger, timeout: timeout, requestLimit: requestLimit,
             lookInterval: .milliseconds(10), endOwner: endOwner)
@@ -39,9 +40,10 @@ final class ControlFixture: Sendable {
 
     /// Hands a fixture to a test, and shuts its queue down in any case.
     static func with(
-        timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20, _ body: (ControlFixture) async throws -> Void
+        timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20, transport: (any Transport)? = nil,
+        _ body: (ControlFixture) async throws -> Void
     ) async throws {
-        let fixture = try await ControlFixture(timeout: timeout, requestLimit: requestLimit)
+        let fixture = try await ControlFixture(timeout: timeout, requestLimit: requestLimit, transport: transport)
         do {
             try await body(fixture)
         } catch {

@@ -65,6 +65,25 @@ import TransportTesting
         }
     }
 
+    /// The owner has the transports, and they have the word.
+    @Test func whatTheOwnersTransportsRefuse() async throws {
+        try await ControlFixture.with(transport: ChecksumlessTransport()) { fixture in
+            let (queue, remote) = (fixture.queue, fixture.remote)
+            var request = try fixture.upload("a")
+            request.options.verification = .checksum
+            for requests in [[request], [try fixture.upload("b"), request]] {
+                let error = try await #require(throws: QueueError.self) { try await remote.add(requests) }
+                #expect(error.code == .invalidRequest && error.message == "There are no checksums here.")
+            }
+            let id = try await remote.enqueue(fixture.upload("b"))
+            let error = try await #require(throws: QueueError.self) {
+                try await remote.update(id, SessionUpdate(verification: .checksum))
+            }
+            #expect(error.code == .invalidRequest)
+            #expect(await queue.status().sessions == 1)
+        }
+    }
+
     /// More than fits into one message, both ways: items, bytes from memory and IDs.
     @Test func requestsAndAnswersOfAnySize() async throws {
         try await ControlFixture.with { fixture in
@@ -197,4 +216,19 @@ import TransportTesting
         let remote = RemoteTransferQueue(folder: FilePath(NSTemporaryDirectory()).appending(UUID().uuidString))
         await #expect { try await remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
     }
+}
+
+private struct ChecksumlessTransport: SessionValidating {
+    let id: TransportID = "memory"
+
+    func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        guard options.verification == .checksum else { return }
+        throw TransferError(.unsupported, .unsupported, "There are no checksums here.")
+    }
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        throw TransferError(.unsupported, .unsupported, "Nothing is sent.")
+    }
+
+    func shutdown() async {}
 }

@@ -14,7 +14,7 @@ package import TransportSupport
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
 /// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
-public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
+public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `sftp`
     public let id: TransportID = .sftp
 
@@ -49,6 +49,11 @@ public struct SFTPTransport: Transport, EndpointValidating, EndpointChecking, Pa
 
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
+
+    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        try Self.validate(options)
+    }
 
     let pool: ConnectionPool
     private let disks: DiskThreads

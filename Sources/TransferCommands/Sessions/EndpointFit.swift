@@ -17,20 +17,14 @@ struct EndpointFit {
         )
     }
 
-    /// - Throws: If there is no endpoint that could do what the sessions want, or the first one that is asked finds that it makes no sense: the
-    ///   queue asks another one only where an endpoint can't do it.
+    /// - Throws: If the endpoints can't do what the sessions want, by the queue's own rule.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let asked = asked
-        var first: TransferError?
-        for endpoint in endpoints {
-            do throws(TransferError) {
-                return try transports.validate(asked, for: direction, at: endpoint)
-            } catch {
-                guard error.failureClass == .unsupported else { throw CommandFailure(.usage, error.message) }
-                first = first ?? error
-            }
+        do throws(TransferError) {
+            try endpoints.check { endpoint throws(TransferError) in try transports.validate(asked, for: direction, at: endpoint) }
+        } catch {
+            throw CommandFailure(.usage, error.message)
         }
-        if let first { throw CommandFailure(.usage, first.message) }
     }
 
     /// - Throws: If there is an endpoint that can't be asked not to replace a file.

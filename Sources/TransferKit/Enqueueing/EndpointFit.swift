@@ -1,0 +1,104 @@
+package import TransferCore
+
+extension Sequence<Endpoint> {
+    /// Decides whether endpoints of an account can do what a session wants, by what their transports say of it.
+    ///
+    /// What a transport finds to be wrong in itself, as a header that no request may have, refuses the session even if only a fallback says so:
+    /// whether its files arrive must not depend on which server happens to be there. What is merely not had at one endpoint is left to the
+    /// others, as it is when the session runs, and refuses the session if none of them can do it.
+    ///
+    /// - Parameter validate: Asks an endpoint's transport; one that can't say counts as able.
+    /// - Throws: What the first endpoint said that decides.
+    package func check(by validate: (Endpoint) throws(TransferError) -> Void) throws(TransferError) {
+        var isAble = false
+        var inability: TransferError?
+        for endpoint in self {
+            do throws(TransferError) {
+                try validate(endpoint)
+                isAble = true
+            } catch {
+                guard error.failureClass == .unsupported else { throw error }
+                inability = inability ?? error
+            }
+        }
+        if !isAble, let inability { throw inability }
+    }
+}
+
+extension TransferQueue {
+    /// What is asked of the transports of a session's account.
+    struct Wish: Equatable {
+        var account: String
+        var direction: TransferDirection
+        var options: SessionOptions
+    }
+
+    /// Refuses what the accounts' endpoints can't do; see ``Swift/Sequence/check(by:)``. An account that there is not refuses nothing here.
+    nonisolated func check(_ requests: [SessionRequest]) async throws(QueueError) {
+        let accounts = await definitions(of: Set(requests.map(\.account)))
+        var last: Wish?
+        for request in requests {
+            let wish = Wish(account: request.account, direction: request.direction, options: request.options)
+            guard let account = accounts[wish.account] else { continue }
+            // Batches mostly want the same of all.
+            if wish != last { try check(wish, at: account) }
+            last = wish
+            try check(request.items, of: wish, at: account)
+        }
+    }
+
+    /// Refuses items whose places at the server their session's account can't use.
+    nonisolated func check(_ items: [TransferItem], of wish: Wish) async throws(QueueError) {
+        guard items.contains(where: { $0.uploadPlace != nil }), let account = await definitions(of: [wish.account])[wish.account] else {
+            return
+        }
+        try check(items, of: wish, at: account)
+    }
+
+    /// Refuses a verification that one of these sessions can't have; those that are finished keep theirs.
+    nonisolated func check(_ verification: Verification, of sessions: [SessionID]) async throws {
+        for start in stride(from: 0, to: sessions.count, by: Self.checkedTogether) {
+            for record in try await records(of: sessions[start..<min(start + Self.checkedTogether, sessions.count)]) {
+                try await check(verification, of: record)
+            }
+        }
+    }
+
+    nonisolated func check(_ verification: Verification, of record: SessionRecord) async throws(QueueError) {
+        let status = record.status
+        guard ![.completed, .failed, .cancelled].contains(status.state), record.options.verification != verification,
+            let account = await definitions(of: [status.account])[status.account]
+        else { return }
+        var wish = Wish(account: status.account, direction: status.direction, options: record.options)
+        wish.options.verification = verification
+        try check(wish, at: account)
+    }
+
+    private static let checkedTogether = 1_000
+
+    private func records(of sessions: ArraySlice<SessionID>) async throws -> [SessionRecord] {
+        try await store.sessions(sessions.compactMap { scheduler.roster.key(of: $0) })
+    }
+
+    private nonisolated func check(_ items: [TransferItem], of wish: Wish, at account: Account) throws(QueueError) {
+        for item in items {
+            if let place = item.uploadPlace { try check(wish, place, at: account) }
+        }
+    }
+
+    private nonisolated func check(_ wish: Wish, _ place: Capability? = nil, at account: Account) throws(QueueError) {
+        let options = AttemptOptions(wish.options, uploadURL: place)
+        do throws(TransferError) {
+            try account.endpoints.check { endpoint throws(TransferError) in
+                try (transports[endpoint.transport] as? any SessionValidating)?.validate(options, for: wish.direction, at: endpoint)
+            }
+        } catch {
+            throw QueueError(.invalidRequest, error.message)
+        }
+    }
+
+    /// Accounts as they are now.
+    func definitions(of names: Set<String>) -> [String: Account] {
+        names.reduce(into: [:]) { $0[$1] = scheduler.accountKeys[$1].flatMap { scheduler.accounts[$0]?.account } }
+    }
+}
