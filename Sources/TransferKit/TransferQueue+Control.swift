@@ -89,9 +89,11 @@ extension TransferQueue {
         }
     }
 
-    /// Returns when the queue runs, nothing is running, nothing can start without a person, and nothing is due to be removed at a server; or, if
-    /// `scheduled` is false, when nothing runs and nothing can start right now. Returns at once on a queue that does not run, or when the task is
-    /// cancelled.
+    /// Returns when the queue runs, nothing is running and nothing can start without a person; or, if `scheduled` is false, when nothing runs and
+    /// nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
+    ///
+    /// Before that, what is to be removed at servers is tried: what is due, and once what earlier processes put off, for 30 s in all at most. How
+    /// much is left is in ``QueueStatistics/removalsDue``.
     ///
     /// - Parameter scheduled: Whether to wait for what is due at a time to come, such as the next attempt after a failure.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
@@ -100,7 +102,7 @@ extension TransferQueue {
             let version = leftoversEnded.version
             switch await activity(scheduled: scheduled) {
             case .stopped: return
-            case .idle: return await discards.waitUntilQuiet()
+            case .idle: return await discards.finish(within: Self.removalTime)
             case .leftovers: guard (try? await leftoversEnded.wait(after: version)) != nil else { return }
             case .busy:
                 repeat {
@@ -110,6 +112,8 @@ extension TransferQueue {
             }
         }
     }
+
+    private static let removalTime = Duration.seconds(30)
 
     private enum Activity {
         case stopped, idle, busy

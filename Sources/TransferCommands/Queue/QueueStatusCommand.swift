@@ -37,6 +37,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
         if let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
         }
+        if statistics.removalsDue > 0 { lines.append("Removals:  \(statistics.removalsDue) due at servers") }
         if let date = status.nextDue { lines.append("Next due:  \(date.formatted(.iso8601))") }
         lines.append("At once:   \(Figures.count(status.sessionLimit, "session"))")
         lines.append("Limit:     \(status.rateLimit.map { Figures.rate(Double($0)) } ?? "none")")
@@ -71,6 +72,7 @@ extension JSONValue {
             "rate": JSONValue(statistics.rate),
             "averageRate": JSONValue(statistics.averageRate),
             "secondsRemaining": JSONValue(statistics.secondsRemaining),
+            "removalsDue": JSONValue(statistics.removalsDue),
             "orderRevision": .integer(Int64(clamping: status.orderRevision)),
             "revision": .integer(Int64(clamping: status.revision)),
         ]

@@ -47,6 +47,7 @@ struct ForegroundRun {
         let remaining = await queue.status()
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
+        let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
         // What is due later, or comes behind such a session, needs no person; what was begun was to arrive.
         let startsByItself =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
@@ -59,7 +60,7 @@ struct ForegroundRun {
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
-                obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)))
+                obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle), removalsDue: removalsDue))
         if wasInterrupted { return .interrupted }
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)

@@ -12,6 +12,9 @@ struct RunCommand: AsyncParsableCommand {
             Ends with 0 if all sessions that it ran completed; with 1 if one failed, or needs a person to go on: one that is paused, was held \
             after it had begun, or can't start. One that was cancelled or removed meanwhile counts as neither.
 
+            What cancelled and removed sessions left at servers is removed before the end, as far as that is done within 30 seconds; what is \
+            left is told, and is no failure.
+
             Example: transferq run --jobs 2 --progress plain
             """)
 

@@ -12,6 +12,8 @@ struct RunSummary: Sendable {
     let blocked: [AccountStatus]
     /// What keeps sessions from starting, if it is not about an account.
     let obstacle: WaitReason?
+    /// What sessions left at servers and could not be removed there.
+    let removalsDue: Int
 
     /// Sentences, or nothing when there is nothing to say.
     var lines: [String] {
@@ -33,6 +35,10 @@ struct RunSummary: Sendable {
             lines.append(
                 "The account \"\(status.account.name)\" is blocked: \(error) When that is mended: transferq account unblock '\(status.account.name)'"
             )
+        }
+        if removalsDue > 0 {
+            lines.append(
+                "\(Figures.count(removalsDue, "unfinished upload")) could not be removed at the server yet; the next run tries that again.")
         }
         return lines.map(\.withoutControlCharacters)
     }

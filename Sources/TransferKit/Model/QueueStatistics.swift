@@ -23,6 +23,8 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var averageRate: Double?
     /// The time for ``bytesRemaining`` at the recent rate, in seconds; nil when that is unknown.
     public var secondsRemaining: Double?
+    /// How many unfinished uploads of sessions that were cancelled, removed or begun anew are still to be removed at servers.
+    public var removalsDue: Int
 }
 
 extension TransferQueue {
@@ -47,12 +49,13 @@ extension TransferQueue {
         }
         return QueueStatistics(
             states, inFlight: sent, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unnoted,
-            rate: throughput.rate(at: now))
+            rate: throughput.rate(at: now), removalsDue: try await store.discardsAtServers())
     }
 }
 
 extension QueueStatistics {
-    init(_ states: [SessionState: SessionFigures], inFlight: Int64, confirmed: Int64, elapsed: Duration, rate: Double?) {
+    init(_ states: [SessionState: SessionFigures], inFlight: Int64, confirmed: Int64, elapsed: Duration, rate: Double?, removalsDue: Int) {
+        self.removalsDue = removalsDue
         let all = states.values.reduce(into: SessionFigures()) { $0 += $1 }
         let pending = [states[.waiting], states[.running]].compactMap(\.self).reduce(into: SessionFigures()) { $0 += $1 }
         files = Int(clamping: all.files)

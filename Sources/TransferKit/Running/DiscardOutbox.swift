@@ -13,6 +13,10 @@ final class DiscardOutbox: Sendable {
         var isClosed = false
         /// Whether something may be due.
         var isDirty = true
+        /// Whether what earlier processes put off is to be tried now.
+        var isEager = false
+        /// What this process put off.
+        var putOff: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
@@ -61,6 +65,18 @@ final class DiscardOutbox: Sendable {
         begin()
     }
 
+    /// Tries now what earlier processes put off, once, and returns when that is done and nothing is due, or after so long.
+    ///
+    /// What this process put off has had its try: its server is left alone until it is due.
+    func finish(within limit: Duration) async {
+        state.withLock { state in
+            state.isEager = true
+            state.isDirty = true
+        }
+        begin()
+        try? await Deadline.run(for: limit, clock, "Some of what sessions left at servers is still there.") { await self.waitUntilQuiet() }
+    }
+
     /// Returns once nothing is due.
     func waitUntilQuiet() async {
         await withCheckedContinuation { continuation in
@@ -96,6 +112,10 @@ final class DiscardOutbox: Sendable {
         var next: Date?
         // Hosts that took too long, or asked to be left alone; what else is there waits as well.
         var leftAlone: [String: Date] = [:]
+        let isEager = state.withLock { state in
+            defer { state.isEager = false }
+            return state.isEager
+        }
         repeat {
             guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled) else { break }
             next = found.next
@@ -111,13 +131,28 @@ final class DiscardOutbox: Sendable {
             for key in found.unreadable { _ = try? await mailbox.send(.discarded(DiscardResult(key: key, nextAttempt: nil))) }
             if found.due.isEmpty { break }
         } while !Task.isCancelled
+        if isEager, await !tryWhatWasPutOff(&leftAlone) { return end(clock.date() + Self.firstDelay) }
         end(next)
+    }
+
+    /// - Returns: Whether what came of it is stored.
+    private func tryWhatWasPutOff(_ leftAlone: inout [String: Date]) async -> Bool {
+        var last: Int64?
+        while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
+            guard let end = found.last?.key else { break }
+            last = end
+            let putOff = state.withLock { $0.putOff }
+            for item in found where !item.isPart && !putOff.contains(item.key) && isEnabled && !Task.isCancelled {
+                guard await discard(item, &leftAlone) else { return false }
+            }
+        }
+        return true
     }
 
     private var isEnabled: Bool { state.withLock { $0.isEnabled } }
 
     private func end(_ next: Date?) {
-        let (waiters, again) = state.withLock { state in
+        let (waiters, again): ([CheckedContinuation<Void, Never>], Bool) = state.withLock { state in
             state.worker = nil
             state.alarm?.cancel()
             if let next, !state.isClosed {
@@ -126,8 +161,10 @@ final class DiscardOutbox: Sendable {
                     if (try? await clock.sleep(delay)) != nil { self?.look() }
                 }
             }
+            // Who waits for what came meanwhile waits for that, too.
+            guard !state.isDirty || state.isClosed else { return ([], true) }
             defer { state.waiters = [] }
-            return (state.waiters, state.isDirty)
+            return (state.waiters, false)
         }
         for waiter in waiters { waiter.resume() }
         if again { begin() }
@@ -189,7 +226,10 @@ final class DiscardOutbox: Sendable {
     /// - Parameter nextAttempt: When to try again; nil if there is nothing more to do.
     /// - Returns: Whether that is stored; if not, the server is asked again later, which does no harm.
     private func settle(_ item: PendingDiscard, _ nextAttempt: Date?) async -> Bool {
-        (try? await mailbox.send(.discarded(DiscardResult(key: item.key, nextAttempt: nextAttempt)))) != nil
+        state.withLock { state in
+            if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }
+        }
+        return (try? await mailbox.send(.discarded(DiscardResult(key: item.key, nextAttempt: nextAttempt)))) != nil
     }
 }
 

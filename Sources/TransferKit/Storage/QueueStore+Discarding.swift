@@ -125,21 +125,42 @@ extension QueueStore {
                     """, arguments: [now, limit]
             )
             for row in rows {
-                let key: Int64 = try row.decode(atIndex: 0)
-                do {
-                    due.append(
-                        PendingDiscard(
-                            key: key, endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
-                            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
-                            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5))))
-                } catch {
-                    unreadable.append(key)
-                }
+                if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
             let next = try Int64.fetchOne(
                 db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL \(condition)",
                 arguments: [now])
             return (due, unreadable, next.map(StoreCoding.date))
         }
+    }
+
+    /// What is due later, in the order of the keys.
+    func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
+        try await read { db in
+            try Row.fetchAll(
+                db,
+                sql: """
+                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard
+                    WHERE key > ? AND next_attempt_at > ? AND held_by IS NULL AND json_valid(endpoint) ORDER BY key LIMIT ?
+                    """, arguments: [key ?? .min, StoreCoding.encode(date), limit]
+            ).compactMap { try? PendingDiscard($0) }
+        }
+    }
+
+    /// How much there is at servers that is to be removed there, now or later.
+    func discardsAtServers() async throws -> Int {
+        try await read { db in
+            let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
+            return try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(transport) <> '\(LocalParts.transportID)'") ?? 0
+        }
+    }
+}
+
+extension PendingDiscard {
+    fileprivate init(_ row: Row) throws {
+        self.init(
+            key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
+            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
     }
 }

@@ -19,6 +19,6 @@ enum SessionSchema {
     static let queue: Set<String> = [
         "mode", "idle", "sessions", "running", "waiting", "scheduled", "paused", "held", "cancelled", "completed", "failed", "nextDue",
         "maxSessions", "rateLimit", "files", "filesDone", "filesFailed", "bytesTotal", "bytesDone", "bytesSent", "rate", "averageRate",
-        "secondsRemaining", "orderRevision", "revision",
+        "secondsRemaining", "removalsDue", "orderRevision", "revision",
     ]
 }

@@ -144,6 +144,45 @@ extension DiscardTests {
         await queue.shutdown()
     }
 
+    /// What an earlier process put off is tried once more before a queue is idle, whenever it would be due.
+    @Test func anotherProcessTriesAtOnceWhatWasPutOff() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await cancelled(at: "a", 70)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 70)
+        #expect(try await queue.statistics().removalsDue == 70)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 70, "those have had their try")
+        await queue.shutdown()
+        for (asked, left) in [(140, 70), (210, 0)] {
+            if left == 0 { transport.heal() }
+            queue = try await fixture.open(transports: [transport])
+            await queue.waitUntilDiscarded()
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+            #expect(try await queue.statistics().removalsDue == left)
+            await queue.shutdown()
+        }
+        #expect(fixture.memory.partialCount == 0)
+    }
+
+    @Test func aServerThatHangsIsNotWaitedForLonger() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(at: "a", 2)
+        try await hung.wait()
+        async let idle: Void = queue.waitUntilIdle()
+        await fixture.clock.sleeps(for: .seconds(30))
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: .seconds(30))
+        await idle
+        #expect(transport.asked == 1)
+        let end = Task { await queue.shutdown() }
+        await fixture.clock.sleeps(for: .seconds(5))
+        fixture.clock.advance(by: .seconds(5))
+        await end.value
+    }
+
     @Test func aStoppedQueueAsksNoServer() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(["a", "b", "c"], where: hung)
