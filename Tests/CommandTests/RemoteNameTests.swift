@@ -81,6 +81,25 @@ import Testing
         #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
     }
 
+    /// A tus server has no names that one could replace a file by.
+    @Test(
+        arguments: [
+            ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
+            ("different", [], 2, "new upload"), ("newer", [], 2, "new upload"), ("never", ["sftp://me@two.example/"], 0, nil),
+            ("newer", ["sftp://me@two.example/"], 0, "only where files go by SFTP"),
+            ("always", ["sftp://me@two.example/"], 0, "only where files go by SFTP"),
+        ] as [(String, [String], Int32, String?)])
+    func whatBecomesOfAFileThatIsThere(policy: String, others: [String], status: Int32, words: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place", "https://one.example/"] + others)
+        let added = try await program.run("add", "place", "one/reel", "--overwrite", policy)
+        #expect(added.status == status && added.lines.count == (status == 0 ? 1 : 0), "\(added.testDescription)")
+        guard let words else { return #expect(added.diagnostics == "") }
+        #expect(added.diagnostics.contains("--overwrite \(policy)") && added.diagnostics.contains(words), "\(added.diagnostics)")
+        let received = try await program.run("add", "place", "other", "--download", "--overwrite", policy)
+        #expect(received.status == 0 && received.diagnostics == "", "\(received.testDescription)")
+    }
+
     /// What no endpoint of the account can do is refused at once, and not when the session runs.
     @Test(
         arguments: [

@@ -128,8 +128,7 @@ struct AddCommand: AsyncParsableCommand {
         let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
         try fit.check(for: direction.download ? .download : .upload)
         guard !direction.download else { return [] }
-        if let overwrite = direction.overwrite { try fit.check(overwrite) }
-        return try (clash.map { [try fit.check($0)] } ?? [])
+        return try (direction.overwrite.map { try fit.check($0) } ?? []) + (clash.map { [try fit.check($0)] } ?? [])
             + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }
 

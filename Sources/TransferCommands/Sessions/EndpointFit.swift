@@ -3,6 +3,7 @@ import TransferCore
 import TransferKit
 import TransportHTTP
 import TransportSFTP
+import TransportTUS
 
 /// Looks at new sessions with the eyes of their account's endpoints: what can't be had there is refused, and what has no effect is told.
 struct EndpointFit {
@@ -27,13 +28,27 @@ struct EndpointFit {
         }
     }
 
-    /// - Throws: If there is an endpoint that can't be asked not to replace a file.
-    func check(_ overwrite: OverwritePolicy) throws(CommandFailure) {
-        guard overwrite != .always, let endpoint = endpoints.first(where: { $0.transport == .http }) else { return }
-        throw CommandFailure(
-            .usage,
-            "--overwrite is for downloads and SFTP uploads: \(endpoint.location) decides itself what happens to a file that is there already."
-        )
+    /// A tus server makes a new upload of each file: none is refused or replaced for its name, and none can be compared with what is there.
+    ///
+    /// - Returns: What a person is to know, where a server does not do what the policy says.
+    /// - Throws: If there is an endpoint that can't be asked not to replace a file, or none that can compare it with what is there.
+    func check(_ overwrite: OverwritePolicy) throws(CommandFailure) -> [String] {
+        if overwrite != .always, let endpoint = endpoints.first(where: { $0.transport == .http }) {
+            throw CommandFailure(
+                .usage,
+                "--overwrite is for downloads and SFTP uploads: \(endpoint.location) decides itself what happens to a file that is there already."
+            )
+        }
+        guard overwrite != .never, overwrite != .rename, let endpoint = endpoints.first(where: { $0.transport == .tus }) else { return [] }
+        let reason = "\(endpoint.location) keeps each file as a new upload, and never compares or replaces one"
+        guard endpoints.allSatisfy({ $0.transport == .tus }) else {
+            return ["--overwrite \(overwrite.rawValue) holds only where files go by SFTP: \(reason)."]
+        }
+        guard overwrite == .always else {
+            throw CommandFailure(
+                .usage, "--overwrite \(overwrite.rawValue) is for downloads and SFTP uploads: \(reason). Leave the option out.")
+        }
+        return ["--overwrite always has no effect: \(reason)."]
     }
 
     /// - Returns: What a person is to know of files that get one name.

@@ -130,7 +130,7 @@ struct DirectionOptions: ParsableArguments {
 
     @Option(
         help:
-            "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced there. A server that takes PUT or forms decides by itself, and for such an account the option is refused.",
+            "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced there. A server that takes PUT or forms decides by itself, and for such an account the option is refused. A tus server keeps each file as a new upload: always has no effect there, and what asks for a comparison is refused.",
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
 
