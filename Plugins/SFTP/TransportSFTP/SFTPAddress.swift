@@ -22,7 +22,12 @@ package struct SFTPAddress: Hashable, Sendable {
             throw Self.invalid("The endpoint address for \(host) has a query (?…), which SFTP does not know; remove it.")
         }
         guard let folder = Self.decode(components.percentEncodedPath), !folder.contains(0) else {
-            throw Self.invalid("The endpoint address for \(host) has a folder that can't be one.")
+            throw Self.invalid(
+                "The folder in the endpoint address for \(host) can't be one: %00 is in it, which no name can have.")
+        }
+        guard !folder.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) }) else {
+            throw Self.invalid(
+                "The folder in the endpoint address for \(host) has a part \"..\", which leads elsewhere; write the one that is meant.")
         }
         // An address of IPv6 is in brackets.
         self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
