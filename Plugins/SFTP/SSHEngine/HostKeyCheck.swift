@@ -65,10 +65,14 @@ struct HostKeyCheck {
     static func unpinned(_ keys: [HostKey], _ settings: SSHSettings) -> TransferError {
         var pinned: [String] = []
         if case .pinned(let fingerprints) = settings.hostKeys.trust { pinned = fingerprints.map { printable($0.utf8) } }
+        let hint =
+            SSHSession.hasModernRSA
+            ? ""
+            : " If an RSA key is pinned: libssh2 \(SSHSession.libraryVersion) can't check those; pin another key, or use 1.11 or later."
         return TransferError(
             .trust, .serverNotTrusted,
             "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), and none that is pinned "
-                + "(\(pinned.joined(separator: ", "))); somebody may pretend to be the server.")
+                + "(\(pinned.joined(separator: ", "))); somebody may pretend to be the server.\(hint)")
     }
 
     private func changed(_ key: HostKey, _ entries: [KnownHosts.Entry]) -> TransferError {
