@@ -34,6 +34,8 @@ final class EndpointRecord: Sendable {
         var announced: Endpoint?
         /// The location of the endpoint of the last attempt, of an earlier run too.
         var location: String?
+        /// Set while no endpoint could be reached.
+        var restsUntil: Duration?
     }
 
     /// How long the other files of a session keep away from an endpoint that could not be reached, if they have another.
@@ -61,7 +63,12 @@ final class EndpointRecord: Sendable {
 
     func avoided(at uptime: Duration) -> Set<Endpoint> {
         state.withLock { state in
-            Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
+            if let end = state.restsUntil, end <= uptime {
+                // All of them are tried again, in their order.
+                state.restsUntil = nil
+                for endpoint in state.known.keys { state.known[endpoint]?.avoidedUntil = nil }
+            }
+            return Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
         }
     }
 
@@ -72,7 +79,23 @@ final class EndpointRecord: Sendable {
 
     /// An attempt moved something.
     func works(_ endpoint: Endpoint) {
-        state.withLock { $0.known[endpoint]?.avoidedUntil = nil }
+        state.withLock { state in
+            state.known[endpoint]?.avoidedUntil = nil
+            state.restsUntil = nil
+        }
+    }
+
+    /// A file that could reach none of several endpoints is tried again at a time: the others wait for that, rather than find out the same one by
+    /// one.
+    func rest(from endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
+        let avoided = avoided(at: uptime)
+        guard endpoints.count > 1, endpoints.allSatisfy(avoided.contains) else { return }
+        state.withLock { $0.restsUntil = max($0.restsUntil ?? .zero, end) }
+    }
+
+    /// Until when nobody asks endpoints that could not be reached; nil if that may be done now.
+    func rest(at uptime: Duration) -> Duration? {
+        state.withLock { $0.restsUntil.flatMap { $0 > uptime ? $0 : nil } }
     }
 
     /// An attempt that began after so many failures failed in a way that tells of the endpoint; true if that is news.

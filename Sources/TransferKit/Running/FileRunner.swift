@@ -93,8 +93,9 @@ struct FileRunner: Sendable {
         let preferred = try await context.endpointQuestion.choice(among: availability.available)
         let now = context.clock.now()
         history.stopWaiting()
+        let avoided = record.avoided(at: now)
         let choice = EndpointChoice(
-            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: record.avoided(at: now),
+            availability, confirmed: checkpoints.mapValues(\.checkpoint.confirmed), history: history, avoided: avoided,
             preferred: preferred, uptime: now)
         switch choice {
         case .none:
@@ -104,14 +105,21 @@ struct FileRunner: Sendable {
             // What says that the endpoint can't be used may be a little older than the time.
             history.wait(until: max(until, now + RetryPolicy.slotKept), after: nil)
             return .over(.waits(nil))
-        case .use(let endpoint) where listing != nil:
-            return .listing(at: endpoint)
         case .use(let endpoint):
-            do {
-                return .attempt(try await prepare(at: endpoint))
-            } catch let error as TransferError {
-                return .failed(error, at: endpoint)
+            if avoided.contains(endpoint), let until = record.rest(at: now) {
+                history.wait(until: until, after: nil)
+                return .over(.waits(nil))
             }
+            return try await step(at: endpoint)
+        }
+    }
+
+    private mutating func step(at endpoint: Endpoint) async throws -> Step {
+        guard listing == nil else { return .listing(at: endpoint) }
+        do {
+            return .attempt(try await prepare(at: endpoint))
+        } catch let error as TransferError {
+            return .failed(error, at: endpoint)
         }
     }
 
@@ -121,7 +129,8 @@ struct FileRunner: Sendable {
         let now = context.clock.now()
         history.failed(error, at: endpoint, uptime: now)
         await tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
-        let situation = situation(at: endpoint, uptime: now)
+        let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
+        let situation = situation(at: endpoint, isUnreachable: isUnreachable, uptime: now)
         let rules = FailureVerdict.Rules(
             retry: options.retry, onSourceChange: options.onSourceChange,
             fallsBackOnCredentials: availability.account.fallsBackOnCredentials)
@@ -132,6 +141,7 @@ struct FileRunner: Sendable {
         switch verdict {
         case .retry(let delay):
             history.passedOver = [:]
+            if isUnreachable { record.rest(from: availability.available, until: now + delay, at: now) }
             guard delay <= RetryPolicy.slotKept else {
                 // A host that is busy is so from when that was told.
                 history.wait(until: context.clock.now() + delay, after: error)
@@ -160,10 +170,14 @@ struct FileRunner: Sendable {
         }
     }
 
-    private func situation(at endpoint: Endpoint, uptime: Duration) -> FailureVerdict.History {
+    private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> FailureVerdict.History {
         // What was given back of a stream can be sent to nobody else.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
-        let others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
+        var others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
+        if isUnreachable, record.rest(at: uptime) != nil {
+            let avoided = record.avoided(at: uptime)
+            others.removeAll(where: avoided.contains)
+        }
         return FailureVerdict.History(
             failures: history.failures, violations: history.violations, hasRestarted: !history.mayRestart,
             mismatches: history.mismatches, sourceChanges: history.sourceChanges,

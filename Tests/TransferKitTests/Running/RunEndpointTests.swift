@@ -37,6 +37,40 @@ import TransportTesting
         await fixture.close()
     }
 
+    /// One file finds out that no endpoint answers, and the others wait with it.
+    @Test func whenNoneAnswersTheOthersWaitToo() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10, "4": 10], hosts: ["x", "y"], options: one)
+        for host in ["x", "y"] { fixture.memory.refuse(host: host) }
+        let first = try await fixture.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await first.value?.delay == .seconds(2))
+        #expect(hosts(fixture) == ["x", "y", "x", "y"])
+        #expect(fixture.story.count { $0 == "endpointChanged" } == 3)
+        // Of those that wait, each is tried once the first one answers.
+        fixture.memory.accept(host: "y")
+        fixture.clock.advance(by: .seconds(2))
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y", "y", "y", "y"])
+        await fixture.close()
+    }
+
+    /// One that answers meanwhile is asked by all.
+    @Test func whenOneAnswersNobodyWaits() async throws {
+        let fixture = try await RunFixture(["1": 10, "2": 10, "3": 10], hosts: ["x", "y"], options: SessionOptions(filesInFlight: 2))
+        for host in ["x", "y"] { fixture.memory.refuse(host: host) }
+        let gate = fixture.memory.gate("2")
+        let run = try await fixture.start()
+        await fixture.clock.sleeps(for: .seconds(1))
+        for host in ["x", "y"] { fixture.memory.accept(host: host) }
+        fixture.clock.advance(by: .seconds(1))
+        try await gate.reached()
+        gate.open()
+        #expect(try await run.value?.isFinished == true)
+        #expect(fixture.memory.completePaths.map(\.description).sorted() == ["1", "2", "3"])
+        await fixture.close()
+    }
+
     @Test func attemptsAreUsedUpOverAllEndpointsTogether() async throws {
         let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3))
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
