@@ -1,0 +1,62 @@
+import Foundation
+import Testing
+import TransferCore
+import TransportTUS
+
+/// The article on accounts for tus shows code that compiles, and the settings that there are.
+@Suite struct TUSArticleTests {
+    private let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+
+    private var article: String {
+        get throws {
+            let folder = tests.appending(path: "../../Plugins/TUS/TransportTUS/TransportTUS.docc")
+            return try String(contentsOf: folder.appending(path: "TUSAccounts.md"), encoding: .utf8)
+        }
+    }
+
+    private static func lines(_ text: String) -> [String] {
+        text.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
+    }
+
+    private static func blocks(_ language: String, in text: String) -> [String] {
+        text.components(separatedBy: "```\(language)\n").dropFirst().map { $0.components(separatedBy: "```")[0] }
+    }
+
+    @Test func theCodeIsWhatCompiles() throws {
+        let source = try String(contentsOf: tests.appending(path: "Articles/TUSAccounts.swift"), encoding: .utf8)
+        let compiled = source.components(separatedBy: "// ARTICLE\n").dropFirst().map {
+            Self.lines($0.components(separatedBy: "// END\n")[0])
+        }
+        #expect(Self.blocks("swift", in: try article).map(Self.lines) == compiled)
+    }
+
+    @Test func allSettingsAreListed() throws {
+        let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: ["?": ""])) }
+        let known = try #require(error?.message.components(separatedBy: "it knows ").last).dropLast().components(separatedBy: ", ")
+        let part = try #require(try article.components(separatedBy: "## Settings of accounts\n").last)
+        let section = part.components(separatedBy: "\n### ")[0]
+        let cells = Self.lines(section).filter { $0.hasPrefix("| `") }.map { $0.split(separator: "|")[0] }
+        #expect(cells.map { $0.trimmingCharacters(in: CharacterSet(charactersIn: " `")) } == known)
+    }
+
+    /// What the commands set makes sense.
+    @Test func theCommandsAreAccepted() throws {
+        let blocks = Self.blocks("sh", in: try article)
+        #expect(blocks.count == 2)
+        for block in blocks {
+            let pairs = block.components(separatedBy: "--setting ").dropFirst().map {
+                $0.prefix { !$0.isWhitespace }.split(separator: "=", maxSplits: 1).map(String.init)
+            }
+            #expect(!pairs.isEmpty && pairs.allSatisfy { $0.count == 2 })
+            try TUSTransport.validate(.tus("https://host/", settings: Dictionary(uniqueKeysWithValues: pairs.map { ($0[0], $0[1]) })))
+        }
+    }
+
+    /// The ranges that the article tells.
+    @Test func theRangesAreThose() throws {
+        for (name, least) in [("chunkMultiple", 1), ("chunkSize", 1), ("parallelThreshold", 1), ("singleRequestSize", 0)] {
+            try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least)"]))
+            #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: [name: "\(least - 1)"])) }
+        }
+    }
+}
