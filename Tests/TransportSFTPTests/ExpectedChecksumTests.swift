@@ -49,4 +49,15 @@ struct ExpectedChecksumTests {
         let error = #expect(throws: TransferError.self) { try SFTPTransport.validate(options) }
         #expect(error?.failureClass == .permanent && error?.code == .checksumMismatch)
     }
+
+    /// By the queue, before a session is stored.
+    @Test func sessionsAreLookedAt() throws {
+        let transport = try #require(SFTPTransport() as any Transport as? any SessionValidating)
+        let endpoint = Endpoint.sftp("sftp://me@host/in/")
+        try transport.validate(AttemptOptions(metadata: ["a b": "1"]), for: .upload, at: endpoint)
+        let error = #expect(throws: TransferError.self) {
+            try transport.validate(AttemptOptions(settings: ["upload": "form"]), for: .upload, at: endpoint)
+        }
+        #expect(error?.failureClass == .unsupported)
+    }
 }

@@ -11,24 +11,38 @@ import TransportSupport
 
 /// A program whose input and output lead to a server.
 final class ProxyProgram: Sendable {
-    /// Nil once it has ended, and its number may be another one's.
-    private let process: Locked<pid_t?>
+    /// How a program ended by itself.
+    struct End: Sendable {
+        /// As `waitpid` tells it (wait(2)).
+        let status: CInt
+        /// The last line that it wrote on standard error, without control characters; empty if there was none.
+        let lastWords: String
+    }
+
+    private struct State: Sendable {
+        /// Nil once it has ended, and its number may be another one's.
+        var number: pid_t?
+        var status: CInt = 0
+    }
+
+    private let state: Locked<State>
+    private let ended = Once<End>()
 
     /// Starts a command by the shell, with one end of a socket as its input and output.
     ///
     /// It has a process group of its own, so that a terminal's interrupt, which may only mean that our own program is to end in good order, does
     /// not cut the connection.
     ///
+    /// - Parameter log: Told each line that it writes on standard error.
     /// - Returns: The program, and the other end, not blocking, which the caller closes.
-    static func start(_ command: String) throws(TransferError) -> (ProxyProgram, FileDescriptor) {
+    static func start(
+        _ command: String, log: @escaping @Sendable (String) -> Void
+    ) throws(TransferError) -> (ProxyProgram, FileDescriptor) {
         do {
             let (ours, theirs) = try socketPair()
             defer { try? theirs.close() }
             do {
-                let process = try spawn("exec \(command)", theirs)
-                let program = ProxyProgram(process)
-                try startThread { program.awaitEnd(of: process) }
-                return (program, ours)
+                return (try start(command, theirs, log), ours)
             } catch {
                 try? ours.close()
                 throw error
@@ -38,27 +52,82 @@ final class ProxyProgram: Sendable {
         }
     }
 
-    private init(_ process: pid_t) {
-        self.process = Locked(process)
+    private static func start(
+        _ command: String, _ socket: FileDescriptor, _ log: @escaping @Sendable (String) -> Void
+    ) throws -> ProxyProgram {
+        let (errors, writing) = try FileDescriptor.pipe()
+        for end in [errors, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+        do {
+            let number = try spawn("exec \(command)", socket, errors: writing)
+            let program = ProxyProgram(number)
+            try startThread { program.awaitEnd(of: number, writing) }
+            // Nothing is left open: without this thread, the one above still closes its end.
+            do { try startThread { program.read(errors, log) } } catch { try? errors.close() }
+            return program
+        } catch {
+            try? errors.close()
+            try? writing.close()
+            throw error
+        }
+    }
+
+    private init(_ number: pid_t) {
+        state = Locked(State(number: number))
     }
 
     deinit { end() }
 
     /// Tells it to go, as its connection has ended.
     func end() {
-        process.withLock { process in
-            if let process { kill(-process, SIGHUP) }
+        state.withLock { state in
+            if let number = state.number { kill(-number, SIGHUP) }
         }
     }
 
-    private func awaitEnd(of number: pid_t) {
+    /// Waits until it has ended by itself, for so long. Called once, before ``end()``.
+    func end(within limit: Duration) async -> End? {
+        let timer = Task { [ended] in
+            try await Task.sleep(for: limit)
+            ended.resume(.failure(CancellationError()))
+        }
+        defer { timer.cancel() }
+        return try? await ended.value()
+    }
+
+    private func awaitEnd(of number: pid_t, _ errors: FileDescriptor) {
         var information = unsafe siginfo_t()
         while unsafe waitid(P_PID, id_t(number), &information, WEXITED | WNOWAIT) != 0, errno == EINTR {}
-        process.withLock { process in
-            process = nil
-            var status: CInt = 0
-            while unsafe waitpid(number, &status, 0) < 0, errno == EINTR {}
+        state.withLock { state in
+            state.number = nil
+            while unsafe waitpid(number, &state.status, 0) < 0, errno == EINTR {}
         }
+        // Whoever it started may keep the pipe open: this is behind all that it wrote itself.
+        _ = try? errors.writeAll([0])
+        try? errors.close()
+    }
+
+    private static let longestLine = 200
+
+    private func read(_ errors: FileDescriptor, _ log: @Sendable (String) -> Void) {
+        defer { try? errors.close() }
+        var (line, last) = ([UInt8](), "")
+        func endLine() {
+            let plain = line.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: " ") : $0 }
+            let text = String(decoding: plain, as: UTF8.self).split(separator: " ").joined(separator: " ")
+            line = []
+            guard !text.isEmpty else { return }
+            last = text
+            log(text)
+        }
+        var buffer = [UInt8](repeating: 0, count: 4_096)
+        while let count = try? unsafe buffer.withUnsafeMutableBytes({ try unsafe errors.read(into: $0) }), count > 0 {
+            for byte in buffer[..<count] {
+                if byte == UInt8(ascii: "\n") { endLine() } else if line.count < Self.longestLine { line.append(byte) }
+            }
+            if buffer[..<count].contains(0), state.withLock({ $0.number == nil }) { break }
+        }
+        endLine()
+        ended.resume(.success(End(status: state.withLock { $0.status }, lastWords: last)))
     }
 
     private static func socketPair() throws(Errno) -> (ours: FileDescriptor, theirs: FileDescriptor) {
@@ -75,13 +144,14 @@ final class ProxyProgram: Sendable {
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
 
-    private static func spawn(_ command: String, _ socket: FileDescriptor) throws(Errno) -> pid_t {
+    private static func spawn(_ command: String, _ socket: FileDescriptor, errors: FileDescriptor) throws(Errno) -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
         for number in [STDIN_FILENO, STDOUT_FILENO] {
             try check(unsafe posix_spawn_file_actions_adddup2(&actions, socket.rawValue, number))
         }
+        try check(unsafe posix_spawn_file_actions_adddup2(&actions, errors.rawValue, STDERR_FILENO))
         var attributes = posix_spawnattr_t()
         try check(unsafe posix_spawnattr_init(&attributes))
         defer { unsafe posix_spawnattr_destroy(&attributes) }
@@ -102,5 +172,23 @@ final class ProxyProgram: Sendable {
 
     private static func check(_ code: CInt) throws(Errno) {
         if code != 0 { throw Errno(rawValue: code) }
+    }
+}
+
+extension ProxyProgram.End {
+    /// For messages; nil if it was told to go.
+    private var manner: String? {
+        let signal = status & 0x7F
+        if signal == 0 { return "status \((status >> 8) & 0xFF)" }
+        return signal == SIGHUP ? nil : "signal \(signal)"
+    }
+
+    /// What is to be told instead of a connection that ended because of it.
+    func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
+        guard let manner else { return error }
+        return TransferError(
+            error.failureClass, error.code,
+            "The command of the setting proxyCommand ended with \(manner) before there was a connection to \(address.serverName)"
+                + (lastWords.isEmpty ? "." : ": \(lastWords)"), cause: error.cause)
     }
 }

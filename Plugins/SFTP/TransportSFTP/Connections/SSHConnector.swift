@@ -10,6 +10,9 @@ struct SSHConnector: SFTPConnector {
     /// Makes the connections that go through a proxy. Its thread comes with the first one.
     private let engine = CurlEngine()
 
+    /// How long a program that closed its output may take to end.
+    private static let endTime = Duration.seconds(2)
+
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
         let settings = try EndpointSettings(endpoint)
         let current = Locked<ProxyProgram?>(nil)
@@ -19,10 +22,16 @@ struct SSHConnector: SFTPConnector {
                 SSHSettings(settings),
                 over: { [engine] in
                     current.withLock { $0 }?.end()
-                    let route = try await settings.route.open(to: settings.address, by: engine, credentials: credentials)
+                    let route = try await settings.route.open(
+                        to: settings.address, by: engine, credentials: credentials, logger: logger)
                     current.withLock { $0 = route?.program }
                     return route?.socket
                 }, credentials: credentials, logger: logger)
+        } catch let error as TransferError where error.code == .connectionLost {
+            let program = current.withLock { $0 }
+            let end = await program?.end(within: Self.endTime)
+            program?.end()
+            throw end?.explanation(of: error, settings.address) ?? error
         } catch {
             current.withLock { $0 }?.end()
             throw error

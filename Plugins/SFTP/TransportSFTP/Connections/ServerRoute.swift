@@ -1,5 +1,6 @@
 import CurlEngine
 import HTTPClient
+import Logging
 import SystemPackage
 import TransferCore
 
@@ -20,13 +21,15 @@ enum ServerRoute: Sendable {
     /// - Returns: A socket, which the caller closes, and the program behind it; nil where none is needed.
     /// - Throws: A `TransferError`; `CancellationError`.
     func open(
-        to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider
+        to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider, logger: Logger
     ) async throws -> (socket: FileDescriptor, program: ProxyProgram?)? {
         switch self {
         case .direct:
             return nil
         case .command(let template):
-            let (program, socket) = try ProxyProgram.start(Self.command(template, address))
+            let (program, socket) = try ProxyProgram.start(Self.command(template, address)) {
+                logger.info("proxyCommand: \($0)", metadata: ["server": "\(address.serverName)"])
+            }
             return (socket, program)
         case .connection(let settings, let reference):
             var password: Secret?

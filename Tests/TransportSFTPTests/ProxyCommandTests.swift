@@ -1,0 +1,35 @@
+import Testing
+import TransferCore
+import TransportSFTP
+
+/// A command of the setting `proxyCommand` that ends before it leads anywhere.
+@Suite(.timeLimit(.minutes(5))) struct ProxyCommandTests {
+    private func failure(of command: String) async throws -> TransferError {
+        let transport = SFTPTransport()
+        let endpoint = Endpoint.sftp("sftp://me@host.invalid/in/", settings: ["proxyCommand": command, "agent": "none"])
+        let error = try await #require(throws: TransferError.self) {
+            try await transport.check(endpoint, credentials: NoCredentials())
+        }
+        await transport.shutdown()
+        return error
+    }
+
+    @Test(
+        arguments: [
+            ("false", "ended with status 1 before there was a connection to host.invalid.", nil),
+            ("sh -c 'echo first >&2; printf \"no way\\n\" >&2; exit 3'", "ended with status 3", ": no way"),
+            ("sh -c 'printf \"\\033[1mhalf a line\" >&2; exit 4'", "ended with status 4", "half a line"),
+            ("/no/such/program %h", "ended with status 127", "/no/such/program"), ("sh -c 'kill -KILL $$'", "ended with signal 9", nil),
+        ] as [(String, String, String?)])
+    func howItEndedIsTold(command: String, manner: String, words: String?) async throws {
+        let error = try await failure(of: command)
+        #expect(error.failureClass == .unreachable && error.message.contains("proxyCommand \(manner)"), "\(error)")
+        if let words { #expect(error.message.contains(words), "\(error)") }
+        #expect(!error.message.contains("first") && !error.message.contains("\u{1B}"))
+    }
+
+    @Test func whatItSaysIsBounded() async throws {
+        let error = try await failure(of: "sh -c 'head -c 300000 /dev/zero | tr \"\\0\" a >&2; exit 5'")
+        #expect(error.message.contains("status 5") && error.message.utf8.count < 400, "\(error.message.utf8.count)")
+    }
+}
