@@ -12,6 +12,17 @@ final class Recorder: Sendable {
     private let state = Locked<(checkpoints: [Checkpoint], progress: [(sent: Int64, confirmed: Int64)])>(([], []))
     private let signs = Locked<(activity: Int, waiting: Int)>((0, 0))
 
+    /// Each checkpoint once it is kept.
+    let saved: AsyncStream<Checkpoint>
+    private let save: AsyncStream<Checkpoint>.Continuation
+
+    init() {
+        (saved, save) = AsyncStream.makeStream()
+    }
+
+    /// No more is kept.
+    func end() { save.finish() }
+
     var checkpoints: [Checkpoint] { state.withLock { $0.checkpoints } }
     var progress: [(sent: Int64, confirmed: Int64)] { state.withLock { $0.progress } }
 
@@ -23,7 +34,10 @@ final class Recorder: Sendable {
     func reporter(allowance: @escaping @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }) -> AttemptReporter {
         AttemptReporter(
             progress: { sent, confirmed in self.state.withLock { $0.progress.append((sent, confirmed)) } },
-            checkpoint: { checkpoint in self.state.withLock { $0.checkpoints.append(checkpoint) } },
+            checkpoint: { checkpoint in
+                self.state.withLock { $0.checkpoints.append(checkpoint) }
+                self.save.yield(checkpoint)
+            },
             allowance: allowance, activity: { self.signs.withLock { $0.activity += 1 } },
             wait: { self.signs.withLock { $0.waiting += 1 } })
     }
@@ -48,7 +62,7 @@ struct TestUpload {
     let transport: TUSTransport
     let file: TemporaryFile
     let server: ScriptedServer
-    let recorder = Recorder()
+    var recorder = Recorder()
     var endpoint: Endpoint
     var credentials = FixedCredentials()
     var options = AttemptOptions()
@@ -95,12 +109,16 @@ struct TestUpload {
     }
 
     /// Runs one attempt.
-    func run(from checkpoint: Checkpoint? = nil, source: UploadSource? = nil) async throws -> TransferReceipt {
+    ///
+    /// - Parameter other: Makes it in place of the transport of this upload.
+    func run(
+        from checkpoint: Checkpoint? = nil, source: UploadSource? = nil, by other: TUSTransport? = nil
+    ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
             transferID: "t-1", endpoint: endpoint, source: try source ?? file.source, remotePath: try RemotePath(remotePath),
             checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
             credentials: credentials, logger: Logger(label: "test"))
-        return try await transport.perform(attempt, reporting: recorder.reporter(allowance: allowance))
+        return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
 
     /// Runs one attempt that fails.

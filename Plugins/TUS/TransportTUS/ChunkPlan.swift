@@ -7,7 +7,9 @@ struct ChunkPlan {
     /// Where the halving begins, however large the request was that did not get through.
     private static let ceiling: Int64 = 64 << 20
     /// What may sit in the buffers of this machine and its socket: bytes taken beyond this left it.
-    private static let buffered: Int64 = 1 << 20
+    static let buffered: Int64 = 1 << 20
+    /// A cut after more than this leads to no other size.
+    static let telling = 2 * ceiling
 
     /// The most that the session, the endpoint's settings or a checksum ask for.
     let wanted: Int64?
@@ -28,7 +30,7 @@ struct ChunkPlan {
     func shrink(below size: Int64) -> Bool {
         let limit = max(Self.floor, min(size / 2, Self.ceiling))
         guard limit < size, multiple < size else { return false }
-        memory.learn(of: address) { $0.chunkLimit = min($0.chunkLimit ?? .max, limit) }
+        memory.learn(of: address) { $0.limitChunks(to: limit) }
         return true
     }
 
@@ -36,8 +38,8 @@ struct ChunkPlan {
     /// request back until it is whole.
     ///
     /// - Parameter offset: Where the server stands when the upload goes on.
-    func learn(from cut: EndpointMemory.Cut?, at offset: Int64) {
+    func learn(from cut: UnansweredRequest?, at offset: Int64) {
         guard let cut, offset <= cut.offset, cut.taken > Self.buffered else { return }
-        _ = shrink(below: min(cut.taken, cut.length))
+        _ = shrink(below: cut.taken)
     }
 }

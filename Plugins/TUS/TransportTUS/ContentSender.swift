@@ -111,8 +111,9 @@ struct ContentSender {
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
+        server.memory.forgetCut(of: url)
+        chunks.learn(from: await record.takeUnanswered(of: slot), at: offset)
         try await confirm(offset, expires: expires)
-        chunks.learn(from: server.memory.takeCut(of: url), at: offset)
         try await send(from: offset)
     }
 
@@ -156,22 +157,25 @@ struct ContentSender {
         let renewals = server.renewals
         let seal = try await seal(offset..<offset + count)
         let asked = asksFirst
+        let watch = RequestWatch()
         let answer: TUSAnswer
         do {
-            answer = try await patch(from: offset, count: count, seal, declaring: declaration)
+            answer = try await patch(from: offset, count: count, seal, declaring: declaration, watch)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
-            noteCut(at: offset, taken: error.sent.taken, of: count)
+            try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
             let failure = error.transferError(at: server.origin, isEndpoint: false)
             if error.neverArrived { throw failure }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
-            noteCut(at: offset, taken: record.sent(of: slot) - offset, of: count)
+            // The checkpoint has as much of it as is kept while the request is under way: there is no time to save another one.
+            server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
             throw error
         }
+        await record.takeUnanswered(of: slot)
         reach = max(reach, offset + answer.response.sent.limit)
         record.noteSent(offset + answer.response.sent.taken, of: slot)
         if seal.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
@@ -198,24 +202,35 @@ struct ContentSender {
     }
 
     /// - Parameter length: The length of the upload, if the server is to be told now (extension *creation-defer-length*).
-    private mutating func patch(from offset: Int64, count: Int64, _ seal: Seal, declaring length: Int64?) async throws -> TUSAnswer {
+    private mutating func patch(
+        from offset: Int64, count: Int64, _ seal: Seal, declaring length: Int64?, _ watch: RequestWatch
+    ) async throws -> TUSAnswer {
         defer { asksFirst = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
         headers[TUSServer.checksumHeader] = seal.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
-        return try await server.send(
+        // Ends with the watch, or with this function.
+        async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
+        let answer = try await server.send(
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
             trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
                 record.noteSent(offset + taken, of: slot)
+                watch.note(taken)
                 if taken == count { reporter.reportWaiting() }
             })
+        watch.end()
+        try await kept
+        return answer
     }
 
-    private func noteCut(at offset: Int64, taken: Int64, of length: Int64) {
-        server.memory.note(EndpointMemory.Cut(offset: offset, taken: taken, length: length), of: url)
+    private func noteCut(_ cut: UnansweredRequest) async throws {
+        server.memory.note(cut, of: url)
+        let telling = cut.taken > ChunkPlan.buffered ? cut : nil
+        guard await record[slot].unanswered != telling else { return }
+        try await record.save { [slot] in $0[slot].unanswered = telling }
     }
 
     /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.

@@ -6,7 +6,7 @@ import TransferCore
 final class EndpointMemory: Sendable {
     /// How long what a server said of itself is taken for true.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// How many cut uploads are remembered; with more, all are forgotten, which costs a chunk size that adapts later.
+    /// How many cut uploads are remembered; with more, all are forgotten, and none of these is doubted.
     private static let maximumCuts = 1_000
     /// How many files without ranges are remembered; with more, all are forgotten, and one more download of each begins anew.
     private static let maximumFilesWithoutRanges = 1_000
@@ -23,24 +23,15 @@ final class EndpointMemory: Sendable {
         var unansweredQuestions = 0
         /// The most bytes that one request may bring, as far as is known.
         var chunkLimit: Int64?
-    }
 
-    /// A `PATCH` that ended without an answer.
-    struct Cut: Hashable, Sendable {
-        /// Where it began in the upload.
-        var offset: Int64
-        /// How many bytes the network took.
-        var taken: Int64
-        /// How many bytes it was to bring.
-        var length: Int64
-        /// Whether the server took no connection since.
-        var wasFollowedByOutage = false
+        /// Takes note that one request may bring no more than this.
+        mutating func limitChunks(to limit: Int64) { chunkLimit = min(chunkLimit ?? .max, limit) }
     }
 
     private struct State {
         var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
         var habits: [String: Habits] = [:]
-        var cuts: [String: Cut] = [:]
+        var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
         /// URLs of files that come from their start whatever is asked, without their queries.
         var withoutRanges: Set<String> = []
     }
@@ -91,10 +82,10 @@ final class EndpointMemory: Sendable {
     }
 
     /// Keeps how an upload was cut, for when it goes on.
-    func note(_ cut: Cut, of upload: String) {
+    func note(_ cut: UnansweredRequest, of upload: String) {
         state.withLock { state in
             if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
-            state.cuts[upload] = cut
+            state.cuts[upload] = (cut, wasFollowedByOutage: false)
         }
     }
 
@@ -105,11 +96,13 @@ final class EndpointMemory: Sendable {
 
     /// Whether the server went away while it took an upload's first bytes.
     func isDoubtful(_ upload: String) -> Bool {
-        state.withLock { state in state.cuts[upload].map { $0.wasFollowedByOutage && $0.offset == 0 && $0.taken > 0 } ?? false }
+        state.withLock { state in
+            state.cuts[upload].map { $0.wasFollowedByOutage && $0.request.offset == 0 && $0.request.taken > 0 } ?? false
+        }
     }
 
-    /// Takes what is known of an upload's last cut.
-    func takeCut(of upload: String) -> Cut? {
-        state.withLock { $0.cuts.removeValue(forKey: upload) }
+    /// Forgets an upload's last cut, as it goes on.
+    func forgetCut(of upload: String) {
+        state.withLock { _ = $0.cuts.removeValue(forKey: upload) }
     }
 }

@@ -17,6 +17,17 @@ struct RemoteUpload: Codable, Sendable {
 
     /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
+
+    /// The last `PATCH`, if it was not answered and brought enough to tell something of the path: the process may have ended meanwhile.
+    var unanswered: UnansweredRequest?
+}
+
+/// A `PATCH` without an answer.
+struct UnansweredRequest: Codable, Hashable, Sendable {
+    /// Where it began in the upload.
+    var offset: Int64
+    /// How many bytes the network took of it at least.
+    var taken: Int64
 }
 
 /// What a file's transfer needs to go on later.
@@ -33,8 +44,11 @@ struct TUSCheckpoint: Codable, Sendable {
     /// Whether the server was asked to put the parts together, and may have done so without that its answer arrived.
     var asksForWhole: Bool?
 
+    /// The most bytes that one request may bring, as far as that was found out when this was saved.
+    var chunkLimit: Int64?
+
     private enum CodingKeys: String, CodingKey {
-        case parts, partSize, asksForWhole
+        case parts, partSize, asksForWhole, chunkLimit
     }
 
     init(whole: RemoteUpload = RemoteUpload()) {
@@ -54,6 +68,7 @@ struct TUSCheckpoint: Codable, Sendable {
         parts = try container.decodeIfPresent([RemoteUpload].self, forKey: .parts)
         partSize = try container.decodeIfPresent(Int64.self, forKey: .partSize)
         asksForWhole = try container.decodeIfPresent(Bool.self, forKey: .asksForWhole)
+        chunkLimit = try container.decodeIfPresent(Int64.self, forKey: .chunkLimit)
     }
 
     func encode(to encoder: any Encoder) throws {
@@ -62,6 +77,7 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(parts, forKey: .parts)
         try container.encodeIfPresent(partSize, forKey: .partSize)
         try container.encodeIfPresent(asksForWhole, forKey: .asksForWhole)
+        try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
     /// - Parameter limit: The most bytes that it may vouch for.

@@ -30,6 +30,10 @@ package import TransportSupport
 /// | 413 | At most half as much at once, and so on down to 256 KiB; the size is kept for the endpoint. |
 /// | 460 | The same content, up to three times in all. |
 ///
+/// An attempt that finds by `HEAD` that nothing arrived of the last `PATCH`, after that was cut and more than 1 MiB of it had left, brings at most
+/// half as much at once, too: something on the way keeps requests back until they are whole. What is needed for that is in the checkpoint, and so
+/// is the size that was found, for a process that follows one which was killed.
+///
 /// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that is sent none
 /// any more.
 public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {

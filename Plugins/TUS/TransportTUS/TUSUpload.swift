@@ -26,7 +26,10 @@ struct TUSUpload {
         isRepeated = attempt.checkpoint != nil
         metadata = try UploadMetadata(attempt)
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
-        record = UploadRecord(checkpoint, reporter: reporter)
+        // What an earlier process found out about the way there.
+        if let limit = checkpoint.chunkLimit { server.memory.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) } }
+        let (memory, address) = (server.memory, server.address)
+        record = UploadRecord(checkpoint, reporter: reporter) { memory.habits(of: address).chunkLimit }
     }
 
     private var size: Int64 { file.source.size }

@@ -16,12 +16,14 @@ actor UploadRecord {
     private struct Position {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
-        /// Up to where the request that is under way got, which may send once more what was sent before.
+        /// Up to where the last request got, which may send once more what was sent before.
         var current: Int64 = 0
     }
 
     private(set) var checkpoint: TUSCheckpoint
     private let reporter: AttemptReporter
+    /// The most bytes that one request may bring, as far as that is known now.
+    private let chunkLimit: @Sendable () -> Int64?
     /// The most bytes that are told to be confirmed, as the rest is still to be verified.
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
@@ -31,9 +33,10 @@ actor UploadRecord {
     private var isSaving = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
 
-    init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter) {
+    init(_ checkpoint: TUSCheckpoint, reporter: AttemptReporter, chunkLimit: @escaping @Sendable () -> Int64?) {
         self.checkpoint = checkpoint
         self.reporter = reporter
+        self.chunkLimit = chunkLimit
         verified = Locked(.max)
         // All parts count from the beginning, whichever is heard of first.
         let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
@@ -71,6 +74,7 @@ actor UploadRecord {
             waiters = []
         }
         let change = lastChange
+        checkpoint.chunkLimit = chunkLimit()
         try await reporter.save(checkpoint.encoded(atMost: verified.withLock { $0 }))
         lastSaved = change
     }
@@ -79,6 +83,8 @@ actor UploadRecord {
     func confirm(_ offset: Int64, of slot: Slot, expires: Int? = nil, url: String? = nil) async throws {
         try await save { checkpoint in
             checkpoint[slot].confirmed = offset
+            // It got through, at least in part.
+            if let request = checkpoint[slot].unanswered, offset > request.offset { checkpoint[slot].unanswered = nil }
             if let expires { checkpoint[slot].expires = expires }
             if let url { checkpoint[slot].url = url }
         }
@@ -118,9 +124,18 @@ actor UploadRecord {
         report(slot) { $0.sent = max($0.sent, position) }
     }
 
-    /// Up to which position of an upload the network took bytes in this attempt.
-    nonisolated func sent(of slot: Slot) -> Int64 {
-        positions.withLock { $0[slot]?.sent ?? 0 }
+    /// Keeps how many bytes the network took of a `PATCH` that is under way.
+    func keep(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
+        for await taken in marks {
+            try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
+        }
+    }
+
+    /// Takes what is known of an upload's last `PATCH`, as that is answered, or asked about, by now. Not durable before the next change is.
+    @discardableResult
+    func takeUnanswered(of slot: Slot) -> UnansweredRequest? {
+        defer { checkpoint[slot].unanswered = nil }
+        return checkpoint[slot].unanswered
     }
 
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {

@@ -1,0 +1,137 @@
+import Foundation
+import Locking
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// A program that ends in the middle and is started again: all that goes from one to the next is the checkpoint.
+@Suite struct RestartTests {
+    /// What a checkpoint tells of a request that was not answered.
+    private struct Stored: Decodable {
+        struct Request: Decodable {
+            var taken: Int
+        }
+        var unanswered: Request?
+        var chunkLimit: Int?
+    }
+
+    private func stored(_ checkpoint: Checkpoint?) throws -> Stored {
+        try JSONDecoder().decode(Stored.self, from: try #require(checkpoint).data)
+    }
+
+    private func sizes(_ requests: some Sequence<ReceivedRequest>) -> [Int] {
+        requests.filter { $0.method == "PATCH" }.map(\.contentLength)
+    }
+
+    /// A path that hands on only requests of which all came, and a program that is killed once it is known to have sent more than 2 MB of one,
+    /// which is more than ever gets through.
+    @Test func aPathThatKeepsRequestsBackIsKnownAfterARestart() async throws {
+        let (size, survives) = (16_000_000, 2_000_000)
+        let kept = Locked(0)
+        var upload = try TestUpload(size: size) { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(kept.withLock { $0 })]
+            case _ where request.contentLength > survives: return [.read(2 * survives), .silence]
+            default:
+                let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
+                return [
+                    .read(nil), .call { kept.withLock { $0 = offset + request.contentLength } }, .accepted(offset + request.contentLength),
+                ]
+            }
+        }
+        var checkpoint: Checkpoint?
+        var limit = Int.max
+        for _ in 0..<20 where kept.withLock({ $0 }) < size {
+            let before = upload.requests.count
+            upload.recorder = Recorder()
+            let (transport, start, begun) = (TUSTransport(), checkpoint, upload)
+            let program = Task {
+                defer { begun.recorder.end() }
+                return try await begun.run(from: start, by: transport)
+            }
+            for await saved in upload.recorder.saved {
+                checkpoint = saved
+                guard let taken = try stored(saved).unanswered?.taken, taken > survives else { continue }
+                program.cancel()
+                break
+            }
+            _ = await program.result
+            await transport.shutdown()
+            #expect(sizes(upload.requests.dropFirst(before)).allSatisfy { $0 <= limit }, "what was found out is kept")
+            if let taken = try stored(checkpoint).unanswered?.taken { limit = taken / 2 }
+        }
+        #expect(kept.withLock { $0 } == size)
+        #expect(sizes(upload.requests).first == size)
+        #expect(limit < size)
+        await upload.end()
+    }
+
+    @Test func aSizeThatWorksIsKnownAfterARestart() async throws {
+        let size = 3_000_000
+        let upload = try TestUpload(size: size) { request, number in
+            switch number {
+            case 0: return [.created]
+            case 1, 3: return [.answer(413)]
+            case 2, 4: return [.offset(0)]
+            case 6: return [.read(10), .reset]
+            case 7, 8: return [.offset(750_000)]
+            default:
+                let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
+                return [.accepted(offset + request.contentLength)]
+            }
+        }
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(sizes(upload.requests) == [size, size / 2, 750_000, 750_000])
+        let transport = TUSTransport()
+        _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
+        #expect(sizes(upload.requests.dropFirst(8)) == [750_000, 750_000, 750_000])
+        await transport.shutdown()
+        await upload.end()
+    }
+
+    /// A server that answered had it all, whatever it made of it.
+    @Test func anAnswerIsNoCut() async throws {
+        let size = 4_000_000
+        let upload = try TestUpload(
+            size: size,
+            answers: [[.created], [.read(nil), .tus(503)], [.offset(0)], [.offset(0)], [.read(nil), .accepted(size)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        let transport = TUSTransport()
+        _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
+        #expect(sizes(upload.requests) == [size, size])
+        await transport.shutdown()
+        await upload.end()
+    }
+
+    /// What was sent before, by another request, says nothing of the one that is cancelled.
+    @Test func aRequestThatIsCancelledTellsOfItselfOnly() async throws {
+        let size = 4_000_000
+        let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
+        var upload = try TestUpload(
+            size: size,
+            answers: [
+                [.created], [.read(nil), .answer(413)], [.offset(0)], [.read(1000), .call { arrival.finish() }, .silence],
+                [.offset(0)], [.read(nil), .accepted(size / 2)], [.read(nil), .accepted(size)],
+            ])
+        let left = Locked<Int?>(size + 1000)
+        upload.allowance = { wanted in
+            left.withLock { left in
+                guard let rest = left else { return Allowance(bytes: wanted) }
+                let granted = min(rest, wanted)
+                left = rest - granted
+                return Allowance(bytes: granted, retryAfter: granted == 0 ? .seconds(3600) : .zero)
+            }
+        }
+        let begun = upload
+        let task = Task { try await begun.run() }
+        for await _ in arrived {}
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        left.withLock { $0 = nil }
+        _ = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(sizes(upload.requests) == [size, size / 2, size / 2, size / 2])
+        await upload.end()
+    }
+}
