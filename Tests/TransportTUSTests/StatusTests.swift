@@ -1,3 +1,5 @@
+import Foundation
+import Locking
 import ScriptedHTTP
 import Testing
 import TransferCore
@@ -158,5 +160,86 @@ import TransportTUS
             #expect(await upload.failure()?.retryAfter == wait)
             await upload.end()
         }
+    }
+}
+
+/// What a server gets that asks to be left alone for a time: nothing more, not even a question.
+@Suite struct BusyServerTests {
+    private static let offers = "creation,concatenation"
+
+    private static func busy(_ status: Int) -> ServerStep { .tus(status, ["Retry-After": "60"]) }
+
+    @Test(arguments: [429, 503]) func aRequestThatBringsContentIsNotFollowedByAQuestion(status: Int) async throws {
+        let size = 2_000_000
+        let upload = try TestUpload(size: size, answers: [[.created], [.read(nil), Self.busy(status)], [.offset(0)], [.accepted(size)]])
+        let error = await upload.failure()
+        #expect(error?.failureClass == .transient)
+        #expect(error?.retryAfter == .seconds(60))
+        #expect(upload.methods == ["POST", "PATCH"])
+        // The server had all of the request, so that nothing is to be learned of the way there: not in this process, nor in the next.
+        let transport = TUSTransport()
+        _ = try await upload.run(from: upload.recorder.checkpoints.last, by: transport)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "PATCH"])
+        #expect(upload.requests.last?.contentLength == size)
+        await transport.shutdown()
+        await upload.end()
+    }
+
+    @Test func withoutATimeItIsAskedAtOnce() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.created], [.tus(503, ["Retry-After": "0"])], [.offset(4)]])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
+    /// The others are under way, and end: none of them asks, and none is made.
+    @Test(arguments: ["POST", "PATCH"]) func theOtherPartsOfAFileEndToo(method: String) async throws {
+        let count = Locked(0)
+        let upload = try TestUpload(size: 900, offers: Self.offers) { request, number in
+            guard request.method == method else { return [.tus(201, ["Location": "/files/\(number)"])] }
+            let isLast = count.withLock { count in
+                count += 1
+                return count == 3
+            }
+            return [isLast ? Self.busy(429) : .silence]
+        }
+        var parallel = upload
+        parallel.endpoint.settings["parallelThreshold"] = "1"
+        parallel.options.parallel = 3
+        let error = await parallel.failure()
+        #expect(error?.retryAfter == .seconds(60))
+        #expect(upload.methods.sorted() == (method == "POST" ? [] : ["PATCH", "PATCH", "PATCH"]) + ["POST", "POST", "POST"])
+        await upload.end()
+    }
+
+    /// Uploads that are of no use any more are left where the first of them can't be removed now.
+    @Test func noMoreIsRemoved() async throws {
+        let upload = try TestUpload(size: 10) { request, _ in [request.method == "DELETE" ? Self.busy(503) : .silence] }
+        let (first, second) = (upload.server.url("/files/1"), upload.server.url("/files/2"))
+        let checkpoint = Checkpoint(
+            data: Data("{\"partSize\": 5, \"parts\": [{\"url\": \"\(first)\"}, {\"url\": \"\(second)\"}]}".utf8), confirmed: 0)
+        let error = await #expect(throws: TransferError.self) {
+            try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(error?.retryAfter == .seconds(60))
+        #expect(upload.methods == ["DELETE"])
+        await upload.end()
+    }
+
+    /// One part is gone while it is sent, and what is left of it can't be removed now: it is not made anew at once.
+    @Test func aPartThatIsGoneIsMadeAnewLater() async throws {
+        let upload = try TestUpload(size: 10, offers: Self.offers) { request, _ in
+            switch request.method {
+            case "HEAD": [.tus(403)]
+            case "DELETE": [Self.busy(429)]
+            default: [.created]
+            }
+        }
+        let part = "{\"url\": \"\(upload.server.url("/files/1"))\"}"
+        let checkpoint = Checkpoint(data: Data("{\"partSize\": 10, \"parts\": [\(part)]}".utf8), confirmed: 0)
+        let error = await upload.failure(from: checkpoint)
+        #expect(error?.retryAfter == .seconds(60))
+        #expect(upload.methods == ["HEAD", "DELETE"])
+        await upload.end()
     }
 }

@@ -105,7 +105,7 @@ struct Concatenation {
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
             // The other parts are not to suffer for this one.
             try await record.save { $0[slot] = RemoteUpload() }
-            try? await server.delete(url)
+            if let busy = await server.removeIfAllowed([url]) { throw busy }
         }
         try await begin(slot, range)
     }
@@ -153,21 +153,28 @@ struct Concatenation {
     /// The parts take room until they expire; the file does not need them.
     private func removeParts() async throws -> [String] {
         let urls = await record.checkpoint.parts?.compactMap(\.url) ?? []
-        let warnings = try await withThrowingTaskGroup(of: String?.self) { group in
+        let failures = try await withThrowingTaskGroup(of: TransferError?.self) { group in
             for url in urls {
                 group.addTask {
                     do {
                         try await server.delete(url)
-                    } catch let error as TransferError where error.code != .unsupported {
-                        return "Parts of the file were left at the server \(server.origin): \(error)"
-                    } catch is TransferError {
-                        // The server lets them expire, by its own word.
+                        return nil
+                    } catch let error as TransferError {
+                        return error
                     }
-                    return nil
                 }
             }
-            return try await group.reduce(into: [String]()) { if let warning = $1 { $0 = [warning] } }
+            var failures: [TransferError] = []
+            while let failure = try await group.next() {
+                guard let failure else { continue }
+                failures.append(failure)
+                if failure.wantsPeace { break }
+            }
+            group.cancelAll()
+            return failures
         }
-        return warnings
+        // A server that lets them expire, by its own word, needs no warning.
+        let warning = failures.first { $0.code != .unsupported }
+        return warning.map { ["Parts of the file were left at the server \(server.origin): \($0)"] } ?? []
     }
 }

@@ -185,7 +185,13 @@ struct ContentSender {
             // The hook is asked anew only where its headers may go.
             let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
-            return try await settle(try await server.refused(answer), from: offset, count: count, status: answer.status)
+            let failure = try await server.refused(answer)
+            if failure.wantsPeace {
+                // Where the server stands is for the next attempt to ask. Kept, as this request is no longer one without an answer.
+                try await record.save()
+                throw failure
+            }
+            return try await settle(failure, from: offset, count: count, status: answer.status)
         }
         rejectedSince = nil
         try checkPlausible(confirmed)

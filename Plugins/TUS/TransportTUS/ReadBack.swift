@@ -33,8 +33,9 @@ struct ReadBack {
         if status == 404 { status = try await statusOfEmptyUpload(metadata) }
         // 204 and 416 are what an empty one may be answered with.
         if (200..<300).contains(status) || status == 416 { return }
-        try? await server.delete(url)
-        throw unverifiable(status)
+        var failure = unverifiable(status)
+        failure.retryAfter = await server.removeIfAllowed([url])?.retryAfter
+        throw failure
     }
 
     /// As ``probe(_:metadata:)``, for an upload that somebody else made: nothing is removed, nor another one made for trying.
@@ -54,7 +55,7 @@ struct ReadBack {
         let url = try await server.created(
             try await server.requestCreation(headers: [server.dialect.lengthHeader: "0", "Upload-Metadata": metadata.headerValue]))
         let status = try await status(of: url)
-        try? await server.delete(url)
+        if let busy = await server.removeIfAllowed([url]) { throw busy }
         return status
     }
 
@@ -83,9 +84,10 @@ struct ReadBack {
         let remote = sink.result
         guard remote.bytes == size, remote.hash.digest == local.digest else {
             try await file.verifyUnchanged()
-            try? await server.delete(url)
+            let busy = await server.removeIfAllowed([url])
             throw TransferError(
-                .resumeLost, .checksumMismatch, "What the server \(server.origin) gives back is not what was sent; it was removed there.")
+                .resumeLost, .checksumMismatch, "What the server \(server.origin) gives back is not what was sent; it was removed there.",
+                retryAfter: busy?.retryAfter)
         }
         record.limitConfirmed(to: .max)
         try await record.confirm(size, of: .whole)

@@ -8,6 +8,11 @@ import TransferCore
     import Darwin
 #endif
 
+extension TransferError {
+    /// Whether the server asks to be left alone for a time: then nothing more is sent to it, not even a question.
+    var wantsPeace: Bool { (retryAfter ?? .zero) > .zero }
+}
+
 extension TUSAnswer {
     /// The error for an answer that is not what the protocol wants; the class follows the status and the request.
     ///

@@ -157,10 +157,20 @@ extension TUSServer {
         guard memory.isDoubtful(url), try await offset(of: url, length: length).offset == 0 else { return false }
         do {
             try await delete(url)
-        } catch is TransferError {
+        } catch let error as TransferError where !error.wantsPeace {
             // It expires, as any upload that nobody goes on with.
         }
         return true
+    }
+
+    /// Removes uploads that are of no use any more, as far as the server does that; the others expire.
+    ///
+    /// - Returns: What the server said when it asked to be left alone, if it did; then no other was removed.
+    func removeIfAllowed(_ urls: [String]) async -> TransferError? {
+        for url in urls {
+            do { try await delete(url) } catch let error as TransferError where error.wantsPeace { return error } catch { continue }
+        }
+        return nil
     }
 
     /// Asks how much a server has of a file that it puts together of parts.

@@ -17,7 +17,8 @@ package import TransportSupport
 ///
 /// ## Requests that bring content
 ///
-/// After each `PATCH` that fails, `HEAD` asks where the server stands. Where all has arrived, that is that. Otherwise the attempt fails, and a
+/// After each `PATCH` that fails, `HEAD` asks where the server stands; but one that says for how long it wants to be left alone (429 and 503 with
+/// `Retry-After`) is asked by a later attempt. Where all has arrived, that is that. Otherwise the attempt fails, and a
 /// later one begins with `HEAD`; but in these cases the same attempt goes on at once from where the server stands:
 ///
 /// | what became of the `PATCH` | what comes after `HEAD` |
@@ -144,7 +145,10 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
         var failures: [TransferError] = []
         for url in urls {
-            do { try await server.delete(url) } catch let error as TransferError { failures.append(error) }
+            do { try await server.delete(url) } catch let error as TransferError {
+                failures.append(error)
+                if error.wantsPeace { break }
+            }
         }
         // What may work later comes before what never does.
         if let failure = failures.first(where: { $0.failureClass != .unsupported }) ?? failures.first { throw failure }

@@ -45,8 +45,9 @@ struct TUSUpload {
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
-            for url in await record.checkpoint.urls { try? await server.delete(url) }
-            throw error
+            var failure = error
+            failure.retryAfter = await server.removeIfAllowed(record.checkpoint.urls)?.retryAfter ?? error.retryAfter
+            throw failure
         }
         let unverified = await record.checkpoint.unverified
         if unverified > 0 {
