@@ -156,6 +156,36 @@ import TransportTUS
         await upload.end()
     }
 
+    /// That is the file's fault, and not the endpoint's.
+    @Test(
+        arguments: [
+            ("ftp://host.example/secret", "\"ftp://host.example\" is one of ftp"), ("file:///secret", "is one of file"),
+            ("/files/secret", "has no scheme"), ("host.example/secret", "has no scheme"), ("", "not a URL"), ("secret", "has no scheme"),
+            ("https:///secret", "has no host"), ("https://", "has no host"), ("http:secret", "has no host"),
+            ("ht tp://secret", "not a URL"), ("https://host.example/a secret", "not a URL"),
+            ("https://host.example:99999/secret", "has a port that is none"),
+            ("https://me:secret@host.example/", "carries a user name or a password"),
+            ("https://host.example/#secret", "ends in a fragment"),
+        ])
+    func oneThatNothingCanBeSentToIsRefusedBefore(url: String, words: String) async throws {
+        var upload = try TestUpload(size: 10, offers: "creation", answers: [])
+        upload.options.uploadURL = url
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .invalidUploadURL)
+        #expect(error?.message.contains(words) == true, "\(String(describing: error))")
+        #expect(error?.description.contains("secret") == false)
+        #expect(upload.server.connectionCount == 0)
+        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
+        #expect(told == error)
+        await upload.end()
+    }
+
+    @Test(arguments: ["https://host.example/files/1?signature=x%20y", "HTTP://[::1]:8080/", "http://host.example"])
+    func othersAreTaken(url: String) throws {
+        try TUSTransport.validate(AttemptOptions(uploadURL: url), for: .upload)
+    }
+
     @Test func oneThatIsGoneIsSaidSo() async throws {
         var upload = try TestUpload(size: 10, answers: [[.tus(404)]])
         upload.options.uploadURL = upload.server.url("/elsewhere/7")

@@ -70,6 +70,9 @@ import TransportTUS
         #expect(error?.failureClass == .permanent)
         #expect(error?.code == .invalidMetadata)
         #expect(upload.requests.isEmpty)
+        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.options, for: .upload) }
+        #expect(told == error)
+        try TUSTransport.validate(upload.options, for: .download)
         await upload.end()
     }
 }
@@ -102,8 +105,37 @@ import TransportTUS
     @Test(arguments: ["a\r\nX: 1", "a\nb"]) func headerValuesThatWouldSmuggle(value: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
         upload.endpoint.settings = ["header.X-A": value]
-        #expect(await upload.failure()?.failureClass == .permanent)
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
         #expect(upload.requests.isEmpty)
+        let told = #expect(throws: TransferError.self) { try TUSTransport.validate(upload.endpoint) }
+        #expect(told == error)
+        await upload.end()
+    }
+
+    @Test(
+        arguments: [
+            ("Upload-Offset", "1", "Upload-Offset is the tus transport's own; remove the header"),
+            ("tus-resumable", "1", "tus-resumable is the tus transport's own; remove the header"),
+            ("Host", "a", "Host is the tus transport's own; remove the header"),
+            ("Authorization", "secret", "Authorization is a secret; name it as a credential of the endpoint, not in a session"),
+            ("", "a", "can't be the name of a header"), ("a b", "a", "can't be the name of a header"),
+            ("é", "a", "can't be the name of a header"), ("a:", "a", "can't be the name of a header"),
+            ("X-A", "secret\r\nX: 1", "The value of the header X-A has a line break"), ("X-A", "secret\0", "The value of the header X-A"),
+        ])
+    func headersOfASessionThatCanNotBeSent(name: String, value: String, words: String) async throws {
+        for direction in [TransferDirection.upload, .download] {
+            let told = #expect(throws: TransferError.self) {
+                try TUSTransport.validate(AttemptOptions(headers: [name: value]), for: direction)
+            }
+            #expect(told?.failureClass == .permanent)
+            #expect(told?.message.contains(words) == true, "\(String(describing: told))")
+            #expect(told?.message.contains("setting") == false && told?.message.contains("secret\r") == false)
+        }
+        var upload = try TestUpload(size: 1, answers: [])
+        upload.options.headers = [name: value]
+        #expect(await upload.failure()?.message.contains(words) == true)
+        #expect(upload.server.connectionCount == 0)
         await upload.end()
     }
 }

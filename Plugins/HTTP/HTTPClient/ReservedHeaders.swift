@@ -6,6 +6,14 @@ package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
         "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te",
     ]
+    /// Where a header is asked for.
+    package enum Place {
+        /// In a setting of an endpoint, or of a session.
+        case setting
+        /// Among a session's headers.
+        case session
+    }
+
     private static let secrets: Set<String> = ["authorization", "proxy-authorization", "cookie"]
 
     private let transport: TransportID
@@ -35,21 +43,24 @@ package struct ReservedHeaders: Sendable {
     /// Refuses a header of settings or options, which are stored: no secret belongs there.
     ///
     /// - Throws: A ``TransferError`` that names the header.
-    package func check(_ name: String) throws(TransferError) {
+    package func check(_ name: String, in place: Place = .setting) throws(TransferError) {
         if Self.secrets.contains(name.lowercased()) {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The header \(name) is a secret; name it as a credential of the endpoint, not as a setting.")
+                "The header \(name) is a secret; name it as a credential of the endpoint, not \(place == .setting ? "as a setting" : "in a session")."
+            )
         }
         if contains(name) {
-            throw TransferError(.permanent, .invalidEndpoint, "The header \(name) is the \(transport) transport's own; remove the setting.")
+            throw TransferError(
+                .permanent, .invalidEndpoint,
+                "The header \(name) is the \(transport) transport's own; remove the \(place == .setting ? "setting" : "header").")
         }
     }
 
-    /// Refuses what ``check(_:)-(String)`` does, and what could be a second header or none (RFC 9110, sections 5.1 and 5.5).
+    /// Refuses what ``check(_:in:)`` does, and what could be a second header or none (RFC 9110, sections 5.1 and 5.5).
     ///
     /// - Throws: A ``TransferError`` that names the header, and never its value.
-    package func check(_ name: String, _ value: String) throws(TransferError) {
+    package func check(_ name: String, _ value: String, in place: Place = .setting) throws(TransferError) {
         let isName = !name.isEmpty && name.utf8.allSatisfy(Self.isOfNames)
         guard isName else {
             throw TransferError(
@@ -60,7 +71,7 @@ package struct ReservedHeaders: Sendable {
             throw TransferError(
                 .permanent, .invalidEndpoint, "The value of the header \(name) has a line break or another control character; remove it.")
         }
-        try check(name)
+        try check(name, in: place)
     }
 
     /// Whether names of headers may have such a byte (RFC 9110, section 5.6.2).

@@ -22,7 +22,7 @@ struct SessionPlan {
         settings = try HTTPSettings(endpoint.settings, session: options.settings)
         var headers = HTTPHeaders()
         for (name, value) in options.headers.sorted(by: { $0.key < $1.key }) {
-            try ReservedHeaders.http.check(name, value)
+            try ReservedHeaders.http.check(name, value, in: .session)
             headers.append(name, value)
         }
         contentType = headers["Content-Type"]

@@ -34,7 +34,7 @@ struct EndpointSettings {
             if try connection.take(key, value) { continue }
             if key.hasPrefix("header.") {
                 let name = String(key.dropFirst("header.".count))
-                try ReservedHeaders.tus.check(name)
+                try ReservedHeaders.tus.check(name, value)
                 headers.append(name, value)
             } else {
                 try set(key, value)

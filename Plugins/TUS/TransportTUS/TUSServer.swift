@@ -45,7 +45,7 @@ struct TUSServer {
         self.origin = origin
         settings = try EndpointSettings(endpoint.settings)
         account = endpoint.address
-        sessionHeaders = try Self.headers(attempt?.options.headers ?? [:])
+        sessionHeaders = try Self.sessionHeaders(attempt?.options.headers ?? [:])
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
         logger = attempt?.logger ?? Logger(label: "TransferKit.tus")
         hook = resources.hook
@@ -54,10 +54,13 @@ struct TUSServer {
         memory = resources.memory
     }
 
-    private static func headers(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {
+    /// The headers that a session wants on each request.
+    ///
+    /// - Throws: A ``TransferError`` that names one which can't be sent.
+    static func sessionHeaders(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {
         var headers = HTTPHeaders()
         for (name, value) in values.sorted(by: { $0.key < $1.key }) {
-            try ReservedHeaders.tus.check(name)
+            try ReservedHeaders.tus.check(name, value, in: .session)
             headers.append(name, value)
         }
         return headers

@@ -57,7 +57,7 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         try ReservedHeaders.tus.check(endpoint.credentials)
     }
 
-    /// Checks what can be known of a session's options without asking anybody.
+    /// Checks what can be known of a session's options without asking anybody: that each makes sense, and can be sent.
     ///
     /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
     /// what one by this transport can't.
@@ -65,7 +65,7 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
     /// - Parameters:
     ///   - options: As an attempt would get them.
     ///   - direction: That of the session.
-    /// - Throws: A `TransferError` of the class `unsupported`.
+    /// - Throws: A `TransferError` that names the option: of the class `unsupported` if another transport may be able to do that.
     public static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The TUS transport has no setting that a session can change.")
@@ -75,6 +75,10 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
                 .unsupported, .unsupported,
                 "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
         }
+        _ = try TUSServer.sessionHeaders(options.headers)
+        guard direction == .upload else { return }
+        for key in options.metadata.keys.sorted() { try UploadMetadata.check(key) }
+        if let url = options.uploadURL { try UploadPlace.check(url) }
     }
 
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.

@@ -25,7 +25,8 @@ struct UploadMetadata {
         }.joined(separator: ",")
     }
 
-    private static func check(_ key: String) throws(TransferError) {
+    /// - Throws: A ``TransferError`` that names the key that can't be sent.
+    static func check(_ key: String) throws(TransferError) {
         guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }) else {
             throw TransferError(
                 .permanent, .invalidMetadata,
