@@ -57,6 +57,7 @@ struct ContentSender {
     var isLengthDeclared = true
     /// The most bytes that the server takes of a stream; nil if it does not say.
     var maximumSize: Int64?
+    private var window = StreamWindow()
     /// Whether the length goes along with the next request: the server wants it before the last one, or may have missed it.
     private var tellsLengthAtOnce = false
 
@@ -71,13 +72,14 @@ struct ContentSender {
     /// Up to where there are bytes to send after an offset, once there are; nil when all was sent, and the server knows the length.
     ///
     /// - Throws: What the app's producer failed with; `CancellationError`.
-    private func end(after offset: Int64) async throws -> Int64? {
+    private mutating func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
         try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
         switch growth.extent {
         case .growing(let end):
             try server.checkSize(end, atMost: maximumSize)
-            return end - (end - offset) % chunks.multiple
+            let part = window.part(from: offset, to: end)
+            return offset + max(chunks.multiple, part - part % chunks.multiple)
         case .complete(let size):
             try server.checkSize(size, atMost: maximumSize)
             return offset < size || !isLengthDeclared ? size : nil

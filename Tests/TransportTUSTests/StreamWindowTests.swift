@@ -1,0 +1,71 @@
+import Locking
+import ScriptedHTTP
+import Testing
+import TransferCore
+import TransportTUS
+
+/// How much of a stream each request brings, where the producer may be so far ahead of what is confirmed and is as fast as it may.
+@Suite struct StreamWindowTests {
+    private static let piece = 1 << 18
+
+    /// - Parameters:
+    ///   - ahead: How far the producer may be ahead.
+    ///   - begun: What there is when the upload begins.
+    ///   - pace: How many bytes come while a request is under way; nil for all that may.
+    private func sizes(total: Int, ahead: Int, begun: Int, pace: Int? = nil) async throws -> [Int] {
+        let (come, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
+        let goOn: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
+            let now = come.withLock { come in
+                if !isUrgent || come == confirmed { come = min(total, confirmed + ahead, come + (pace ?? total)) }
+                return come
+            }
+            handle.withLock { $0 }?.update(now < total ? .growing(Int64(now)) : .complete(Int64(total)))
+        }
+        // Between two requests there is no time for more than what is waited for.
+        let growth = SourceGrowth(.growing(Int64(begun)), release: { goOn(Int($0), true) })
+        handle.withLock { $0 = growth }
+        let upload = try TestUpload(size: total, offers: "creation,creation-defer-length") { request, _ in
+            guard request.method == "PATCH" else { return [.created] }
+            let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
+            return [
+                // Nothing of this request is confirmed yet.
+                .read(nil), .call { goOn(offset, false) }, .accepted(offset + request.contentLength),
+            ]
+        }
+        let file = try upload.file.source
+        _ = try await upload.run(source: UploadSource(path: file.path, identity: file.identity, growth: growth))
+        let patches = upload.requests.filter { $0.method == "PATCH" }
+        #expect(patches.flatMap(\.body) == TemporaryFile.content(size: total))
+        await upload.end()
+        return patches.map(\.contentLength)
+    }
+
+    /// The last piece before the window's end is written while a request is under way already.
+    @Test func requestsAreEven() async throws {
+        let (ahead, total) = (8 << 20, 40 << 20)
+        let sizes = try await sizes(total: total, ahead: ahead, begun: ahead - Self.piece)
+        #expect(sizes.dropLast().allSatisfy { $0 >= (ahead - Self.piece) / 2 }, "\(sizes)")
+        #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
+        #expect(sizes.count <= total / (ahead / 2) + 1)
+    }
+
+    /// The first piece goes as soon as it is there.
+    @Test func theFirstDoesNotWait() async throws {
+        let ahead = 4 << 20
+        let sizes = try await sizes(total: 20 << 20, ahead: ahead, begun: Self.piece)
+        #expect(sizes.first == Self.piece)
+        #expect(Set(sizes.dropFirst().dropLast(2)) == [ahead / 2], "\(sizes)")
+    }
+
+    /// What comes slowly goes as it comes, and is not divided for the sake of what does not come.
+    @Test func aSlowProducerIsNotWaitedFor() async throws {
+        let sizes = try await sizes(total: 20 * Self.piece, ahead: 8 << 20, begun: Self.piece, pace: Self.piece)
+        #expect(sizes.dropLast().allSatisfy { $0 == Self.piece }, "\(sizes)")
+    }
+
+    /// A way ahead of less than two requests that are worth it.
+    @Test func littleIsNotDivided() async throws {
+        let sizes = try await sizes(total: 3_000_000, ahead: 1_000_000, begun: 1_000_000)
+        #expect(sizes == [1_000_000, 1_000_000, 1_000_000])
+    }
+}
