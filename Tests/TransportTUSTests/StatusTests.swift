@@ -26,7 +26,7 @@ import TransportTUS
     static let always: [Case] =
         busy + [
             Case(401, .credentials, .credentialsRejected), Case(407, .credentials, .credentialsRejected),
-            Case(412, .permanent, .unsupportedVersion), Case(507, .remoteFull, .remoteFull),
+            Case(412, .permanent, .rejected), Case(507, .remoteFull, .remoteFull),
         ]
 
     static let creation: [Case] =
@@ -135,6 +135,19 @@ import TransportTUS
         let answered = try TestUpload(size: 10, answers: [[.answer(201, ["Tus-Resumable": "2.0.0", "Location": "/1"])]])
         #expect(await answered.failure()?.code == .unsupportedVersion)
         await answered.end()
+    }
+
+    /// It speaks our version, so that it is another condition that is not met.
+    @Test(arguments: [["Tus-Version": "1.0.0,0.2.2"], ["Tus-Version": "0.2.2, 1.0.0"], ["Tus-Resumable": "1.0.0"], [:]])
+    func aConditionThatIsNotTheVersion(headers: [String: String]) async throws {
+        let upload = try TestUpload(size: 10, options: [.answer(204, ["Tus-Version": "1.0.0"])], answers: [[.answer(412, headers)]])
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent)
+        #expect(error?.code == .rejected)
+        #expect(error?.message.contains("speaks tus 1.0.0, as this transport does") == true)
+        #expect(error?.message.contains("proxy") == true && error?.message.contains("If-Match") == true)
+        #expect(upload.methods == ["POST"])
+        await upload.end()
     }
 
     @Test func aServerThatIsNotThere() async throws {

@@ -1,4 +1,5 @@
 import CurlEngine
+import Foundation
 import HTTPClient
 import TransferCore
 
@@ -52,6 +53,14 @@ extension TUSAnswer {
     /// The error for a version of the protocol that only one side speaks.
     private func versionRefused(_ versions: String?) -> TransferError {
         let spoken = response.headers["Tus-Version"] ?? versions ?? response.headers["Tus-Resumable"]
+        let names = (spoken ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+        if names.contains(dialect.version) {
+            return error(
+                .permanent, .rejected,
+                "speaks tus \(dialect.version), as this transport does, and still says that the request does not meet its conditions (412 "
+                    + "Precondition Failed); look at what is in front of it, such as a proxy, and at headers that set conditions, such as If-Match"
+            )
+        }
         let what = spoken.map { "speaks tus \($0.prefix(100))" } ?? "does not say which version of tus it speaks"
         return error(.permanent, .unsupportedVersion, "\(what); this transport speaks \(dialect.version)")
     }
