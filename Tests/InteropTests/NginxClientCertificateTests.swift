@@ -102,6 +102,10 @@ import TransportTUS
         let path = try workshop.file("file", size: 9)
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .trust)
+        #expect(
+            error?.message
+                == "The certificate of \(proxy.origin) has none of the keys that the setting pinnedPublicKeys names; if it is the right one, add its key there."
+        )
         #expect(server.statistics.requests.isEmpty)
         await close()
     }

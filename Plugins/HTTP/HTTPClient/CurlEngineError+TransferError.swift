@@ -25,10 +25,15 @@ extension CurlEngineError {
                 "What answers at \(origin) does not speak TLS; if it is a server without TLS, write http in place of https in the address, and otherwise check the port."
             )
         case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
+        case .tlsNotTrusted where isOtherKey:
+            error(
+                .trust, .serverNotTrusted,
+                "The certificate of \(origin) has none of the keys that the setting pinnedPublicKeys names; if it is the right one, add its key there."
+            )
         case .tlsNotTrusted:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) is not trusted, is for another name, or has another key than the pinned ones; if it is the right one, name its issuer in the setting caFile, or its key in pinnedPublicKeys."
+                "The certificate of \(origin) is not trusted, or is for another name. If it is the right one, name the file with its issuer's certificate, or with itself where it is its own issuer, in the setting caFile (transferq: --ca-file); a key in pinnedPublicKeys makes nobody trusted by itself."
             )
         case .certificateFileUnusable:
             error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
@@ -57,6 +62,9 @@ extension CurlEngineError {
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
     }
+
+    /// Whether libcurl's words are those for a certificate with another key than the pinned ones.
+    private var isOtherKey: Bool { cause?.contains("pinned public key") == true }
 
     /// Whether OpenSSL's words are those for an answer that is no record of TLS, as from a server that speaks plain HTTP.
     private var isAnsweredWithoutTLS: Bool {
