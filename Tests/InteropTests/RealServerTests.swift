@@ -3,6 +3,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTUS
 
 /// The queue and the tus transport against servers that are not ours.
 @Suite struct RealServerTests {
@@ -38,6 +39,16 @@ import TransferKit
         #expect(metadata.contains("filename \(Data("file-1".utf8).base64EncodedString())"))
         #expect(metadata.contains("transferid \(Data("\(session.id)-0-1".utf8).base64EncodedString())"))
         await queue.shutdown()
+    }
+
+    @Test(arguments: RealServer.Kind.allCases) func itIsKnownForATUSServer(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let transport = TUSTransport()
+        let report = try await transport.check(.tus(server.endpoint), credentials: ReferencedCredentials())
+        #expect(report.version == "1.0.0")
+        #expect(report.features.contains("creation"))
+        #expect(try server.storedFiles.isEmpty, "nothing is made to find out")
+        await transport.shutdown()
     }
 
     @Test(arguments: RealServer.Kind.allCases)

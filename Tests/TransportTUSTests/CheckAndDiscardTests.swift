@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import ScriptedHTTP
 import Testing
 import TransferCore
@@ -19,17 +20,60 @@ import TransportTUS
     }
 
     @Test(arguments: [
-        (ServerStep.answer(200, body: "hello"), FailureClass.unreachable), (.answer(404), .unreachable),
-        (.answer(204, ["Tus-Version": "2.0"]), .permanent), (.answer(412, ["Tus-Version": "2.0"]), .permanent),
-        (.answer(302, ["Location": "/login"]), .unreachable), (.answer(503), .transient),
+        (ServerStep.answer(200, body: "hello"), FailureClass.unreachable, true), (.answer(404), .unreachable, true),
+        (.answer(405), .unreachable, true), (.answer(200, ["Content-Type": "text/html"], body: "<html>"), .unreachable, true),
+        (.answer(204, ["Tus-Version": "2.0"]), .permanent, false), (.answer(412, ["Tus-Version": "2.0"]), .permanent, false),
+        (.answer(204, ["Tus-Resumable": "2.0"]), .permanent, false), (.answer(401), .credentials, false),
+        (.answer(302, ["Location": "/login"]), .unreachable, false), (.answer(503), .transient, false),
     ])
-    func whatIsNoTUSServerIsSaidSo(answer: ServerStep, expected: FailureClass) async throws {
-        let upload = try TestUpload(size: 1, options: [answer], answers: [])
+    func whatIsNoTUSServerIsSaidSo(answer: ServerStep, expected: FailureClass, isAskedMore: Bool) async throws {
+        let upload = try TestUpload(size: 1, options: [answer]) { _, _ in [.answer(404)] }
         let error = await #expect(throws: TransferError.self) {
             try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         }
         #expect(error?.failureClass == expected)
-        #expect(upload.questions == 1)
+        #expect(upload.server.requests.map(\.method) == (isAskedMore ? ["OPTIONS", "OPTIONS", "HEAD"] : ["OPTIONS"]))
+        await upload.end()
+    }
+
+    /// Uploads to it work, as they need no answer to OPTIONS. What it can do is not made up.
+    @Test(arguments: [200, 204, 400, 403, 404, 405, 410, 501], [404, 403, 410, 400, 500]) func aServerThatDoesNotTellWhatItCanDo(
+        status: Int, answer: Int
+    ) async throws {
+        let upload = try TestUpload(size: 1, options: [.answer(status)]) { _, _ in [.tus(answer)] }
+        let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
+        #expect(report.version == "1.0.0")
+        #expect(report.features.isEmpty && report.maximumSize == nil)
+        #expect(upload.server.requests.map(\.method) == ["OPTIONS", "OPTIONS", "HEAD"], "nothing is made")
+        let asked = try #require(upload.requests.last)
+        #expect(asked.path.hasPrefix("/files/") && asked.path.count > "/files/".count && !asked.path.hasPrefix("/files//"))
+        await upload.end()
+    }
+
+    /// As aiohttp-tus is.
+    @Test func aServerThatTellsOnlyThoseWhoNameTheVersion() async throws {
+        let server = Locked<ScriptedServer?>(nil)
+        let made = try TestUpload(
+            size: 1,
+            options: server.withLock({ $0 })?.requests.last?.headers["tus-resumable"] == "1.0.0"
+                ? [.tus(204, ["Tus-Extension": "creation,termination", "Tus-Max-Size": "1000"])] : [.answer(200)],
+            answers: [])
+        server.withLock { $0 = made.server }
+        let report = try await made.transport.check(made.endpoint, credentials: made.credentials)
+        #expect(report.version == "1.0.0")
+        #expect(report.features == ["creation", "termination"])
+        #expect(report.maximumSize == 1000)
+        #expect(made.questions == 2 && made.methods.isEmpty)
+        server.withLock { $0 = nil }
+        await made.end()
+    }
+
+    @Test func credentialsThatAreRefusedBelowAreSaidSo() async throws {
+        let upload = try TestUpload(size: 1, options: [.answer(200)], answers: [[.answer(401)]])
+        let error = await #expect(throws: TransferError.self) {
+            try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(error?.failureClass == .credentials)
         await upload.end()
     }
 

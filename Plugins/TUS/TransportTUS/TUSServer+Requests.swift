@@ -58,19 +58,7 @@ extension TUSServer {
         }
     }
 
-    /// Asks anew what the server can do, and refuses whatever does not speak the protocol.
-    func report() async throws -> EndpointReport {
-        let answer = try await ask(.options) { try await send(.options, to: address) }
-        guard answer.isSuccess, answer.isFromTUSServer || answer.response.headers["Tus-Version"] != nil,
-            let features = ServerFeatures(answer.response.headers)
-        else { throw try await refused(answer) }
-        try checkVersion(features)
-        memory.note(features, of: address)
-        return EndpointReport(
-            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.latency)
-    }
-
-    private func checkVersion(_ features: ServerFeatures) throws(TransferError) {
+    func checkVersion(_ features: ServerFeatures) throws(TransferError) {
         guard !features.versions.isEmpty, !features.versions.contains(dialect.version) else { return }
         throw TransferError(
             .permanent, .unsupportedVersion,

@@ -128,7 +128,8 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
         return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
     }
 
-    /// Asks the server what it can do, with an `OPTIONS` request.
+    /// Asks the server what it can do, with an `OPTIONS` request; and where that says nothing, whether it is a tus server at all. No upload is made.
+    /// The report of a server that is one and does not tell what it can do names no features: an upload shows which it has.
     ///
     /// Called by the queue, on a task of its own.
     ///
