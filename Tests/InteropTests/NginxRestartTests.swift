@@ -8,7 +8,7 @@ import TransferCore
 import TransportTUS
 
 /// Programs that are killed and started again, behind an nginx that keeps request bodies back until they are whole.
-@Suite struct NginxRestartTests {
+@Suite(.timeLimit(.minutes(5))) struct NginxRestartTests {
     private let workshop: Workshop
 
     init() throws {

@@ -183,7 +183,7 @@ import TransportTUS
     private static func busy(_ status: Int) -> ServerStep { .tus(status, ["Retry-After": "60"]) }
 
     @Test(arguments: [429, 503]) func aRequestThatBringsContentIsNotFollowedByAQuestion(status: Int) async throws {
-        let size = 2_000_000
+        let size = 8_000_000
         let upload = try TestUpload(size: size, answers: [[.created], [.read(nil), Self.busy(status)], [.offset(0)], [.accepted(size)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .transient)
