@@ -184,7 +184,9 @@ import TransportTUS
 
     @Test(arguments: [429, 503]) func aRequestThatBringsContentIsNotFollowedByAQuestion(status: Int) async throws {
         let size = 8_000_000
-        let upload = try TestUpload(size: size, answers: [[.created], [.read(nil), Self.busy(status)], [.offset(0)], [.accepted(size)]])
+        let upload = try TestUpload(
+            size: size,
+            answers: [[.created], [.read(nil), Self.busy(status)], [.offset(0)], [.accepted(size)], [.offset(size)]])
         let error = await upload.failure()
         #expect(error?.failureClass == .transient)
         #expect(error?.retryAfter == .seconds(60))
