@@ -18,7 +18,7 @@ package import TransportSupport
 ///
 /// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
 /// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
-public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
+public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking {
     /// `http`
     public let id: TransportID = .http
 
@@ -52,6 +52,11 @@ public struct HTTPTransport: Transport, EndpointValidating, EndpointChecking {
 
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
+
+    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        try Self.validate(options, for: direction, at: endpoint)
+    }
 
     private let resources: TransportResources
     private let wait: @Sendable (Duration) async throws -> Void

@@ -37,7 +37,7 @@ package import TransportSupport
 ///
 /// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that is sent none
 /// any more.
-public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, PartialDiscarding {
+public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
 
@@ -83,6 +83,11 @@ public struct TUSTransport: Transport, EndpointValidating, EndpointChecking, Par
 
     /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
+
+    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
+        try Self.validate(options, for: direction)
+    }
 
     private let resources: TransportResources
 

@@ -1,0 +1,50 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCommands
+import TransferCore
+import TransferKit
+
+/// What can't be sent is refused when a session is enqueued, by the command and by an app.
+@Suite struct RefusedSessionTests {
+    @Test(arguments: ["a b", "é", "a,b", "transferid"], [["https://one.example/"], ["sftp://me@one.example/", "https://two.example/"]])
+    func metadataThatTusCannotCarry(key: String, addresses: [String]) async throws {
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 1)
+        #expect(try await program.run(["account", "add", "place"] + addresses).status == 0)
+        for more in [[], ["--each", "--hold"]] {
+            let refused = try await program.run(["add", "place", "reel", "--metadata", "\(key)=1"] + more)
+            #expect(refused.status == 2 && refused.diagnostics.contains(key.debugDescription), "\(refused.testDescription)")
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        try await program.succeed("add", "place", "reel", "--metadata", "a=1")
+    }
+
+    @Test func whatAnAppEnqueues() async throws {
+        let folder = try TemporaryFolder()
+        try folder.file("reel", size: 1)
+        let path = folder.path.appending("reel")
+        let queue = try await TransferQueue(
+            storage: .folder(folder.path.appending("store")), transports: RegisteredTransports.builtIn.all.map { $0.make() })
+        try await queue.save(Account("tus", endpoints: [Endpoint(transport: "tus", address: "https://one.example/")]))
+        try await queue.save(Account("put", endpoints: [Endpoint(transport: "http", address: "https+put://one.example/")]))
+        try await queue.save(Account("sftp", endpoints: [Endpoint(transport: "sftp", address: "sftp://me@one.example/")]))
+        for (account, options, named) in [
+            ("tus", SessionOptions(headers: ["Upload-Offset": "3"]), "Upload-Offset"),
+            ("tus", SessionOptions(metadata: ["transferid": "3"]), "transferid"),
+            ("put", SessionOptions(verification: .checksum), "checksums"),
+            ("sftp", SessionOptions(settings: ["upload": "form"]), "setting"),
+        ] {
+            let error = try await #require(throws: QueueError.self) {
+                try await queue.enqueue(.upload([path], to: account, options: options))
+            }
+            #expect(error.code == .invalidRequest && error.message.contains(named), "\(error.message)")
+        }
+        var item = TransferItem(path)
+        item.uploadURL = "ftp://one.example/capability-4711"
+        let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "tus")) }
+        #expect(error.code == .invalidRequest && !error.message.contains("4711"))
+        #expect(await queue.status().sessions == 0)
+        await queue.shutdown()
+    }
+}
