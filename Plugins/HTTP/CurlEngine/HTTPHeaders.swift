@@ -40,10 +40,11 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
     public subscript(position: Int) -> Field { fields[position] }
 
     /// Reads the lines of a header section, without its status line. Lines without a colon are left out.
-    init(parsing lines: some Sequence<Substring>) {
+    init(parsing lines: some Sequence<ArraySlice<UInt8>>) {
         for line in lines {
-            guard let colon = line.firstIndex(of: ":") else { continue }
-            append(String(line[..<colon]), line[line.index(after: colon)...].trimmingWhitespace())
+            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
+            let value = line[(colon + 1)...].withoutSpaceAround
+            append(String(decoding: line[..<colon], as: UTF8.self), String(decoding: value, as: UTF8.self))
         }
     }
 }
@@ -58,9 +59,10 @@ private func foldCase(_ byte: UInt8) -> UInt8 {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }
 
-extension Substring {
-    fileprivate func trimmingWhitespace() -> String {
-        let isSpace: (Character) -> Bool = { $0 == " " || $0 == "\t" || $0.isNewline }
-        return String(drop(while: isSpace).reversed().drop(while: isSpace).reversed())
+extension ArraySlice<UInt8> {
+    fileprivate var withoutSpaceAround: ArraySlice {
+        func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        guard let first = firstIndex(where: { !isSpace($0) }), let last = lastIndex(where: { !isSpace($0) }) else { return [] }
+        return self[first...last]
     }
 }

@@ -64,7 +64,6 @@ struct ResponseCollector {
 
     /// The headers of the final answer.
     var headers: HTTPHeaders {
-        // "\r\n" is one Character.
-        HTTPHeaders(parsing: String(decoding: headerBytes, as: UTF8.self).split(whereSeparator: \.isNewline).dropFirst())
+        HTTPHeaders(parsing: headerBytes.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }).dropFirst())
     }
 }
