@@ -6,6 +6,7 @@ enum TransferQ {
     static func main() async {
         StandardStreams.fillGaps()
         CrashReports.leaveSecretsOut()
+        SchedulingPolicy.yieldToOthers()
         let (program, arguments) = (CommandLineProgram(), ProcessArguments.current)
         program.bootstrapLogging(for: arguments)
         exit(await program.run(arguments))
