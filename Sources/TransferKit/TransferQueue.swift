@@ -174,12 +174,17 @@ public actor TransferQueue {
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         let log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         do throws(StoreRefusal) {
-            if try await store.commitOrBlame(writes + log) { sweeper.look() }
+            look(after: try await store.commitOrBlame(writes + log))
         } catch {
             guard error.culprit?.index == writes.count else { throw error }
             configuration.logger.error("The change log can't be written. \(error.error.message)")
-            if try await store.commitOrBlame(writes) { sweeper.look() }
+            look(after: try await store.commitOrBlame(writes))
         }
+    }
+
+    private func look(after aftermath: StoreAftermath) {
+        if aftermath.hasRowsToSweep { sweeper.look() }
+        if aftermath.hasDueDiscards { discards.look() }
     }
 
     /// What was decided is durable: those who asked are told, then everybody else, and then it is done.
@@ -191,7 +196,6 @@ public actor TransferQueue {
         streams.note(transaction.events)
         for action in transaction.actions { perform(action) }
         discards.setEnabled(scheduler.flags.mode != .stopped)
-        if transaction.writes.contains(where: \.mayDiscard) { discards.look() }
     }
 
     /// What is left on the disk of the store, at most once a second; nil if nothing new is known.

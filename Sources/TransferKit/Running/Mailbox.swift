@@ -27,6 +27,8 @@ package final class Mailbox: Sendable {
         var envelopes: [Envelope] = []
         /// How many of them nobody is in a hurry for, and what rings when they have waited long enough.
         var unhurried = 0
+        /// When the first of them came.
+        var unhurriedSince = Duration.zero
         var timer: Task<Void, Never>?
         var refusesCommands = false
         var isClosed = false
@@ -55,13 +57,28 @@ package final class Mailbox: Sendable {
         state.withLock { state in
             if state.isClosed { return }
             state.envelopes.append(Envelope(input: input, reply: nil))
+            if state.unhurried == 0 { state.unhurriedSince = clock.now() }
             state.unhurried += 1
             if state.unhurried == Self.groupSize { bell.yield() }
             guard state.timer == nil else { return }
-            state.timer = Task { [bell] in
-                guard (try? await clock.sleep(Self.groupDelay)) != nil else { return }
-                bell.yield()
+            // It goes on when what it was set for is taken earlier: setting one for each group costs more than waking up for nothing.
+            state.timer = Task { [weak self] in
+                var delay: Duration? = Self.groupDelay
+                while let time = delay, (try? await clock.sleep(time)) != nil { delay = self?.timeIsOver(at: clock.now()) }
             }
+        }
+    }
+
+    /// Rings if the oldest of what nobody is in a hurry for waited long enough.
+    ///
+    /// - Returns: For how long it has to wait yet.
+    private func timeIsOver(at now: Duration) -> Duration? {
+        state.withLock { state in
+            let left = Self.groupDelay - (now - state.unhurriedSince)
+            if state.unhurried > 0, left > .zero { return left }
+            if state.unhurried > 0 { bell.yield() }
+            state.timer = nil
+            return nil
         }
     }
 
@@ -91,8 +108,6 @@ package final class Mailbox: Sendable {
         state.withLock { state in
             defer { state.envelopes = [] }
             state.unhurried = 0
-            state.timer?.cancel()
-            state.timer = nil
             return state.envelopes
         }
     }

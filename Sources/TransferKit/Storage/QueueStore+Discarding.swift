@@ -104,6 +104,11 @@ extension QueueStore {
             [key, position, endpoint.address])
     }
 
+    static func hasDueDiscards(at date: Date, in db: Database) throws -> Bool {
+        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL)")
+        return try Bool.fetchOne(statement, arguments: [StoreCoding.encode(date)]) ?? false
+    }
+
     /// The next of what is due, the keys of what is due but can't be read, and when more will be.
     ///
     /// - Parameter isLocalOnly: Whether only parts on this machine are wanted.

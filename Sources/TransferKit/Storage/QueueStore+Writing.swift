@@ -16,14 +16,14 @@ extension QueueStore {
 
     /// As ``commit(_:)``, and tells which change is to blame.
     ///
-    /// - Returns: Whether rows of removed sessions are left to be swept.
+    /// - Returns: What is left to be done later because of them.
     @discardableResult
-    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> Bool {
-        guard !writes.isEmpty else { return false }
+    package func commitOrBlame(_ writes: [StoreWrite]) async throws(StoreRefusal) -> StoreAftermath {
+        guard !writes.isEmpty else { return StoreAftermath() }
         let now = clock.date()
-        let (freed, leavesRows): ([Data], Bool)
+        let (freed, aftermath): ([Data], StoreAftermath)
         do {
-            (freed, leavesRows) = try await pool.write { db in
+            (freed, aftermath) = try await pool.write { db in
                 var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
                 var ledger = FigureLedger(db)
                 for (index, write) in writes.enumerated() {
@@ -40,7 +40,8 @@ extension QueueStore {
                 } catch  where RefusedWrite(index: 0, reason: error).isLasting {
                     // Totals that can't be kept are no reason to lose what they are of.
                 }
-                return (transaction.freed, transaction.leavesRows)
+                let hasDiscards = try writes.contains(where: \.mayDiscard) && Self.hasDueDiscards(at: now, in: db)
+                return (transaction.freed, StoreAftermath(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
             }
         } catch let refused as RefusedWrite {
             throw StoreRefusal(error: Self.storageError(refused.reason, folder: folder), culprit: refused.culprit)
@@ -48,7 +49,7 @@ extension QueueStore {
             throw StoreRefusal(error: Self.storageError(error, folder: folder))
         }
         await spool.remove(freed)
-        return leavesRows
+        return aftermath
     }
 
     private static func apply(_ write: StoreWrite, to db: Database, _ transaction: inout StoreTransaction) throws {

@@ -11,3 +11,11 @@ struct StoreTransaction {
     /// Whether some are left.
     var leavesRows = false
 }
+
+/// What a transaction left to be done later.
+package struct StoreAftermath: Sendable {
+    /// Whether rows of removed sessions are left to be swept.
+    package var hasRowsToSweep = false
+    /// Whether there is something in the discard outbox to be removed now, of this transaction or of an earlier one.
+    package var hasDueDiscards = false
+}

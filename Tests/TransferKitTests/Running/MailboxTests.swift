@@ -63,8 +63,28 @@ import TransferKit
         clock.advance(by: .milliseconds(15))
         #expect(positions() == [0])
         post(1)
-        await clock.sleeps(for: .milliseconds(20))
-        clock.advance(by: .milliseconds(10))
+        clock.advance(by: .milliseconds(5))
+        await clock.sleeps(for: .milliseconds(15))
+        clock.advance(by: .milliseconds(14))
         #expect(await !rang())
+    }
+
+    @Test func theNextGroupRingsWhenItsOwnTimeIsOver() async {
+        post(0)
+        await clock.sleeps(for: .milliseconds(20))
+        clock.advance(by: .milliseconds(15))
+        #expect(positions() == [0])
+        post(1)
+        clock.advance(by: .milliseconds(5))
+        await clock.sleeps(for: .milliseconds(15))
+        clock.advance(by: .milliseconds(15))
+        for await _ in mailbox.rings { break }
+        #expect(positions() == [1])
+        // And one that comes when nothing was waited for.
+        post(2)
+        await clock.sleeps(for: .milliseconds(20))
+        clock.advance(by: .milliseconds(20))
+        for await _ in mailbox.rings { break }
+        #expect(positions() == [2])
     }
 }
