@@ -15,6 +15,12 @@ public protocol Transport: Sendable {
     /// wants many. Larger files go one at a time, whatever this is. Read on executors of the queue each time that a file is to start.
     var smallFilesInFlight: Int { get }
 
+    /// How many small files more may be prepared meanwhile, 0 to 64; none by default.
+    ///
+    /// For a transport that saves a checkpoint of each file before it asks for anything: the first ``AttemptReporter/save(_:)`` of a file returns
+    /// when the checkpoint is durable and it is the file's turn, so that no more than ``smallFilesInFlight`` begin to ask. Read as that is.
+    var smallFilesAhead: Int { get }
+
     /// Moves the bytes of one file, from `attempt.checkpoint` on.
     ///
     /// The queue calls it from a task of its own, with as many attempts at once as files are in flight.
@@ -44,4 +50,7 @@ public protocol Transport: Sendable {
 extension Transport {
     /// Six.
     public var smallFilesInFlight: Int { 6 }
+
+    /// None.
+    public var smallFilesAhead: Int { 0 }
 }

@@ -89,6 +89,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try Self.validate(options, for: direction)
     }
 
+    /// Six, while as many wait for their answers.
+    public let smallFilesAhead = 6
+
     private let resources: TransportResources
 
     /// Makes a transport. Threads and connections come with the first attempt.

@@ -18,7 +18,7 @@ package final class ActiveFile: Sendable {
     private let sizeWasTold = Atomic(false)
     private let recordWasTold = Atomic(false)
     private let isWaiting = Atomic(false)
-    /// Whether there is nothing to move at a position because an app's stream has no more yet.
+    /// Whether there is nothing to move at a position because an app's stream has no more yet, or because it is not the file's turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
     private let isSizeGuessed: Bool
@@ -98,7 +98,7 @@ package final class ActiveFile: Sendable {
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
     /// How often it was known that the attempt does not hang, though it moves nothing.
     package var livelySigns: Int { signsOfLife.load(ordering: .relaxed) }
-    /// Whether it is the app's turn, whose stream has no more yet.
+    /// Whether it waits for something on this machine: an app's stream that has no more yet, or its turn.
     package var awaitsSource: Bool { isAwaiting(sent) }
     package var isStalled: Bool { stalled.load(ordering: .relaxed) }
 

@@ -24,7 +24,10 @@ extension FileRunner {
             credentials: context.credentials, logger: context.logger)
         let active = context.live.begin(
             position: file.position, size: moving.size, knownSize: file.size, counted: file.confirmed, stored: stored?.confirmed ?? 0,
-            isSizeGuessed: file.isListed, isAwaiting: { [stream = moving.stream] in stream?.isAwaited(at: $0) ?? false })
+            isSizeGuessed: file.isListed,
+            isAwaiting: { [stream = moving.stream, turns, position = file.position] in
+                turns.isKept(position) || stream?.isAwaited(at: $0) ?? false
+            })
         file.size = moving.size
         if let growth = moving.stream?.growth {
             // Of a stream the size is known at its end.
@@ -94,6 +97,7 @@ extension FileRunner {
             try Task.checkCancellation()
         }
         let (attempt, transport, active) = (prepared.attempt, prepared.transport, prepared.active)
+        defer { turns.end(file.position) }
         let task = Self.begin(attempt, with: transport, reporter(for: prepared))
         active.whenStalled { task.cancel() }
         do {
@@ -131,7 +135,7 @@ extension FileRunner {
     }
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
-        let (context, active, signs, saved) = (context, prepared.active, prepared.signs, prepared.saved)
+        let (context, turns, active, signs, saved) = (context, turns, prepared.active, prepared.signs, prepared.saved)
         let (endpoint, identity, path) = (prepared.endpoint, prepared.identity, file.source)
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
@@ -155,9 +159,13 @@ extension FileRunner {
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
                 stream?.save(checkpoint.confirmed)
-                saved.withLock { $0 = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
+                let isFirst = saved.withLock { saved in
+                    defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
+                    return saved == nil
+                }
                 // A transport may save what it is about to ask for; only bytes that are there say that somebody answered.
                 if checkpoint.confirmed > 0 { signs.answered() }
+                if isFirst { try await turns.wait(for: position) }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)

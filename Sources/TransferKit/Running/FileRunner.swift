@@ -26,6 +26,7 @@ struct FileRunner: Sendable {
 
     let context: RunContext
     let record: EndpointRecord
+    let turns: RequestTurns
     var file: PendingFile
     /// What earlier attempts left at each endpoint, by its address.
     var checkpoints: [String: StoredCheckpoint]
@@ -36,12 +37,13 @@ struct FileRunner: Sendable {
     let listing: FolderListingWork?
 
     init(
-        context: RunContext, record: EndpointRecord, file: PendingFile, checkpoints: [String: StoredCheckpoint], history: FileHistory,
-        availability: EndpointAvailability, listing: FolderListingWork? = nil
+        context: RunContext, record: EndpointRecord, turns: RequestTurns = RequestTurns(), file: PendingFile,
+        checkpoints: [String: StoredCheckpoint], history: FileHistory, availability: EndpointAvailability, listing: FolderListingWork? = nil
     ) {
         self.listing = listing
         self.context = context
         self.record = record
+        self.turns = turns
         self.file = file
         self.checkpoints = checkpoints
         self.history = history

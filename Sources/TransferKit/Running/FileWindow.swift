@@ -11,6 +11,9 @@ package struct FileWindow: Sendable {
     /// How many small files the transport wants in flight; see ``TransferCore/Transport/smallFilesInFlight``.
     package var smallFiles: Int
 
+    /// How many more may be prepared; see ``TransferCore/Transport/smallFilesAhead``.
+    package var smallFilesAhead = 0
+
     private var sizes: [Int64: Int64] = [:]
 
     package init(smallFiles: Int = 6) {
@@ -25,7 +28,7 @@ package struct FileWindow: Sendable {
     package func admits(size: Int64, limit: Int?) -> Bool {
         if let limit { return sizes.count < min(max(limit, 1), Self.mostFiles) }
         guard !sizes.isEmpty else { return true }
-        return sizes.count < min(max(smallFiles, 1), Self.mostFiles) && size <= Self.smallSize
+        return sizes.count < min(max(smallFiles, 1) + max(smallFilesAhead, 0), Self.mostFiles) && size <= Self.smallSize
             && sizes.values.allSatisfy { $0 <= Self.smallSize }
     }
 

@@ -101,7 +101,7 @@ package final class LiveRun: Sendable {
 
     // MARK: Attempts
 
-    var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
+    package var activeFiles: [ActiveFile] { state.withLock { Array($0.active.values) } }
 
     /// An attempt begins.
     ///

@@ -43,6 +43,7 @@ struct SessionFiles {
 
     private var feed = FileFeed()
     private var window = FileWindow()
+    private let turns = RequestTurns()
     private var waiting: [Int64: Waiting] = [:]
     /// Those that begin as soon as the store knows of them, in order.
     private var prepared: [Starting] = []
@@ -146,6 +147,8 @@ struct SessionFiles {
             let inOrder = availability.ordered(for: next, context.transports)
             if let transport = inOrder.available.first.flatMap({ context.transports[$0.transport] }) {
                 window.smallFiles = transport.smallFilesInFlight
+                window.smallFilesAhead = transport.smallFilesAhead
+                turns.setLimit(context.options.filesInFlight == nil ? max(1, window.smallFiles) : .max)
             }
             guard unavailable == nil, let (file, checkpoints) = takeNext() else { return }
             readAhead(&group)
@@ -156,7 +159,8 @@ struct SessionFiles {
             }
             await start(
                 FileRunner(
-                    context: context, record: record, file: file, checkpoints: checkpoints, history: history, availability: availability),
+                    context: context, record: record, turns: turns, file: file, checkpoints: checkpoints, history: history,
+                    availability: availability),
                 &group)
         }
     }

@@ -1,0 +1,84 @@
+import Locking
+import TransferCore
+
+/// Lets so many files of a session ask the other end at once, and keeps those that are prepared beyond that until it is their turn.
+///
+/// What a file costs on this machine, before anything is asked for it, is so done while others wait for their answers.
+package final class RequestTurns: Sendable {
+    private struct State: Sendable {
+        var limit = Int.max
+        /// The positions of those whose turn it is.
+        var asking: Set<Int64> = []
+        var waiting: [Int: (position: Int64, continuation: CheckedContinuation<Void, any Error>)] = [:]
+        var nextTicket = 0
+
+        /// Those that need not wait any more, the first of the session first.
+        mutating func admit() -> [CheckedContinuation<Void, any Error>] {
+            guard !waiting.isEmpty else { return [] }
+            var admitted: [CheckedContinuation<Void, any Error>] = []
+            for (ticket, waiter) in waiting.sorted(by: { ($0.value.position, $0.key) < ($1.value.position, $1.key) }) {
+                guard take(waiter.position) else { break }
+                waiting[ticket] = nil
+                admitted.append(waiter.continuation)
+            }
+            return admitted
+        }
+
+        mutating func take(_ position: Int64) -> Bool {
+            guard asking.contains(position) || asking.count < limit else { return false }
+            asking.insert(position)
+            return true
+        }
+    }
+
+    private let state = Locked(State())
+
+    package init() {}
+
+    /// How many there are from now on.
+    package func setLimit(_ limit: Int) {
+        let admitted = state.withLock { state in
+            state.limit = limit
+            return state.admit()
+        }
+        for continuation in admitted { continuation.resume() }
+    }
+
+    /// Returns when it is a file's turn, which it keeps until ``end(_:)``.
+    ///
+    /// - Throws: `CancellationError`.
+    package func wait(for position: Int64) async throws {
+        guard !state.withLock({ $0.take(position) }) else { return }
+        let ticket = state.withLock { state in
+            state.nextTicket += 1
+            return state.nextTicket
+        }
+        try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                let decided: Result<Void, any Error>? = state.withLock { state in
+                    if Task.isCancelled { return .failure(CancellationError()) }
+                    if state.take(position) { return .success(()) }
+                    state.waiting[ticket] = (position, continuation)
+                    return nil
+                }
+                if let decided { continuation.resume(with: decided) }
+            }
+        } onCancel: {
+            state.withLock { $0.waiting.removeValue(forKey: ticket) }?.continuation.resume(throwing: CancellationError())
+        }
+    }
+
+    /// A file's attempt is over.
+    package func end(_ position: Int64) {
+        let admitted = state.withLock { state in
+            state.asking.remove(position)
+            return state.admit()
+        }
+        for continuation in admitted { continuation.resume() }
+    }
+
+    /// Whether a file is kept here.
+    package func isKept(_ position: Int64) -> Bool {
+        state.withLock { state in state.waiting.values.contains { $0.position == position } }
+    }
+}
