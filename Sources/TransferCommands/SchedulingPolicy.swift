@@ -6,7 +6,7 @@
 public enum SchedulingPolicy: Sendable {
     /// Lets threads of other programs finish what they are at when this one has work: for the commands `run` and `agent run`, which move files in
     /// the background of what else a machine does, often for a server on the same machine. Their share of the processors stays as large
-    /// (sched(7), SCHED_BATCH). Returns in all other cases, and if it can't be done.
+    /// (sched(7), SCHED_BATCH). Looks for the word alone, as another command comes to no harm by it.
     ///
     /// To be called before there is another thread, as each inherits it.
     public static func yieldToOthers() {

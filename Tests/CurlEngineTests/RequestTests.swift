@@ -148,6 +148,22 @@ import TransportSupport
         server.stop()
     }
 
+    /// With the spaces that may be round a value, and line ends as they should not be.
+    @Test func fieldsAreReadAsTheyAre() async throws {
+        let fields = "X-Plain:a b\r\nX-Spaces: \t a:  b \t\r\nX-Empty:   \r\nX-Line: 1\nX-Other: \u{85}z\r\n"
+        let server = try ScriptedServer { _, _ in [.raw("HTTP/1.1 204 Scripted\r\n\(fields)\r\n")] }
+        let engine = CurlEngine()
+        let headers = try await engine.perform(HTTPRequest(method: "GET", url: server.url())).headers
+        #expect(headers["x-plain"] == "a b")
+        #expect(headers["X-Spaces"] == "a:  b")
+        #expect(headers["X-Empty"] == "")
+        #expect(headers["X-Line"] == "1")
+        #expect(headers["X-Other"] == "\u{85}z")
+        #expect(headers.count == 5)
+        await engine.shutdown()
+        server.stop()
+    }
+
     @Test func aThousandAtOnce() async throws {
         let server = try ScriptedServer { _, _ in [.answer(204)] }
         let engine = CurlEngine()

@@ -177,7 +177,7 @@ struct ContentSender {
             server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
             throw error
         }
-        await record.takeUnanswered(of: slot)
+        let wasMarked = await record.takeUnanswered(of: slot) != nil
         reach = max(reach, offset + answer.response.sent.limit)
         record.noteSent(offset + answer.response.sent.taken, of: slot)
         if seal.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
@@ -188,11 +188,10 @@ struct ContentSender {
             let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
-            if failure.wantsPeace {
-                // Where the server stands is for the next attempt to ask. Kept, as this request is no longer one without an answer.
-                try await record.save()
-                throw failure
-            }
+            // This request is no longer one without an answer, whatever becomes of the next one.
+            if wasMarked { try await record.save() }
+            // Where the server stands is for the next attempt to ask.
+            if failure.wantsPeace { throw failure }
             return try await settle(failure, from: offset, count: count, status: answer.status)
         }
         rejectedSince = nil

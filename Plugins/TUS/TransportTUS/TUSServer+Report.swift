@@ -17,6 +17,7 @@ extension TUSServer {
             try await send(.options, to: address, headers: [dialect.versionHeader: dialect.version])
         }
         if let report = try report(named) { return report }
+        if !named.isSuccess, named.failure().wantsPeace { throw named.failure() }
         // Of an upload that is not there, a tus server says so in its own name.
         let missing = try await ask(.head) { try await send(.head, to: addressOfNothing) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.latency) }

@@ -98,6 +98,11 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
+        let waiters = state.withLock { state in
+            defer { state.waiters = [] }
+            return state.waiters
+        }
+        for waiter in waiters { waiter.resume() }
     }
 
     private func begin() {
@@ -131,7 +136,10 @@ final class DiscardOutbox: Sendable {
             for key in found.unreadable { _ = try? await mailbox.send(.discarded(DiscardResult(key: key, nextAttempt: nil))) }
             if found.due.isEmpty { break }
         } while !Task.isCancelled
-        if isEager, await !tryWhatWasPutOff(&leftAlone) { return end(clock.date() + Self.firstDelay) }
+        if isEager {
+            guard await tryWhatWasPutOff(&leftAlone) else { return end(clock.date() + Self.firstDelay) }
+            next = (try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next ?? next
+        }
         end(next)
     }
 

@@ -27,6 +27,8 @@ final class EndpointRecord: Sendable {
         /// How many failures were told: files in flight together fail together, and that is one failure of the endpoint.
         var failures = 0
         var avoidedUntil: Duration?
+        /// Whether it could not be reached since it last worked, or since all were to be tried again.
+        var isDown = false
     }
 
     private struct State: Sendable {
@@ -66,7 +68,10 @@ final class EndpointRecord: Sendable {
             if let end = state.restsUntil, end <= uptime {
                 // All of them are tried again, in their order.
                 state.restsUntil = nil
-                for endpoint in state.known.keys { state.known[endpoint]?.avoidedUntil = nil }
+                for endpoint in state.known.keys {
+                    state.known[endpoint]?.avoidedUntil = nil
+                    state.known[endpoint]?.isDown = false
+                }
             }
             return Set(state.known.filter { $0.value.avoidedUntil.map { $0 > uptime } ?? false }.keys)
         }
@@ -81,6 +86,7 @@ final class EndpointRecord: Sendable {
     func works(_ endpoint: Endpoint) {
         state.withLock { state in
             state.known[endpoint]?.avoidedUntil = nil
+            state.known[endpoint]?.isDown = false
             state.restsUntil = nil
         }
     }
@@ -88,9 +94,13 @@ final class EndpointRecord: Sendable {
     /// A file that could reach none of several endpoints is tried again at a time: the others wait for that, rather than find out the same one by
     /// one.
     func rest(from endpoints: [Endpoint], until end: Duration, at uptime: Duration) {
-        let avoided = avoided(at: uptime)
-        guard endpoints.count > 1, endpoints.allSatisfy(avoided.contains) else { return }
-        state.withLock { $0.restsUntil = max($0.restsUntil ?? .zero, end) }
+        _ = avoided(at: uptime)
+        state.withLock { state in
+            guard endpoints.count > 1, endpoints.allSatisfy({ state.known[$0]?.isDown ?? false }) else { return }
+            let end = min(state.restsUntil ?? end, end)
+            state.restsUntil = end
+            for endpoint in endpoints { state.known[endpoint]?.avoidedUntil = end }
+        }
     }
 
     /// Until when nobody asks endpoints that could not be reached; nil if that may be done now.
@@ -103,7 +113,10 @@ final class EndpointRecord: Sendable {
         state.withLock { state in
             var known = state.known[endpoint] ?? Known()
             defer { state.known[endpoint] = known }
-            if isUnreachable { known.avoidedUntil = uptime + Self.avoidance }
+            if isUnreachable {
+                known.avoidedUntil = uptime + Self.avoidance
+                known.isDown = true
+            }
             guard known.failures == failures else { return false }
             known.failures += 1
             return true

@@ -159,13 +159,13 @@ extension FileRunner {
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))
                 stream?.save(checkpoint.confirmed)
-                let isFirst = saved.withLock { saved in
+                let before = saved.withLock { saved in
                     defer { saved = StoredCheckpoint(checkpoint: checkpoint, identity: identity) }
-                    return saved == nil
+                    return saved?.checkpoint
                 }
-                // A transport may save what it is about to ask for; only bytes that are there say that somebody answered.
-                if checkpoint.confirmed > 0 { signs.answered() }
-                if isFirst { try await turns.wait(for: position) }
+                // A transport may save what it is about to ask for, or what was not answered; only more bytes say that somebody answered.
+                if checkpoint.confirmed > before?.confirmed ?? 0 { signs.answered() }
+                if before == nil { try await turns.wait(for: position) }
             },
             allowance: { limit in
                 let allowance = context.allowance(limit)

@@ -176,7 +176,8 @@ struct FileRunner: Sendable {
         // What was given back of a stream can be sent to nobody else.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
         var others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
-        if isUnreachable, record.rest(at: uptime) != nil {
+        // One that has no attempts left here has nothing to wait for.
+        if isUnreachable, record.rest(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
             others.removeAll(where: avoided.contains)
         }

@@ -40,7 +40,8 @@ extension QueueStore {
                 } catch  where RefusedWrite(index: 0, reason: error).isLasting {
                     // Totals that can't be kept are no reason to lose what they are of.
                 }
-                let hasDiscards = try writes.contains(where: \.mayDiscard) && Self.hasDueDiscards(at: now, in: db)
+                // What can't be read of the outbox is no reason to lose what else was done.
+                let hasDiscards = writes.contains(where: \.mayDiscard) && (try? Self.hasDueDiscards(at: now, in: db)) ?? true
                 return (transaction.freed, StoreAftermath(hasRowsToSweep: transaction.leavesRows, hasDueDiscards: hasDiscards))
             }
         } catch let refused as RefusedWrite {

@@ -185,7 +185,8 @@ extension ProxyProgram.End {
 
     /// What is to be told instead of a connection that ended because of it.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        guard let manner else { return error }
+        // One that says nothing and ends well only tells that the other end closed the connection, which the error does better.
+        guard let manner, status != 0 || !lastWords.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,
             "The command of the setting proxyCommand ended with \(manner) before there was a connection to \(address.serverName)"
