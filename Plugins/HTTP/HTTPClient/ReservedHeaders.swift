@@ -4,7 +4,7 @@ package import TransferCore
 /// The headers that are a transport's own: with another value in one of them, what the server does is not what was asked.
 package struct ReservedHeaders: Sendable {
     private static let common: Set<String> = [
-        "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te",
+        "content-length", "host", "expect", "transfer-encoding", "connection", "trailer", "te", "range", "if-range",
     ]
     /// Where a header is asked for.
     package enum Place {

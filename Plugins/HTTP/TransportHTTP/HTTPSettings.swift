@@ -170,5 +170,5 @@ struct HTTPSettings {
 
 extension ReservedHeaders {
     /// Those of the http transport.
-    static let http = ReservedHeaders(of: .http, names: ["content-range", "range", "if-range"])
+    static let http = ReservedHeaders(of: .http, names: ["content-range"])
 }

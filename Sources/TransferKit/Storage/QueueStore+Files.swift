@@ -50,6 +50,10 @@ extension QueueStore {
             try execute(
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
                 [ItemState.failed.rawValue, try StoreCoding.encode(error), session, position])
+            // Nobody goes on with what is there of a version that is gone.
+            if error.failureClass == .sourceChanged {
+                try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)
+            }
             try execute(db, "UPDATE session SET files_failed = files_failed + 1 WHERE key = ?", [session])
         case .foundFolder:
             try discardCheckpoints(of: session, position: position, leaving: nil, at: now, in: db)

@@ -49,7 +49,7 @@ extension StoreWrite {
     var mayDiscard: Bool {
         switch self {
         case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .file(_, position: _, .restarted),
-            .file(_, position: _, .completed), .file(_, position: _, .foundFolder):
+            .file(_, position: _, .completed), .file(_, position: _, .failed), .file(_, position: _, .foundFolder):
             true
         default: false
         }

@@ -1,0 +1,31 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// What is at a server of a file that failed.
+@Suite struct GoneVersionTests {
+    @Test(arguments: [(FailureClass.sourceChanged, true), (.sourceLost, false), (.permanent, false), (.transient, false)])
+    func onlyWhatIsOfAVersionThatIsGoneIsRemoved(_ failure: FailureClass, _ isRemoved: Bool) async throws {
+        let folder = try TemporaryFolder()
+        let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        let account = Account.memory("a")
+        var draft = SessionDraft.draft()
+        draft.items = (0..<2).map { ItemDraft(source: Data("/file-\($0)".utf8), destination: Data("\($0)".utf8), size: 9) }
+        let identity = SourceIdentity(size: 9, modificationTime: 0, inode: 0, device: 0, bootID: "")
+        let saved = { (position: Int64) in
+            let checkpoint = Checkpoint(data: Data("upload \(position)".utf8), confirmed: 4)
+            return StoreWrite.file(
+                1, position: position, .checkpoint(checkpoint, endpoint: account.endpoints[0], generation: 1, identity))
+        }
+        try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft), saved(0), saved(1)])
+        let error = TransferError(failure, .internalFailure, "It failed.")
+        let aftermath = try await store.commitOrBlame([.file(1, position: 1, .failed(error))])
+        #expect(aftermath.hasDueDiscards == isRemoved)
+        let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
+        #expect(due.map(\.checkpoint.data) == (isRemoved ? [Data("upload 1".utf8)] : []))
+        #expect(try await store.sessions([1]).first?.status.statistics.bytesDone == (isRemoved ? 4 : 8))
+        await store.close()
+    }
+}
