@@ -25,6 +25,14 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// What went wrong without harm to the content, each a sentence.
     public var warnings: [String]
 
+    /// What is still at the other end and the file does not need, as it could not be removed yet; nil if there is nothing. Never the file itself:
+    /// the queue has the transport discard it later, over restarts, and does not store it with the receipt.
+    public var leftovers: Checkpoint?
+
+    private enum CodingKeys: String, CodingKey {
+        case bytes, remoteURL, checksum, localPathBytes, answer, warnings
+    }
+
     /// Makes a receipt.
     public init(
         bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerAnswer? = nil,

@@ -331,16 +331,28 @@ import TransportTUS
         await upload.end()
     }
 
-    /// A server that removes none by its own word needs no warning.
-    @Test(arguments: [(500, 1), (403, 1), (405, 0)]) func partsThatCanNotBeRemovedAreSaidSo(status: Int, warnings: Int) async throws {
+    /// A server that removes none by its own word needs no warning. What may be removed later is, and never the whole.
+    @Test(arguments: [(500, 1, 2), (403, 1, 0), (405, 0, 0)])
+    func partsThatCanNotBeRemovedAreSaidSo(status: Int, warnings: Int, leftovers: Int) async throws {
         let server = Server()
+        let isWilling = Locked(false)
         let upload = try TestUpload(size: 1000, offers: "creation,concatenation") { request, _ in
-            request.method == "DELETE" ? [.tus(status)] : server.answer(request)
+            request.method == "DELETE" && !isWilling.withLock { $0 } ? [.tus(status)] : server.answer(request)
         }
         var parallel = upload
         parallel.endpoint.settings["parallelThreshold"] = "1"
         parallel.options.parallel = 2
-        #expect(try await parallel.run().warnings.count == warnings)
+        let receipt = try await parallel.run()
+        #expect(receipt.warnings.count == warnings)
+        #expect((receipt.leftovers == nil) == (leftovers == 0))
+        isWilling.withLock { $0 = true }
+        let before = server.state.withLock { $0.uploads.count }
+        if let checkpoint = receipt.leftovers {
+            try await upload.transport.discard(checkpoint, at: upload.endpoint, credentials: upload.credentials)
+        }
+        #expect(server.state.withLock { $0.uploads.count } == before - leftovers)
+        let whole = try #require(receipt.remoteURL)
+        #expect(upload.requests.filter { $0.method == "DELETE" }.allSatisfy { !whole.hasSuffix($0.path) })
         await upload.end()
     }
 }

@@ -25,8 +25,8 @@ struct Concatenation {
 
     /// Brings all parts there, from where each of them stands, and has them put together.
     ///
-    /// - Returns: What went wrong without harm to the content.
-    func run() async throws -> [String] {
+    /// - Returns: Which parts are still there.
+    func run() async throws -> PartsLeft {
         let ranges = try await ranges()
         if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
         let begun = await record.checkpoint
@@ -151,30 +151,51 @@ struct Concatenation {
     }
 
     /// The parts take room until they expire; the file does not need them.
-    private func removeParts() async throws -> [String] {
-        let urls = await record.checkpoint.parts?.compactMap(\.url) ?? []
-        let failures = try await withThrowingTaskGroup(of: TransferError?.self) { group in
-            for url in urls {
+    private func removeParts() async throws -> PartsLeft {
+        var left = PartsLeft(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
+        try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
+            for url in left.urls {
                 group.addTask {
                     do {
                         try await server.delete(url)
-                        return nil
+                        return (url, nil)
                     } catch let error as TransferError {
-                        return error
+                        return (url, error)
                     }
                 }
             }
-            var failures: [TransferError] = []
-            while let failure = try await group.next() {
-                guard let failure else { continue }
-                failures.append(failure)
-                if failure.wantsPeace { break }
+            while let (url, failure) = try await group.next() {
+                left.note(failure, of: url)
+                if let failure, failure.wantsPeace { break }
             }
             group.cancelAll()
-            return failures
         }
-        // A server that lets them expire, by its own word, needs no warning.
-        let warning = failures.first { $0.code != .unsupported }
-        return warning.map { ["Parts of the file were left at the server \(server.origin): \($0)"] } ?? []
+        return left
+    }
+}
+
+/// The parts of an upload that are still there though the whole is complete.
+struct PartsLeft {
+    /// Those that may be removed later.
+    private(set) var urls: [String]
+    /// Why the first of them was not removed; nil where the server lets them expire, by its own word.
+    private var reason: TransferError?
+
+    init(urls: [String]) {
+        self.urls = urls
+    }
+
+    mutating func note(_ failure: TransferError?, of url: String) {
+        if failure == nil || failure?.failureClass == .unsupported { urls.removeAll { $0 == url } }
+        if reason == nil, let failure, failure.code != .unsupported { reason = failure }
+    }
+
+    /// For the queue, which removes them by and by.
+    var leftovers: Checkpoint? {
+        get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
+    }
+
+    func warning(_ origin: Origin) -> String? {
+        reason.map { "Parts of the file were left at the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
     }
 }

@@ -40,6 +40,10 @@ extension TUSAnswer {
             }
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
         case 409 where request == .patch || request == .delete: error(.transient, .serverError, "has the upload at another offset")
+        case 409 where isCreation:
+            error(
+                .permanent, .rejected,
+                "refused the upload; it may have a file of that name already, for example from an attempt whose answer was lost")
         case 412: versionRefused(versions)
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
         case 460 where request == .patch:

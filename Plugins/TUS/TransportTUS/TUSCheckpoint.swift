@@ -55,6 +55,12 @@ struct TUSCheckpoint: Codable, Sendable {
         self.whole = whole
     }
 
+    /// Uploads that are to be removed, and nothing more.
+    init(leftovers urls: [String]) {
+        parts = urls.map { RemoteUpload(url: $0) }
+        partSize = 1
+    }
+
     /// Reads a checkpoint; nil if it is not one of this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }

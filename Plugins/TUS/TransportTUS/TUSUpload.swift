@@ -85,7 +85,9 @@ struct TUSUpload {
             let concatenation = Concatenation(
                 server: server, features: features, record: record, metadata: metadata, size: size,
                 sender: { slot, range, url in sender(slot, range, to: url, check) })
-            receipt.warnings = try await concatenation.run()
+            let left = try await concatenation.run()
+            receipt.leftovers = try left.leftovers
+            receipt.warnings = left.warning(server.origin).map { [$0] } ?? []
         } else if let url = known.whole.url {
             if options.uploadURL != nil, known.confirmed == 0 { try await readBack?.probe(given: url) }
             var sender = sender(.whole, 0..<size, to: url, check)

@@ -43,6 +43,11 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position = ?", [key, position])
     }
 
+    /// Puts something at a server into the outbox.
+    static func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, position: Int64, _ now: Date, in db: Database) throws {
+        try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
+    }
+
     private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
         // Of a download nothing is left at a server, but maybe a part on this machine.

@@ -44,6 +44,7 @@ extension QueueStore {
                 [ItemState.completed.rawValue, try StoreCoding.encode(receipt), session, position])
             // What another endpoint has of the file is no longer needed there.
             try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
+            if let leftovers = receipt.leftovers { try discard(leftovers, at: endpoint, position: position, now, in: db) }
             try execute(
                 db, "UPDATE session SET files_done = files_done + 1, bytes_done = bytes_done + ? WHERE key = ?", [receipt.bytes, session])
         case .failed(let error):

@@ -1,11 +1,33 @@
 import Foundation
+import GRDB
 import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
 
-/// What is at a server of a file that failed.
-@Suite struct GoneVersionTests {
+/// What is at a server of a file that is done with, in one way or the other.
+@Suite struct FileLeftoverTests {
+    @Test func whatACompletedFileLeavesIsRemovedLater() async throws {
+        let folder = try TemporaryFolder()
+        var store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        let account = Account.memory("a")
+        var draft = SessionDraft.draft()
+        draft.items = [ItemDraft(source: Data("/file".utf8), destination: Data("file".utf8), size: 9)]
+        try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
+        var receipt = TransferReceipt(bytes: 9)
+        receipt.leftovers = Checkpoint(data: Data("parts".utf8), confirmed: 0)
+        #expect(
+            try await store.commitOrBlame([.file(1, position: 0, .completed(receipt, endpoint: account.endpoints[0]))]).hasDueDiscards)
+        await store.close()
+        store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        let due = try await store.dueDiscards(at: .distantFuture, limit: 9).due
+        #expect(due.map(\.checkpoint.data) == [Data("parts".utf8)])
+        #expect(due.first?.endpoint == account.endpoints[0])
+        let stored = try await store.pool.read { try String.fetchOne($0, sql: "SELECT receipt FROM file") }
+        #expect(stored?.contains("leftovers") == false)
+        await store.close()
+    }
+
     @Test(arguments: [(FailureClass.sourceChanged, true), (.sourceLost, false), (.permanent, false), (.transient, false)])
     func onlyWhatIsOfAVersionThatIsGoneIsRemoved(_ failure: FailureClass, _ isRemoved: Bool) async throws {
         let folder = try TemporaryFolder()
