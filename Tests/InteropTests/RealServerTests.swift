@@ -134,7 +134,8 @@ import TransportTUS
         let second = try await queue.enqueue(try .upload([path], to: "real"))
         let error = await #expect(throws: TransferError.self) { try await second.value }
         #expect(error?.failureClass == .permanent)
-        #expect(error?.message == "The server http://127.0.0.1:\(server.port) refused the upload.")
+        let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may have a file of that name already"
+        #expect(error?.message.hasPrefix(refusal) == true)
         #expect(error?.cause == "POST was answered with 409: 409: Conflict")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "it is not tried again")
         await queue.shutdown()
