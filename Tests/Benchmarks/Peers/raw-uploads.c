@@ -68,8 +68,12 @@ static void *work(void *context) {
             is_pair ? "" : "Content-Type: application/offset+octet-stream\r\n", is_pair ? 0 : size);
         if (is_pair) {
             send_all(socket_, request, (size_t)head);
-            const char *location = strstr(read_answer(socket_, answer, sizeof answer), "Location: ");
-            if (location == NULL || sscanf(location, "Location: %511s", path) != 1) fail("There is no Location");
+            const char *location = strcasestr(read_answer(socket_, answer, sizeof answer), "\nLocation: ");
+            if (location == NULL) fail("There is no Location");
+            location += strlen("\nLocation: ");
+            // It may be a whole address, of which the path is asked for.
+            if (strncmp(location, "http://", 7) == 0) location = strchrnul(location + 7, '/');
+            if (sscanf(location, "%511s", path) != 1) fail("There is no Location");
             head = snprintf(
                 request, 1024,
                 "PATCH %s HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: */*\r\nUser-Agent: raw-uploads\r\nTus-Resumable: 1.0.0\r\nUpload-Offset: 0\r\n"

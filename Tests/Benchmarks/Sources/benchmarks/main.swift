@@ -47,6 +47,10 @@ do {
         results.programs += measurements
         print(table(measurements))
     }
+    // Servers keep their files in memory, which a virtual machine would hand back to its host meanwhile: getting it again would be all that is
+    // seen, by whoever comes first after a program that used much.
+    let memory = ["tus", "small", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
+    defer { memory?.stop() }
     if isWanted("tus") {
         show(try LargeFile(programs: programs, work: work, megabytes: megabytes, rounds: rounds, includesTuspy: true).run())
         show(
@@ -70,9 +74,6 @@ do {
             try LargeFile(programs: programs, work: work, megabytes: 200, rounds: rounds, roundTrip: 50, connectionRate: 20 << 20, parts: 4)
                 .run())
     }
-    // The files of these are in memory, which a virtual machine would hand back to its host meanwhile: getting it again would be all that is seen.
-    let memory = isWanted("http") || isWanted("sftp") ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
-    defer { memory?.stop() }
     if isWanted("http") { show(try PlainHTTP(programs: programs, work: work, megabytes: megabytes, rounds: rounds).run()) }
     if isWanted("sftp") {
         let (near, far) = (
