@@ -36,6 +36,36 @@ import TransportTUS
         proxy.stop()
     }
 
+    /// The server may be well.
+    @Test(arguments: ["http", "socks5h"]) func aProxyThatIsGoneIsNamed(scheme: String) async throws {
+        let closed = try ClosedPort()
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.settings = ["proxy": "\(scheme)://127.0.0.1:\(closed.port)"]
+        let error = try #require(await upload.failure())
+        #expect(error.failureClass == .unreachable && error.code == .connectionRefused)
+        #expect(error.message.contains("127.0.0.1:\(closed.port)") && error.message.contains("setting proxy"), "\(error.message)")
+        #expect(error.message.contains("http://127.0.0.1:\(upload.server.port) can't be reached"), "\(error.message)")
+        await upload.end()
+    }
+
+    @Test func aServerThatIsGoneIsNoProxy() async throws {
+        let closed = try ClosedPort()
+        var upload = try TestUpload(size: 10, answers: [])
+        upload.endpoint.address = "http://127.0.0.1:\(closed.port)/files/"
+        let error = try #require(await upload.failure())
+        #expect(error.message == "http://127.0.0.1:\(closed.port) can't be reached.")
+        await upload.end()
+    }
+
+    /// Where a server keeps uploads at another host, that one may be gone alone.
+    @Test func theHostOfTheUploadIsNamed() async throws {
+        let closed = try ClosedPort()
+        let upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
+        let error = try #require(await upload.failure())
+        #expect(error.message.contains("http://127.0.0.1:\(closed.port) can't be reached."), "\(error.message)")
+        await upload.end()
+    }
+
     @Test func noneIsGoneThroughWhereNoneIsWanted() async throws {
         var upload = try TestUpload(size: 10, answers: [[.created], [.accepted(10)]])
         upload.endpoint.settings = ["proxy": "direct", "addressFamily": "ipv4", "interface": "127.0.0.1", "httpVersion": "1.1"]

@@ -16,6 +16,15 @@ extension CurlEngineError {
     /// - Parameter isEndpoint: Whether the endpoint itself was asked, so that what does not speak HTTP there is not what was meant.
     package func transferError(at origin: Origin, isEndpoint: Bool) -> TransferError {
         switch kind {
+        case .hostNotFound where unresolvedProxy != nil:
+            error(
+                .unreachable, .hostNotFound,
+                "The name of the proxy \(unresolvedProxy ?? ""), which leads to \(origin), can't be resolved; \(Self.proxyAdvice)")
+        case .refused where otherAddress(than: origin) != nil:
+            error(
+                .unreachable, .connectionRefused,
+                "\(origin) can't be reached, as \(otherAddress(than: origin) ?? "") can't be, which leads there; if that is a proxy, \(Self.proxyAdvice)"
+            )
         case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
         case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
         case .timedOut: error(.unreachable, .timedOut, "\(origin) did not take the connection in time.")
@@ -61,6 +70,18 @@ extension CurlEngineError {
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
+    }
+
+    private static let proxyAdvice = "check the setting proxy, or the variables of the environment that name a proxy."
+
+    /// The proxy whose name has no address, by libcurl's words.
+    private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
+
+    /// The host and port that took no connection, by libcurl's words, if they are not the origin's own: those of a proxy, or behind a redirect.
+    private func otherAddress(than origin: Origin) -> String? {
+        guard let match = cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/) else { return nil }
+        let (host, port) = (match.1, match.2)
+        return host.lowercased() == origin.host && String(origin.port) == port ? nil : "\(host):\(port)"
     }
 
     /// Whether libcurl's words are those for a certificate with another key than the pinned ones.

@@ -167,7 +167,7 @@ struct ContentSender {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
-            let failure = error.transferError(at: server.origin, isEndpoint: false)
+            let failure = error.transferError(at: server.origin(of: url), isEndpoint: false)
             if error.neverArrived { throw failure }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && error.sent.taken < count

@@ -116,7 +116,7 @@ extension TUSServer {
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
     /// - Parameter length: How many bytes the upload has to have; nil while nobody knows.
     func offset(of url: String, length: Int64?) async throws -> (offset: Int64, answer: TUSAnswer) {
-        let answer = try await ask(.head) {
+        let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
             } catch let error as CurlEngineError where error.kind == .refused {
@@ -165,7 +165,7 @@ extension TUSServer {
     ///
     /// - Returns: nil while it does not say, as parts are missing.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
-        let answer = try await ask(.head) { try await send(.head, to: url) }
+        let answer = try await ask(.head, at: url) { try await send(.head, to: url) }
         guard answer.isSuccess else { throw try await refused(answer) }
         if let theirs = answer.length, theirs != length {
             throw TransferError(
@@ -179,7 +179,7 @@ extension TUSServer {
     /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` where it is left until it expires; its code is
     ///   ``TransferError/Code/unsupported``, too, if the server removes none by its own word.
     func delete(_ url: String) async throws {
-        let answer = try await ask(.delete) { try await send(.delete, to: url) }
+        let answer = try await ask(.delete, at: url) { try await send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
         throw try await refused(answer)
     }
@@ -201,11 +201,16 @@ extension TUSServer {
     }
 
     /// Puts it in the queue's terms when there is no answer.
-    func ask(_ request: TUSRequest, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
+    ///
+    /// - Parameter url: What is asked for, which may be at another host; nil for the endpoint.
+    func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw error.transferError(at: origin, isEndpoint: request.isCreation)
+            throw error.transferError(at: origin(of: url), isEndpoint: request.isCreation)
         }
     }
+
+    /// Where an upload is; the endpoint's origin if that can't be told.
+    func origin(of url: String?) -> Origin { url.flatMap { URL(string: $0) }.flatMap(Origin.init) ?? origin }
 }
