@@ -123,7 +123,10 @@ import TransportHTTP
         ("put", .upload, ["fileField": "x"], "fileField"), ("form", .upload, ["metadataPrefix": "x-"], "metadataPrefix"),
         ("put", .upload, ["uploadURL.a": "ftp://host/secret"], "uploadURL.a"),
         ("put", .upload, ["uploadURL.": "https://host/"], "uploadURL."),
-        ("get", .download, ["upload": "put"], "upload"), ("get", .download, ["field.a": "1"], "field.a"),
+        ("put", .upload, ["contentDisposition": "true"], "contentDisposition"),
+        ("form", .upload, ["contentDisposition": "true"], "downloads"),
+        ("get", .download, ["contentDisposition": "1"], "contentDisposition"), ("get", .download, ["upload": "put"], "upload"),
+        ("get", .download, ["field.a": "1"], "field.a"),
         ("get", .download, ["parallelThreshold": "0"], "parallelThreshold"), ("get", .upload, [:], "download"),
     ])
     func whatCanNotWorkIsSaid(mode: String, direction: TransferDirection, settings: [String: String], words: String) throws {
@@ -158,7 +161,9 @@ import TransportHTTP
         try HTTPTransport.validate(AttemptOptions(settings: ["upload": "form", "field.b": "{name}"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?b=c"]), for: .upload, at: put)
         try HTTPTransport.validate(
-            AttemptOptions(verification: .checksum, settings: ["parallelThreshold": "1", "transferTimeout": "9"]), for: .download, at: put)
+            AttemptOptions(
+                verification: .checksum, settings: ["contentDisposition": "true", "parallelThreshold": "1", "transferTimeout": "9"]),
+            for: .download, at: put)
     }
 
     @Test func theWayIsNoSettingOfEndpoints() {

@@ -77,7 +77,7 @@ import TransportTUS
     @Test(arguments: [
         (["chunkSize": "400"], [400, 400, 200]), (["chunkSize": "1000"], [1000]), (["chunkSize": "5000"], [1000]),
         (["chunkSize": "450", "chunkMultiple": "100"], [400, 400, 200]),
-        (["chunkSize": "50", "chunkMultiple": "300"], [300, 300, 300, 100]),
+        (["chunkSize": "300", "chunkMultiple": "300"], [300, 300, 300, 100]),
         (["chunkMultiple": "300"], [1000]),
     ])
     func settingsDecide(settings: [String: String], expected: [Int]) async throws {
@@ -111,6 +111,18 @@ import TransportTUS
         #expect(error?.code == .invalidEndpoint)
         #expect(error?.message.contains(key) == true)
         await upload.end()
+    }
+
+    /// No chunk can be both.
+    @Test func chunksThatCanBeNoMultipleAreRefused() throws {
+        let settings = ["chunkSize": "262143", "chunkMultiple": "262144"]
+        let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: settings)) }
+        #expect(error?.code == .invalidEndpoint && error?.message.contains("chunkMultiple") == true)
+        let (transport, options) = (TUSTransport(), AttemptOptions(chunkSize: 262_143))
+        let endpoint = Endpoint.tus("https://host/", settings: ["chunkMultiple": "262144"])
+        #expect(throws: TransferError.self) { try transport.validate(options, for: .upload, at: endpoint) }
+        try transport.validate(AttemptOptions(chunkSize: 262_144), for: .upload, at: endpoint)
+        try transport.validate(options, for: .download, at: endpoint)
     }
 
     @Test func aProxyThatTakesLessIsGivenLess() async throws {

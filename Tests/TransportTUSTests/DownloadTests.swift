@@ -41,6 +41,18 @@ import TransportTUS
         await download.end()
     }
 
+    /// As tusd does: the address has an identifier, and the answer the name.
+    @Test func itIsCalledWhatTheServerSaysWhereThatIsWanted() async throws {
+        var download = try TestDownload(answers: [
+            [.answer(200, ["Content-Disposition": "inline;filename=\"reel.mov\""], body: "0123456789")]
+        ])
+        download.remotePath = "file"
+        download.endpoint.settings["contentDisposition"] = "true"
+        #expect(try await download.run().localPath == download.folder.appending("reel.mov"))
+        #expect(FileManager.default.contents(atPath: download.folder.appending("reel.mov").string)?.count == 10 && !download.isInPlace)
+        await download.end()
+    }
+
     @Test func anEmptyFile() async throws {
         let download = try TestDownload(answers: [[.answer(200)]])
         #expect(try await download.run().bytes == 0)

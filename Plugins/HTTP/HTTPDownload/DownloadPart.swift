@@ -1,5 +1,6 @@
 import CurlEngine
 import Locking
+import SystemPackage
 import TransferCore
 import TransportSupport
 
@@ -32,7 +33,10 @@ final class DownloadPart: Sendable {
         var confirmed: Int64
     }
 
-    let destination: DownloadDestination
+    /// Where the file goes if the server does not name it.
+    private let destination: DownloadDestination
+    /// Whether the server may name it.
+    let isNamedByServer: Bool
     /// What the server said of the file when an earlier attempt asked.
     let known: RemoteFile?
     /// Yields when so much was written that a checkpoint is due.
@@ -51,10 +55,12 @@ final class DownloadPart: Sendable {
     ///   - known: What the server said of the file then.
     ///   - received: What that part has.
     init(
-        _ destination: DownloadDestination, continuing writer: FileWriter?, of known: RemoteFile?, having received: ByteRanges,
+        _ destination: DownloadDestination, isNamedByServer: Bool, continuing writer: FileWriter?, of known: RemoteFile?,
+        having received: ByteRanges,
         plan: PiecePlan, on threads: WorkerThreads, reporter: AttemptReporter
     ) {
         self.destination = destination
+        self.isNamedByServer = isNamedByServer
         self.known = known
         self.threads = threads
         self.reporter = reporter
@@ -80,6 +86,9 @@ final class DownloadPart: Sendable {
             return Extent(received: state.received, mark: writer.start + state.written)
         }
     }
+
+    /// What the file will be called.
+    func name(of remote: RemoteFile) -> FilePath { destination.named(by: remote).name }
 
     // MARK: Pieces
 
@@ -131,6 +140,7 @@ final class DownloadPart: Sendable {
     @discardableResult func open() throws -> FileWriter {
         let (writer, remote) = state.withLock { ($0.writer, $0.remote) }
         if let writer { return writer }
+        let destination = destination.named(by: remote)
         if let remote,
             try FileWriter.isUpToDateNow(destination, size: remote.length, modificationTime: remote.modificationTime)
         {
@@ -140,5 +150,14 @@ final class DownloadPart: Sendable {
         if opened.isInPlace { throw IsInPlace(writer: opened) }
         state.withLock { $0.writer = opened }
         return opened
+    }
+}
+
+extension DownloadDestination {
+    /// The destination with the name that the server gives the file, in the same folder.
+    func named(by remote: RemoteFile?) -> DownloadDestination {
+        guard let name = remote?.name.flatMap({ FilePath.Component($0) }) else { return self }
+        return DownloadDestination(
+            root: root, name: self.name.removingLastComponent().appending(name), partName: partName, overwrite: overwrite)
     }
 }

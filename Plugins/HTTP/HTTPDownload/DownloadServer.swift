@@ -28,6 +28,9 @@ package protocol DownloadServer: Sendable {
     /// From how many bytes on a file is received in several parts at once, where a session asks for that.
     var parallelThreshold: Int64 { get }
 
+    /// Whether a file is called what the server says (`Content-Disposition`), unless the app named it.
+    var namesFiles: Bool { get }
+
     /// Asks for the file (RFC 9110, section 9.3.1).
     ///
     /// - Parameter threads: Those of the disk that the sink writes to.

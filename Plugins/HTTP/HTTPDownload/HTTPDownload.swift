@@ -1,3 +1,4 @@
+import SystemPackage
 package import TransferCore
 package import TransportSupport
 
@@ -16,6 +17,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     let reporter: AttemptReporter
     let check: DigestCheck
     private let destination: DownloadDestination
+    private let isNamedByServer: Bool
     private let checkpoint: Checkpoint?
     private let parallel: Int
 
@@ -27,6 +29,10 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
+        // Where the app gave a name that is not the remote one's, that is the name.
+        isNamedByServer =
+            server.namesFiles
+            && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
         checkpoint = attempt.checkpoint
         parallel = attempt.options.parallel
         check = try DigestCheck(attempt.options)
@@ -42,7 +48,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         if let checkpoint, checkpoint.confirmed > 0 {
             known = RemoteFile(checkpoint)
             received = known?.received(upTo: checkpoint.confirmed) ?? ByteRanges(upTo: checkpoint.confirmed)
-            let opened = try await FileWriter.open(destination, from: received.end, on: threads)
+            let opened = try await FileWriter.open(destination.named(by: known), from: received.end, on: threads)
             if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
@@ -59,7 +65,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             plan.add(received.prefix > 0 ? Piece(start: received.prefix) : server.ignoresRanges ? .whole : plan.first)
         }
         let part = DownloadPart(
-            destination, continuing: writer, of: known, having: received, plan: plan, on: threads, reporter: reporter)
+            destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
+            reporter: reporter)
         do {
             try await fetch(into: part)
             let receipt = try await complete(part)
@@ -70,7 +77,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         } catch let upToDate as DownloadPart.IsUpToDate {
             let size = upToDate.remote.length ?? 0
             reporter.report(sent: size, confirmed: size)
-            return TransferReceipt(bytes: size, remoteURL: server.shownURL)
+            return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
             // What came is worth keeping, also when the attempt was cancelled.
             await Task { try? await keep(part) }.value
@@ -109,17 +116,22 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     }
 
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
-        var receipt = TransferReceipt(bytes: size, remoteURL: server.shownURL)
+        var checksum: String?
         if !writer.isInPlace, let digest = try check.digest(of: remote, of: server.name) {
             guard try await digest.isThat(of: writer, size: size, on: threads, progress: reporter.reportActivity) else {
                 throw check.mismatch(of: server.name)
             }
-            receipt.checksum = digest.text
+            checksum = digest.text
         }
         reporter.report(total: size)
         try await writer.finish(size: size, modificationTime: remote?.modificationTime)
         reporter.report(sent: size, confirmed: size)
-        if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
+        var receipt = receipt(for: size, at: writer.finalPath)
+        receipt.checksum = checksum
         return receipt
+    }
+
+    private func receipt(for size: Int64, at path: FilePath) -> TransferReceipt {
+        TransferReceipt(bytes: size, remoteURL: server.shownURL, localPath: path == destination.path ? nil : path)
     }
 }

@@ -60,8 +60,9 @@ final class PieceSink: HTTPResponseSink {
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         guard head.status == 200 || head.status == 206 else { return false }
-        try checkCoding(head)
         var remote = RemoteFile(head)
+        if part.isNamedByServer { remote.name = SuggestedName(head.headers)?.component.string }
+        try checkCoding(head, of: remote)
         if let length = remote.length, length > RemoteFile.maximumLength {
             throw violation("with a length of \(length) bytes, which cannot be")
         }
@@ -102,6 +103,7 @@ final class PieceSink: HTTPResponseSink {
         remote.digest = remote.digest ?? known.digest
         remote.modificationTime = remote.modificationTime ?? known.modificationTime
         remote.validator = known.validator
+        remote.name = known.name
     }
 
     func write(_ bytes: RawSpan) throws {
@@ -126,9 +128,9 @@ final class PieceSink: HTTPResponseSink {
 
     /// Refuses content that is not the file itself but a coding of it. The coding of a file that has its name from it is the file: servers that go by
     /// names tell of `reel.tar.gz` that it is in the coding `gzip`.
-    private func checkCoding(_ head: HTTPResponseHead) throws(TransferError) {
+    private func checkCoding(_ head: HTTPResponseHead, of remote: RemoteFile) throws(TransferError) {
         guard let coding = head.headers["Content-Encoding"]?.lowercased(), !["", "identity"].contains(coding) else { return }
-        let ending = part.destination.name.extension?.lowercased() ?? ""
+        let ending = part.name(of: remote).extension?.lowercased() ?? ""
         guard Self.endings[coding]?.contains(ending) != true else { return }
         let what = "in the coding \"\(coding.prefix(40))\", which was not asked for"
         guard head.status == 200 else { throw violation(what) }

@@ -16,6 +16,8 @@ struct RemoteFile: Codable, Sendable, Hashable {
     var modificationTime: Int64?
     /// The checksum of the whole file.
     var digest: ContentDigest?
+    /// What it is to be called here; nil for what was asked for.
+    var name: String?
     /// What a checkpoint vouches for besides the bytes up to its position: what several requests at once brought. Nil for nothing.
     private var received: ByteRanges?
 

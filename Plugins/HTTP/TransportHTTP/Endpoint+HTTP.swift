@@ -36,6 +36,8 @@ extension Endpoint {
     ///       shows a page; 303 of one (RFC 9110, section 15.4.4) always does. 307 and 308 that lead where redirects may are followed first.
     ///     - `parallelThreshold`: from how many bytes on a file is received in several parts at once, where a session asks for that and the server
     ///       knows ranges and names versions; 64 MiB if not set.
+    ///     - `contentDisposition`: `true` to call a download what the server says (RFC 6266), reduced to one harmless name, unless the app named
+    ///       it; `false` if not set.
     ///     - `transferTimeout`: how many seconds one attempt at a file may take in all; no limit if not set. How long a transfer may
     ///       stand still is the session's `stallTimeout` and `responseTimeout`.
     ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to for an item's
@@ -44,8 +46,9 @@ extension Endpoint {
     ///     - `caFile`, `pinnedPublicKeys`, `insecure`, `clientCertificate`, `clientKey`, `proxy`, `proxyUser`, `proxyExceptions`, `httpVersion`,
     ///       `addressFamily`, `interface`: as the tus transport has them.
     ///
-    ///     A session can have some of its own (``TransferCore/AttemptOptions/settings``), which go before these: `acceptedStatuses`, `contentType`,
-    ///     `field.NAME`, `file.NAME`, `fileField`, `metadataPrefix`, `parallelThreshold`, `transferTimeout`; and besides
+    ///     A session can have some of its own (``TransferCore/AttemptOptions/settings``), which go before these: `acceptedStatuses`,
+    ///     `contentDisposition`, `contentType`, `field.NAME`, `file.NAME`, `fileField`, `metadataPrefix`, `parallelThreshold`, `transferTimeout`;
+    ///     and besides
     ///     - `upload`: `put` or `form`, which goes before the way that the address names;
     ///     - `uploadURL.NAME`: the URL that the file with this remote name goes to; a session with such settings has one for each of its files. An
     ///       item's own `uploadURL` goes before it.

@@ -4,6 +4,7 @@ import TransferCore
 extension HTTPSettings {
     private static let forForms = ["fileField"]
     private static let prefixesForForms = ["field.", "file."]
+    private static let forDownloads = "contentDisposition"
     private static let forAll = ["parallelThreshold", "transferTimeout"]
 
     /// Refuses what a session sets and what has no effect on its files, so that nobody relies on it.
@@ -16,11 +17,13 @@ extension HTTPSettings {
         for key in settings.keys.sorted() {
             let isForForms = forForms.contains(key) || prefixesForForms.contains { key.hasPrefix($0) }
             switch upload {
-            case nil where !forAll.contains(key):
+            case nil where !forAll.contains(key) && key != forDownloads:
                 throw without("The setting \(key) is for uploads, and this session downloads; remove it.")
             case .put where isForForms:
                 throw without(
                     "The setting \(key) is for forms, and the files of this session go by PUT; remove it, or add the setting upload=form.")
+            case .some where key == forDownloads:
+                throw without("The setting \(key) is for downloads, and this session uploads; remove it.")
             case .form where key == "metadataPrefix":
                 throw without(
                     "The setting \(key) is for PUT, and the files of this session go in forms; remove it, or add the setting upload=put.")

@@ -38,6 +38,9 @@ struct HTTPSettings {
     /// Files from this many bytes on are received in several parts at once, where a session asks for that.
     var parallelThreshold: Int64 = 64 << 20
 
+    /// Whether a download is called what the server says, unless the app named it.
+    var namesDownloads = false
+
     /// How long an attempt may take.
     var transferTimeout: Duration?
 
@@ -89,7 +92,8 @@ struct HTTPSettings {
 
     /// What says what is done with a session's files, and not how the server is reached and trusted.
     private static let forSessions: Set<String> = [
-        "acceptedStatuses", "contentType", "fileField", "metadataPrefix", "parallelThreshold", "transferTimeout", "upload",
+        "acceptedStatuses", "contentDisposition", "contentType", "fileField", "metadataPrefix", "parallelThreshold", "transferTimeout",
+        "upload",
     ]
 
     private static let prefixesForSessions = [fieldKey, fileKey, uploadURLKey]
@@ -106,6 +110,7 @@ struct HTTPSettings {
         case "upload": upload = try SettingsValue.choice(key, value, ["put": .put, "form": .form])
         case "origins": origins = try SettingsValue.origins(value)
         case "fileField": fileField = try Self.notEmpty(key, value)
+        case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "contentType": contentType = try Self.notEmpty(key, value)
         case "metadataPrefix":
             guard value.utf8.allSatisfy({ ReservedHeaders.isOfNames($0) }) else {
@@ -128,7 +133,8 @@ struct HTTPSettings {
     /// The settings that an endpoint may have, as people read them.
     static let known =
         (ConnectionSettings.names + [
-            "acceptedStatuses", "contentType", "field.NAME", "file.NAME", "fileField", "header.NAME", "metadataPrefix", "origins",
+            "acceptedStatuses", "contentDisposition", "contentType", "field.NAME", "file.NAME", "fileField", "header.NAME",
+            "metadataPrefix", "origins",
             "parallelThreshold", "transferTimeout",
         ]).sorted()
 

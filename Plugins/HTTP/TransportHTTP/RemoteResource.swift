@@ -24,6 +24,8 @@ struct RemoteResource: DownloadServer {
 
     var ignoresRanges: Bool { server.habits.ignoresRanges(file) }
 
+    var namesFiles: Bool { server.settings.namesDownloads }
+
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
     var isChanging: Bool { server.habits.isChanging(file) }

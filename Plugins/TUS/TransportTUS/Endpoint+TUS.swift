@@ -26,6 +26,8 @@ extension Endpoint {
     ///       multiple of.
     ///     - `parallelThreshold`: from how many bytes on a file moves in parts, where a session asks for more than one at once, and the server can put
     ///       them together or, for a download, knows ranges and names versions; 64 MiB if not set.
+    ///     - `contentDisposition`: `true` to call a download what the server says (RFC 6266), reduced to one harmless name, unless the app named
+    ///       it; `false` if not set.
     ///     - `methodOverride`: `true` to send `PATCH` as `POST` with `X-HTTP-Method-Override` from the beginning.
     public static func tus(_ address: String, credentials: [CredentialReference], settings: [String: String] = [:]) -> Endpoint {
         Endpoint(transport: .tus, address: address, credentials: credentials, settings: settings)

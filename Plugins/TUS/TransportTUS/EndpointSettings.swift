@@ -28,6 +28,9 @@ struct EndpointSettings {
     /// Files from this many bytes on are sent in parts, where a session asks for more than one at once.
     var parallelThreshold: Int64 = 64 << 20
 
+    /// Whether a download is called what the server says, unless the app named it.
+    var namesDownloads = false
+
     /// - Throws: A ``TransferError`` that names the setting that makes no sense.
     init(_ settings: [String: String]) throws(TransferError) {
         for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -41,11 +44,21 @@ struct EndpointSettings {
             }
         }
         try connection.complete()
+        if let chunkSize { try checkMultiple(of: chunkSize) }
+    }
+
+    /// - Throws: A ``TransferError`` if no chunk can be both: no larger than wanted, and a multiple of what the server stores.
+    func checkMultiple(of chunkSize: Int64) throws(TransferError) {
+        guard chunkSize < chunkMultiple else { return }
+        throw SettingsValue.invalid(
+            "Chunks of at most \(chunkSize) bytes can't be a multiple of the setting chunkMultiple, \(chunkMultiple); make them as large at least."
+        )
     }
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
         case "origins": origins = try SettingsValue.origins(value)
+        case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "methodOverride": overridesMethod = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "singleRequestSize": singleRequestSize = try SettingsValue.bytes(key, value, from: 0)
         case "chunkSize": chunkSize = try SettingsValue.bytes(key, value, from: 1)
@@ -59,6 +72,7 @@ struct EndpointSettings {
 
     private static let known =
         (ConnectionSettings.names + [
-            "chunkMultiple", "chunkSize", "header.NAME", "methodOverride", "origins", "parallelThreshold", "singleRequestSize",
+            "chunkMultiple", "chunkSize", "contentDisposition", "header.NAME", "methodOverride", "origins", "parallelThreshold",
+            "singleRequestSize",
         ]).sorted()
 }

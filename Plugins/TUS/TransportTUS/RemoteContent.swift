@@ -27,6 +27,8 @@ struct RemoteContent: DownloadServer {
 
     var ignoresRanges: Bool { server.memory.ignoresRanges(of: shownURL) }
 
+    var namesFiles: Bool { server.settings.namesDownloads }
+
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
 
     func noteIgnoredRange() { server.memory.noteIgnoredRange(of: shownURL) }

@@ -87,6 +87,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction)
+        guard direction == .upload, let chunkSize = options.chunkSize else { return }
+        try EndpointSettings(endpoint.settings).checkMultiple(of: chunkSize)
     }
 
     /// Six, while as many wait for their answers.

@@ -1,0 +1,108 @@
+import CurlEngine
+import SystemPackage
+
+/// What a server says that a file is called where it is saved (`Content-Disposition`, RFC 6266), reduced to one name that can do no harm in a folder:
+/// the part behind the last separator of any system, without control characters, not hidden, and no longer than file systems take.
+struct SuggestedName {
+    /// One component, neither empty nor `.` nor `..`.
+    let component: FilePath.Component
+
+    /// NAME_MAX (limits.h), in bytes.
+    private static let maximumLength = 255
+
+    /// Nil if there is no name, or nothing is left of it.
+    init?(_ headers: HTTPHeaders) {
+        guard let value = headers["Content-Disposition"] else { return nil }
+        let parameters = HeaderParameters(of: value)
+        // The one that tells its character set goes before the other (section 4.3).
+        guard let name = parameters["filename*"].flatMap(Self.decoded) ?? parameters["filename"] else { return nil }
+        self.init(reducing: name)
+    }
+
+    private init?(reducing name: String) {
+        let last = name.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
+        let harmless = last.unicodeScalars.filter { scalar in
+            switch scalar.properties.generalCategory {
+            // Those that order text can show `exe.txt` for `txt.exe`.
+            case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
+            default: true
+            }
+        }
+        let start = harmless.firstIndex { $0 != "." && $0 != " " } ?? harmless.endIndex
+        let end = harmless.lastIndex { $0 != "." && $0 != " " }.map { harmless.index(after: $0) } ?? start
+        let text = Self.shortened(String(String.UnicodeScalarView(harmless[start..<end])))
+        guard let component = FilePath.Component(text), component.kind == .regular else { return nil }
+        self.component = component
+    }
+
+    /// A text that is short enough for a name, with the ending that tells what it is.
+    private static func shortened(_ text: String) -> String {
+        guard text.utf8.count > maximumLength else { return text }
+        let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { $0.utf8.count <= 16 ? $0 : nil } ?? ""
+        var stem = text.dropLast(ending.count)
+        while stem.utf8.count + ending.utf8.count > maximumLength { stem.removeLast() }
+        return String(stem + ending)
+    }
+
+    /// The value of a parameter with a star: character set, language, and bytes with percent signs (RFC 8187, section 3.2).
+    private static func decoded(_ value: String) -> String? {
+        let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3 else { return nil }
+        let coded = Array(parts[2].utf8)
+        var bytes: [UInt8] = []
+        var index = 0
+        while index < coded.count {
+            if coded[index] == UInt8(ascii: "%") {
+                guard index + 2 < coded.count, let byte = UInt8(String(decoding: coded[index + 1...index + 2], as: UTF8.self), radix: 16)
+                else { return nil }
+                bytes.append(byte)
+                index += 3
+            } else {
+                bytes.append(coded[index])
+                index += 1
+            }
+        }
+        switch parts[0].lowercased() {
+        case "utf-8": return String(validating: bytes, as: UTF8.self)
+        case "iso-8859-1": return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+        default: return nil
+        }
+    }
+}
+
+/// The parameters of a header's value, behind its first `;` (RFC 9110, section 5.6.6): names without regard to case, the first of each counts.
+private struct HeaderParameters {
+    private var values: [String: String] = [:]
+
+    init(of value: String) {
+        var rest = Substring(value)
+        while let semicolon = rest.firstIndex(of: ";") {
+            rest = rest[rest.index(after: semicolon)...].drop { $0 == " " || $0 == "\t" }
+            let name = rest.prefix { $0 != "=" && $0 != ";" }
+            rest = rest[name.endIndex...]
+            guard rest.first == "=" else { continue }
+            rest = rest.dropFirst().drop { $0 == " " || $0 == "\t" }
+            let text = rest.first == "\"" ? Self.takeQuoted(&rest) : Self.takeToken(&rest)
+            let key = name.filter { $0 != " " && $0 != "\t" }.lowercased()
+            if values[key] == nil { values[key] = text }
+        }
+    }
+
+    subscript(name: String) -> String? { values[name] }
+
+    private static func takeToken(_ rest: inout Substring) -> String {
+        let token = rest.prefix { $0 != ";" }
+        rest = rest[token.endIndex...]
+        return String(token)
+    }
+
+    /// A backslash stands before a character that is meant as it is (section 5.6.4).
+    private static func takeQuoted(_ rest: inout Substring) -> String {
+        rest.removeFirst()
+        var text = ""
+        while let character = rest.popFirst(), character != "\"" {
+            text.append(character == "\\" ? rest.popFirst() ?? character : character)
+        }
+        return text
+    }
+}

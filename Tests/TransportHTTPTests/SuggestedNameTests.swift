@@ -1,0 +1,113 @@
+import Foundation
+import ScriptedHTTP
+import SystemPackage
+import Testing
+import TransferCore
+
+/// Downloads that are called what the server says (RFC 6266), where the account wants that, and never what does harm.
+@Suite struct SuggestedNameTests {
+    private static let tag = "\"v1\""
+
+    /// A download of `get` that is asked to be called `a.bin`.
+    private func download(answers: [[ServerStep]]) throws -> TestTransfer {
+        var download = try TestTransfer("get", answers: answers)
+        download.localName = "a.bin"
+        download.endpoint.settings["contentDisposition"] = "true"
+        return download
+    }
+
+    private static func names(_ transfer: TestTransfer) throws -> [String] {
+        try FileManager.default.contentsOfDirectory(atPath: transfer.folder.string).sorted()
+    }
+
+    @Test(arguments: [
+        ("attachment; filename=\"report.pdf\"", "report.pdf"), ("inline;filename=report.pdf", "report.pdf"),
+        ("ATTACHMENT; FileName = \"a b.txt\"; size=3", "a b.txt"),
+        ("attachment; filename=\"plain.txt\"; filename*=UTF-8''%e2%82%ac%20rates.txt", "€ rates.txt"),
+        ("attachment; filename*=iso-8859-1'en'%A3%20rates.txt", "£ rates.txt"),
+        ("attachment; filename*=UTF-8''%zz; filename=\"other.txt\"", "other.txt"),
+        ("attachment; filename*=UTF-8''%ff.txt; filename=\"other.txt\"", "other.txt"),
+        ("attachment; filename=\"a\\\"b;c.txt\"", "a\"b;c.txt"), ("attachment; filename=\"ünï.txt\"", "ünï.txt"),
+        ("attachment; x=\"filename=wrong\"; filename=right", "right"),
+        // Only the last component, of whatever system.
+        ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"C:\\\\temp\\\\x.txt\"", "x.txt"),
+        ("attachment; filename*=UTF-8''..%2F..%2Fevil.sh", "evil.sh"), ("attachment; filename=\"/abs\"", "abs"),
+        // Not hidden, nothing that can't be seen.
+        ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\" .. .x. \"", "x"),
+        ("attachment; filename*=UTF-8''a%00b%0A%1B%E2%80%AEc.txt", "abc.txt"),
+        // Nothing is left: then it is called what was asked for.
+        ("attachment; filename=\"..\"", "a.bin"), ("attachment; filename=\"\"", "a.bin"), ("attachment; filename=\"a/\"", "a.bin"),
+        ("attachment; filename*=UTF-8''%00", "a.bin"), ("attachment", "a.bin"), ("attachment; filename", "a.bin"), (";;;=;\"", "a.bin"),
+        ("attachment; filename=\"", "a.bin"), ("attachment; filename*=UTF-8''%E", "a.bin"), ("attachment; filename=\"x\\", "a.bin"),
+    ])
+    func itIsReducedToOneHarmlessName(header: String, expected: String) async throws {
+        let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0123456789")]])
+        let receipt = try await download.run()
+        #expect(try Self.names(download) == [".file.part", expected])
+        #expect(receipt.localPath == (expected == "a.bin" ? nil : download.folder.appending(expected)))
+        await download.end()
+    }
+
+    @Test(arguments: [String(repeating: "x", count: 400) + ".pdf", String(repeating: "é", count: 300) + ".pdf"])
+    func aLongNameKeepsItsEnding(name: String) async throws {
+        let download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=\"\(name)\""], body: "0")]])
+        let path = try #require(try await download.run().localPath?.lastComponent?.string)
+        #expect(path.hasSuffix(".pdf") && path.utf8.count <= 255 && path.utf8.count >= 250 && name.hasPrefix(path.dropLast(4)))
+        await download.end()
+    }
+
+    @Test func withoutTheSettingItIsNotLookedAt() async throws {
+        var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
+        download.endpoint.settings = [:]
+        #expect(try await download.run().localPath == nil)
+        #expect(try Self.names(download) == [".file.part", "a.bin"])
+        await download.end()
+    }
+
+    @Test func aNameOfTheAppGoesBeforeIt() async throws {
+        var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
+        download.localName = "own.bin"
+        #expect(try await download.run().localPath == nil)
+        #expect(try Self.names(download) == [".file.part", "own.bin"])
+        await download.end()
+    }
+
+    /// The first answer names the file, whatever a later one says of it; also behind a kill.
+    @Test func theNameIsKeptOverAttempts() async throws {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Disposition: attachment; filename=first.txt\r\n\r\n0123"
+        let rest: ServerStep = .answer(
+            206, ["ETag": Self.tag, "Content-Range": "bytes 4-9/10", "Content-Disposition": "attachment; filename=second.txt"],
+            body: "456789")
+        let download = try download(answers: [[.raw(head), .close], [rest]])
+        #expect(await download.failure()?.failureClass == .transient)
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        #expect(checkpoint.confirmed == 4)
+        #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("first.txt"))
+        #expect(try Self.names(download) == [".file.part", "first.txt"])
+        // As after a kill before its end was stored: it has its name, so nothing is received again, and no second name is made.
+        let requests = download.server.requests.count
+        #expect(
+            try await download.run(from: Checkpoint(data: checkpoint.data, confirmed: 4)).localPath
+                == download.folder.appending("first.txt"))
+        #expect(try Self.names(download) == [".file.part", "first.txt"] && download.server.requests.count == requests)
+        await download.end()
+    }
+
+    @Test func nothingIsReplacedUnderThatName() async throws {
+        let download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x"], body: "0123456789")]])
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: download.folder.appending("x").string))
+        let error = await download.failure()
+        #expect(error?.code == .fileExists && error?.message.contains("/x") == true)
+        #expect(FileManager.default.contents(atPath: download.folder.appending("x").string) == Data("mine".utf8))
+        await download.end()
+    }
+
+    /// A name that says that the file is coded makes the coding its own.
+    @Test func aCodedFileMayHaveItsNameFromTheServer() async throws {
+        let headers = ["Content-Disposition": "attachment; filename=x.tar.gz", "Content-Encoding": "gzip"]
+        let download = try download(answers: [[.answer(200, headers, body: "0123456789")]])
+        #expect(try await download.run().localPath == download.folder.appending("x.tar.gz"))
+        await download.end()
+    }
+}
