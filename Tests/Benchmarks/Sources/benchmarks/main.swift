@@ -47,9 +47,13 @@ do {
         results.programs += measurements
         print(table(measurements))
     }
+    if isWanted("small") {
+        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
+        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
+    }
     // Servers keep their files in memory, which a virtual machine would hand back to its host meanwhile: getting it again would be all that is
     // seen, by whoever comes first after a program that used much.
-    let memory = ["tus", "small", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
+    let memory = ["tus", "http", "sftp"].contains(where: isWanted) ? try Server(file("hold-memory"), ["\(4 * megabytes)"]) : nil
     defer { memory?.stop() }
     if isWanted("tus") {
         show(try LargeFile(programs: programs, work: work, megabytes: megabytes, rounds: rounds, includesTuspy: true).run())
@@ -58,13 +62,9 @@ do {
                 programs: programs, work: work, megabytes: megabytes, rounds: rounds, server: .tuspyserver, includesTuspy: true
             ).run())
     }
-    if isWanted("small") {
-        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0).run())
-        show(try SmallFiles(programs: programs, work: work, count: files, rounds: rounds, roundTrip: 0, server: .tuspyserver).run())
+    if isWanted("path") {
         // One after the other over a delay takes minutes: fewer of them say the same.
         show(try SmallFiles(programs: programs, work: work, count: max(1, files / 10), rounds: rounds, roundTrip: 50).run())
-    }
-    if isWanted("path") {
         // Without a limit of its rate, a path shows little but the round trip that creating an upload costs.
         for rate in [0, 125 << 20] {
             show(
