@@ -46,6 +46,33 @@ import TransportTUS
         await queue.shutdown()
     }
 
+    /// Behind the first bytes nothing is begun anew, as what was confirmed is not lost for good servers; what others may have done is told.
+    @Test(arguments: [RealServer.Kind.tuspyserver, .resumableUpload])
+    func aServerThatDiesInALaterPatchIsDoubted(kind: RealServer.Kind) async throws {
+        var server = try await startServer("server", kind)
+        let queue = try await workshop.openQueue(server.endpoint, settings: ["chunkSize": "4000000"])
+        let events = queue.events
+        try await queue.setRateLimit(2 << 20)
+        let session = try await queue.enqueue(
+            try .upload(
+                [workshop.file("large", size: 64 << 20)], to: "real",
+                options: SessionOptions(retry: RetryPolicy(maximumAttempts: 100_000))))
+        try await queue.start()
+        // In the midst of the second chunk, of which more is gone than waits in the buffers of this machine.
+        await session.waitUntilSent(6_500_000)
+        server.kill()
+        _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
+        server = try await startServer("server", kind, port: server.port)
+        try await queue.setRateLimit(nil)
+        #expect(try await session.value.state == .completed)
+        let requests = try server.requests
+        #expect(requests.count { $0.method == "POST" } == 1)
+        let warnings = try #require(try await queue.items(of: session.id).first).warnings
+        #expect(warnings.count == 1 && warnings.first?.contains("went away while it took") == true, "\(warnings.joined())")
+        if kind == .resumableUpload { try await workshop.checkContent(of: session, on: server) }
+        await queue.shutdown()
+    }
+
     /// Of a stream, whose bytes are kept as long as nobody confirmed them.
     @Test func aServerThatDiesInTheFirstPatchOfAStreamMixesNothing() async throws {
         var server = try await startServer("server", .tuspyserver)

@@ -113,8 +113,12 @@ struct ContentSender {
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
+        let cut = await record.takeUnanswered(of: slot)
+        if let cut, offset > 0, offset == cut.offset, server.memory.wentAway(during: url) {
+            await record.noteUncounted(cut.taken, of: slot)
+        }
         server.memory.forgetCut(of: url)
-        chunks.learn(from: await record.takeUnanswered(of: slot), at: offset)
+        chunks.learn(from: cut, at: offset)
         try await confirm(offset, expires: expires)
         try await send(from: offset)
     }

@@ -101,6 +101,11 @@ final class EndpointMemory: Sendable {
         }
     }
 
+    /// Whether the server went away during the last request that brought bytes of an upload.
+    func wentAway(during upload: String) -> Bool {
+        state.withLock { $0.cuts[upload]?.wasFollowedByOutage ?? false }
+    }
+
     /// Forgets an upload's last cut, as it goes on.
     func forgetCut(of upload: String) {
         state.withLock { _ = $0.cuts.removeValue(forKey: upload) }

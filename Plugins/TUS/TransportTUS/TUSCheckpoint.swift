@@ -15,6 +15,9 @@ struct RemoteUpload: Codable, Sendable {
     /// How many of its bytes the server kept of requests that broke off: it compares checksums at their ends only.
     var unverified: Int64?
 
+    /// How many of its bytes the server may have without counting them: it went away while it took them, and said then that it had none of them.
+    var uncounted: Int64?
+
     /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
 
@@ -105,6 +108,9 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// How many bytes of the file the server compared with no checksum, though it was sent some.
     var unverified: Int64 { ([whole] + (parts ?? [])).reduce(0) { $0 + ($1.unverified ?? 0) } }
+
+    /// How many bytes the server may have besides those that it counts.
+    var uncounted: Int64 { ([whole] + (parts ?? [])).reduce(0) { $0 + ($1.uncounted ?? 0) } }
 
     /// The addresses of all uploads that were made.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }

@@ -54,6 +54,13 @@ struct TUSUpload {
             receipt.warnings.append(
                 "The server \(server.origin) kept \(unverified) bytes of requests that broke off, which it compared with no checksum.")
         }
+        let uncounted = await record.checkpoint.uncounted
+        // Of an upload that was gone on with, there is a checksum only if it was read back.
+        if uncounted > 0, receipt.checksum == nil {
+            receipt.warnings.append(
+                "The server \(server.origin) went away while it took \(uncounted) bytes, and said then that it had none of them. Some servers have "
+                    + "them all the same, and put what followed behind them: compare the file there.")
+        }
         // The query may hold a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
         return receipt

@@ -138,6 +138,11 @@ actor UploadRecord {
         return checkpoint[slot].unanswered
     }
 
+    /// Puts down that the server may have bytes of a request without counting them. Not durable before the next change is.
+    func noteUncounted(_ count: Int64, of slot: Slot) {
+        checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + count
+    }
+
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
         let total = positions.withLock { positions in
             change(&positions[slot, default: Position()])

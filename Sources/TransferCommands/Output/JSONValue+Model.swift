@@ -58,6 +58,7 @@ extension JSONValue {
             ("checksum", JSONValue(item.checksum)),
             ("partialExpiresAt", JSONValue(item.partialExpiresAt)),
             ("answer", JSONValue(item.answer)),
+            ("warnings", .array(item.warnings.map(JSONValue.string))),
             ("error", JSONValue(item.error, file: item.source.string)),
         ]
         self = .object(members)

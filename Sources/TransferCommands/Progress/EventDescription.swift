@@ -15,6 +15,8 @@ enum EventDescription {
             case .attemptFailed(_, let error, let retryAt):
                 "retrying   \(name) at \(retryAt.formatted(.iso8601)): \(error)"
             case .itemFailed(_, let position, let error): "gave up    \(name), file \(position + 1): \(error)"
+            case .itemCompleted(_, let position, let receipt) where !receipt.warnings.isEmpty:
+                "warning    \(name), file \(position + 1): \(receipt.warnings.joined(separator: " "))"
             case .itemRestarted(_, let position, let error): "restarted  \(name), file \(position + 1): \(error)"
             case .endpointChanged(_, let before?, let endpoint): "moved      \(name) from \(before) to \(endpoint)"
             case .cancelled(let ids): "cancelled  \(subject(ids, name))"

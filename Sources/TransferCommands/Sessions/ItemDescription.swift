@@ -31,6 +31,7 @@ enum ItemDescription {
             let text = error.description
             lines.append(text.contains(path) ? text : "\(path): \(text)")
         }
+        lines += item.warnings.map { "\(path): \($0)" }
         if let answer = item.answer { lines.append("\(path): the server answered \(text(of: answer))") }
         if let date = item.partialExpiresAt, item.state != .completed {
             lines.append("\(path): the server keeps what it has until \(date.formatted(.iso8601))")

@@ -16,6 +16,8 @@ struct ItemStatusRecord: Codable, Sendable {
     var checksum: String?
     var partialExpiresAt: Date?
     var answer: ServerAnswer?
+    /// Nil from owners that know of none.
+    var warnings: [String]?
     var error: TransferError?
 
     init(_ item: ItemStatus) {
@@ -30,6 +32,7 @@ struct ItemStatusRecord: Codable, Sendable {
         checksum = item.checksum
         partialExpiresAt = item.partialExpiresAt
         answer = item.answer
+        warnings = item.warnings
         error = item.error
     }
 
@@ -38,7 +41,7 @@ struct ItemStatusRecord: Codable, Sendable {
             ItemStatus(
                 position: position, source: FilePath(bytes: source), destination: try RemotePath(bytes: destination), isFolder: isFolder,
                 state: state, bytesTotal: bytesTotal, bytesDone: bytesDone, remoteURL: remoteURL, checksum: checksum,
-                partialExpiresAt: partialExpiresAt, answer: answer, error: error)
+                partialExpiresAt: partialExpiresAt, answer: answer, warnings: warnings ?? [], error: error)
         }
     }
 }

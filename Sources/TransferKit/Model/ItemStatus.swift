@@ -40,6 +40,8 @@ public struct ItemStatus: Hashable, Sendable {
     public var partialExpiresAt: Date?
     /// What the server answered when it had the file, where the transport keeps that; nil until it is completed.
     public var answer: ServerAnswer?
+    /// What somebody should know of it although it is completed, as ``TransferCore/TransferReceipt/warnings`` says; empty until then.
+    public var warnings: [String]
     /// Why it failed or was left out, or why its last attempt failed.
     public var error: TransferError?
 
@@ -47,7 +49,7 @@ public struct ItemStatus: Hashable, Sendable {
     package init(
         position: Int64, source: FilePath, destination: RemotePath, isFolder: Bool = false, state: ItemState, bytesTotal: Int64?,
         bytesDone: Int64, remoteURL: String? = nil, checksum: String? = nil, partialExpiresAt: Date? = nil,
-        answer: ServerAnswer? = nil, error: TransferError? = nil
+        answer: ServerAnswer? = nil, warnings: [String] = [], error: TransferError? = nil
     ) {
         self.position = position
         self.source = source
@@ -60,6 +62,7 @@ public struct ItemStatus: Hashable, Sendable {
         self.checksum = checksum
         self.partialExpiresAt = partialExpiresAt
         self.answer = answer
+        self.warnings = warnings
         self.error = error
     }
 }

@@ -137,6 +137,7 @@ extension QueueStore {
             checksum: receipt?.checksum,
             partialExpiresAt: state == .completed ? nil : try row.decode(Int64?.self, forColumn: "expires_at").map(StoreCoding.date),
             answer: receipt?.answer,
+            warnings: receipt?.warnings ?? [],
             error: try StoreCoding.decodeIfPresent(from: row.decode(String?.self, forColumn: "error")))
     }
 }

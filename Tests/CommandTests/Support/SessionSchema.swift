@@ -9,7 +9,8 @@ enum SessionSchema {
     static let shown = session.union(["items"])
 
     static let item: Set<String> = [
-        "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "checksum", "partialExpiresAt", "answer", "error",
+        "source", "destination", "remoteURL", "state", "bytesTotal", "bytesDone", "checksum", "partialExpiresAt", "answer", "warnings",
+        "error",
     ]
 
     static let error: Set<String> = ["class", "code", "message", "file"]
