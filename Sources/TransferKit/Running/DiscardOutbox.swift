@@ -22,6 +22,13 @@ final class DiscardOutbox: Sendable {
         var waiters: [CheckedContinuation<Void, Never>] = []
     }
 
+    /// A host that is not asked before a time.
+    private struct Pause {
+        var end: Date
+        /// Until when it asked to be left alone; nil if it took too long.
+        var asked: Date?
+    }
+
     private static let page = 64
     /// How long a server may take to remove one thing.
     private static let timeout = Duration.seconds(120)
@@ -67,7 +74,7 @@ final class DiscardOutbox: Sendable {
 
     /// Tries now what earlier processes put off, once, and returns when that is done and nothing is due, or after so long.
     ///
-    /// What this process put off has had its try: its server is left alone until it is due.
+    /// What this process put off has had its try, and a server that asked to be left alone has its time, whichever process was told that.
     func finish(within limit: Duration) async {
         state.withLock { state in
             state.isEager = true
@@ -116,7 +123,7 @@ final class DiscardOutbox: Sendable {
     private func work() async {
         var next: Date?
         // Hosts that took too long, or asked to be left alone; what else is there waits as well.
-        var leftAlone: [String: Date] = [:]
+        var leftAlone: [String: Pause] = [:]
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
@@ -144,7 +151,7 @@ final class DiscardOutbox: Sendable {
     }
 
     /// - Returns: Whether what came of it is stored.
-    private func tryWhatWasPutOff(_ leftAlone: inout [String: Date]) async -> Bool {
+    private func tryWhatWasPutOff(_ leftAlone: inout [String: Pause]) async -> Bool {
         var last: Int64?
         while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
             guard let end = found.last?.key else { break }
@@ -183,7 +190,7 @@ final class DiscardOutbox: Sendable {
         await withTaskGroup(of: Bool.self) { group in
             for item in items where item.isPart && !Task.isCancelled {
                 group.addTask {
-                    var nobody: [String: Date] = [:]
+                    var nobody: [String: Pause] = [:]
                     return await self.discard(item, &nobody)
                 }
             }
@@ -193,10 +200,12 @@ final class DiscardOutbox: Sendable {
 
     /// - Parameter leftAlone: Hosts that are not asked before a time; one is added if this one can't be asked now.
     /// - Returns: Whether what came of it is stored.
-    private func discard(_ item: PendingDiscard, _ leftAlone: inout [String: Date]) async -> Bool {
+    private func discard(_ item: PendingDiscard, _ leftAlone: inout [String: Pause]) async -> Bool {
         let host = item.endpoint.host ?? item.endpoint.address
         let now = clock.date()
-        if let time = leftAlone[host], time > now { return await settle(item, max(time, now + delay(item))) }
+        if let pause = leftAlone[host], pause.end > now {
+            return await settle(item, max(pause.end, now + delay(item)), leftAloneUntil: pause.asked)
+        }
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
@@ -221,8 +230,9 @@ final class DiscardOutbox: Sendable {
             let error = error as? TransferError
             let now = clock.date()
             let next = now + delay(item, retryAfter: error?.retryAfter)
-            if error?.code == .timedOut || error?.retryAfter != nil { leftAlone[host] = next }
-            return await settle(item, item.giveUpAt <= now ? nil : next)
+            let asked = error?.retryAfter.map { now + min($0, RetryPolicy.longestRetryAfter) }
+            if error?.code == .timedOut || asked != nil { leftAlone[host] = Pause(end: next, asked: asked) }
+            return await settle(item, item.giveUpAt <= now ? nil : next, leftAloneUntil: asked)
         }
     }
 
@@ -233,11 +243,12 @@ final class DiscardOutbox: Sendable {
 
     /// - Parameter nextAttempt: When to try again; nil if there is nothing more to do.
     /// - Returns: Whether that is stored; if not, the server is asked again later, which does no harm.
-    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?) async -> Bool {
+    private func settle(_ item: PendingDiscard, _ nextAttempt: Date?, leftAloneUntil: Date? = nil) async -> Bool {
         state.withLock { state in
             if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }
         }
-        return (try? await mailbox.send(.discarded(DiscardResult(key: item.key, nextAttempt: nextAttempt)))) != nil
+        let result = DiscardResult(key: item.key, nextAttempt: nextAttempt, leftAloneUntil: leftAloneUntil)
+        return (try? await mailbox.send(.discarded(result))) != nil
     }
 }
 

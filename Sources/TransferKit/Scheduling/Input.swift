@@ -25,10 +25,13 @@ package struct DiscardResult: Sendable, Codable {
     package var key: Int64
     /// Nil if there is nothing more to do.
     package var nextAttempt: Date?
+    /// Until when the server wants to be left alone; nil if it did not ask for that.
+    package var leftAloneUntil: Date?
 
-    package init(key: Int64, nextAttempt: Date?) {
+    package init(key: Int64, nextAttempt: Date?, leftAloneUntil: Date? = nil) {
         self.key = key
         self.nextAttempt = nextAttempt
+        self.leftAloneUntil = leftAloneUntil
     }
 }
 

@@ -18,7 +18,8 @@ extension Scheduler {
         case .report(let report): handle(report, at: now, &transaction)
         case .discarded(let result):
             transaction.writes.append(
-                result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0) } ?? .discarded(result.key))
+                result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, leftAloneUntil: result.leftAloneUntil) }
+                    ?? .discarded(result.key))
         case .diskSpace(let free): note(freeSpace: free, at: now)
         case .tick: break
         }

@@ -6,7 +6,7 @@ enum Migrations {
     static let applicationID: Int32 = 0x544B_6974
 
     /// The newest schema that this code reads and writes; stored as SQLite's user version.
-    static let version: Int32 = 4
+    static let version: Int32 = 5
 
     /// Brings a store up to ``version``, each step in a transaction of its own.
     static func migrate(_ database: any DatabaseWriter) throws {
@@ -32,6 +32,10 @@ enum Migrations {
         migrator.registerMigration("4", foreignKeyChecks: .immediate) { db in
             try db.execute(sql: remoteFolders)
             try db.execute(sql: "PRAGMA user_version = 4")
+        }
+        migrator.registerMigration("5", foreignKeyChecks: .immediate) { db in
+            try db.execute(sql: outbox)
+            try db.execute(sql: "PRAGMA user_version = 5")
         }
         try migrator.migrate(database)
     }

@@ -110,8 +110,7 @@ extension QueueStore {
     }
 
     static func hasDueDiscards(at date: Date, in db: Database) throws -> Bool {
-        let statement = try db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL)")
-        return try Bool.fetchOne(statement, arguments: [StoreCoding.encode(date)]) ?? false
+        try Bool.fetchOne(db.cachedStatement(sql: DiscardQuery.hasDue), arguments: [StoreCoding.encode(date)]) ?? false
     }
 
     /// The next of what is due, the keys of what is due but can't be read, and when more will be.
@@ -122,46 +121,28 @@ extension QueueStore {
     ) {
         try await read { db in
             let now = StoreCoding.encode(date)
-            let condition =
-                isLocalOnly
-                ? "AND CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END = '\(LocalParts.transportID)'" : ""
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
-            let rows = try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard WHERE next_attempt_at <= ? AND held_by IS NULL \(condition)
-                    ORDER BY next_attempt_at, key LIMIT ?
-                    """, arguments: [now, limit]
-            )
-            for row in rows {
+            for row in try Row.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit]) {
                 if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
-            let next = try Int64.fetchOne(
-                db, sql: "SELECT min(next_attempt_at) FROM discard WHERE next_attempt_at > ? AND held_by IS NULL \(condition)",
-                arguments: [now])
+            let next = try Int64.fetchOne(db, sql: DiscardQuery.next(isLocalOnly: isLocalOnly), arguments: [now])
             return (due, unreadable, next.map(StoreCoding.date))
         }
     }
 
-    /// What is due later, in the order of the keys.
-    func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
+    /// What is due later, though its server did not ask to be left alone until after this date; in the order of the keys.
+    package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
-            try Row.fetchAll(
-                db,
-                sql: """
-                    SELECT key, endpoint, data, confirmed, attempts, give_up_at FROM discard
-                    WHERE key > ? AND next_attempt_at > ? AND held_by IS NULL AND json_valid(endpoint) ORDER BY key LIMIT ?
-                    """, arguments: [key ?? .min, StoreCoding.encode(date), limit]
-            ).compactMap { try? PendingDiscard($0) }
+            try Row.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
+                .compactMap { try? PendingDiscard($0) }
         }
     }
 
     /// How much there is at servers that is to be removed there, now or later.
     func discardsAtServers() async throws -> Int {
         try await read { db in
-            let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
-            return try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(transport) <> '\(LocalParts.transportID)'") ?? 0
+            try Int.fetchOne(db, sql: "SELECT count(*) FROM discard WHERE \(DiscardQuery.transport) <> '\(LocalParts.transportID)'") ?? 0
         }
     }
 }

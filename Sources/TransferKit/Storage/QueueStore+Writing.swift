@@ -117,12 +117,13 @@ extension QueueStore {
         case .dropDiscard(let key, let position, let endpoint):
             try dropDiscard(of: key, position: position, endpoint, in: db)
         case .releaseDiscards(let key):
-            try execute(db, "UPDATE discard SET held_by = NULL WHERE held_by = ?", [key])
+            try execute(db, DiscardQuery.release, [key])
         case .discarded(let key):
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
-        case .discardFailed(let key, let nextAttempt):
+        case .discardFailed(let key, let nextAttempt, let leftAloneUntil):
             try execute(
-                db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ? WHERE key = ?", [StoreCoding.encode(nextAttempt), key])
+                db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
+                [StoreCoding.encode(nextAttempt), leftAloneUntil.map(StoreCoding.encode) ?? 0, key])
         case .events(let events, let limit):
             try append(events, keeping: limit, to: db)
         }

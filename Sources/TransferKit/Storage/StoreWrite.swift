@@ -38,7 +38,7 @@ package enum StoreWrite: Sendable {
     /// The run of a removed session has let go: what it left may be removed.
     case releaseDiscards(SessionKey)
     case discarded(Int64)
-    case discardFailed(Int64, nextAttempt: Date)
+    case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
 
     /// Appends to the change log, which keeps the last so many events.
     case events([QueueEvent], keeping: Int)

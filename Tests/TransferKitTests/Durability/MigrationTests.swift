@@ -14,13 +14,14 @@ import TransferKit
 /// A store of an older version is brought up to the present one, whatever happens meanwhile.
 @Suite(.oneProcessAtATime) struct MigrationTests {
     enum Version: CaseIterable, Sendable {
-        case first, second, third
+        case first, second, third, fourth
 
         func make(in folder: FilePath) throws {
             switch self {
             case .first: try Schema1Store.make(in: folder)
             case .second: try Schema2Store.make(in: folder)
             case .third: try Schema3Store.make(in: folder)
+            case .fourth: try Schema4Store.make(in: folder)
             }
         }
     }
@@ -69,7 +70,7 @@ import TransferKit
         await store.close()
     }
 
-    /// What only the third version has.
+    /// What the first two versions did not have.
     private func expectAdditions(_ store: QueueStore, _ comment: Comment) async throws {
         let records = try await store.sessions([5, 6])
         #expect(records.map(\.status.direction) == [.upload, .download], comment)
@@ -88,18 +89,32 @@ import TransferKit
         #expect(checkpoint?.checkpoint.expiresAt == Date(timeIntervalSince1970: 9_000) && checkpoint?.identity == nil, comment)
     }
 
+    /// What is to be removed: all of it still, and what was put off is no reason to leave its server alone.
+    private func expectRemovals(_ store: QueueStore, _ comment: Comment) async throws {
+        let now = Date.now
+        let found = try await store.dueDiscards(at: now, limit: 9)
+        #expect(found.due.map(\.key) == [1, 4, 5] && found.unreadable == [2], comment)
+        #expect(found.due.map(\.checkpoint.confirmed) == [10, 40, 0], comment)
+        #expect(found.next == Date(timeIntervalSince1970: 4_102_444_800), comment)
+        let parts = try await store.dueDiscards(at: now, limit: 9, isLocalOnly: true)
+        #expect(parts.due.map(\.key) == [5] && parts.unreadable.isEmpty && parts.next == nil, comment)
+        let later = try await store.laterDiscards(at: now, after: nil, limit: 9)
+        #expect(later.map(\.key) == [3] && later.map(\.attempts) == [9], comment)
+    }
+
     private func expectAll(in path: FilePath, of version: Version, _ comment: Comment) async throws {
         let store = try await QueueStore.open(.folder(path), clock: .system)
         let (scheduler, quarantined, _) = try await store.load(.memory)
         #expect(quarantined.isEmpty, comment)
         #expect(scheduler.accounts[7]?.account == Schema1Store.account, comment)
         // The ranks of the old store run backwards.
-        let isThird = version == .third
-        let ids = Schema1Store.states.indices.reversed() + (isThird ? [4, 5] : [])
+        let isLate = version == .third || version == .fourth
+        let ids = Schema1Store.states.indices.reversed() + (isLate ? [4, 5] : [])
         #expect(scheduler.sessions.map(\.id) == ids.map(Schema1Store.id), comment)
-        let targets: [SessionState] = [.failed, .completed] + Array(repeating: .waiting, count: isThird ? 4 : 2)
+        let targets: [SessionState] = [.failed, .completed] + Array(repeating: .waiting, count: isLate ? 4 : 2)
         #expect(scheduler.sessions.map(\.target) == targets, comment)
-        if isThird { try await expectAdditions(store, comment) }
+        if isLate { try await expectAdditions(store, comment) }
+        if version == .fourth { try await expectRemovals(store, comment) }
         let records = try await store.sessions([1, 2, 3, 4])
         for (index, record) in records.enumerated() {
             #expect(record.status.tags.sorted() == ["tag \(index)", "x"], comment)

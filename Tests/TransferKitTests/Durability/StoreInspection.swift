@@ -56,6 +56,8 @@ struct StoreInspection {
         """,
         "a session that comes after one that is gone":
             "SELECT session FROM schedule WHERE after_id IS NOT NULL AND after_id NOT IN (SELECT id FROM schedule)",
+        "something that is due for removal before its server wants to be asked":
+            "SELECT key FROM discard WHERE next_attempt_at < left_alone_until",
     ]
 
     func expectNoContradictions(_ comment: Comment) throws {

@@ -45,7 +45,7 @@ import TransferKit
         let record = try #require(try await store.sessions([1]).first)
         #expect(record.status.id == id && record.status.failedItem == items[1].source)
         #expect(try await store.checkpoint(session: 1, position: 2, endpoint: "memory://a/", generation: 2)?.checkpoint.confirmed == 4)
-        #expect(try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 4)
+        #expect(try await store.pool.read { try Int.fetchOne($0, sql: "PRAGMA user_version") } == 5)
         let tree = try FolderTree(fixture.folder.path.appending("tree"))
         try tree.file("new")
         try await store.commit([.addItems(1, try await store.drafts(of: [TransferItem(tree.root)]))])

@@ -167,6 +167,43 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
+    /// The server's word holds over a restart, for all that is there, and no longer than it said.
+    @Test func anotherProcessLeavesAServerAloneThatAskedForIt() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        var queue = try await cancelled(at: "a", 3)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        await queue.shutdown()
+        transport.heal()
+        for (passed, asked, left) in [(2_990, 1, 3), (20, 4, 0)] {
+            fixture.clock.advance(by: .seconds(passed))
+            queue = try await fixture.open(transports: [transport])
+            await queue.waitUntilDiscarded()
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+            #expect(try await queue.statistics().removalsDue == left)
+            await queue.shutdown()
+        }
+        #expect(fixture.memory.partialCount == 0)
+    }
+
+    /// One that asks for a moment is asked again after that by another process, though this one would wait for longer.
+    @Test func aShortWishOfAServerIsNotTakenForALongOne() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
+        var queue = try await cancelled(at: "a", 1)
+        await queue.waitUntilIdle()
+        for (passed, asked) in [(1, 1), (2, 2)] {
+            await queue.shutdown()
+            fixture.clock.advance(by: .seconds(passed))
+            queue = try await fixture.open(transports: [transport])
+            try await queue.start()
+            await queue.waitUntilIdle()
+            #expect(transport.asked == asked)
+        }
+        await queue.shutdown()
+    }
+
     @Test func aServerThatHangsIsNotWaitedForLonger() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: true)
         let queue = try await cancelled(at: "a", 2)
