@@ -19,6 +19,8 @@ import TransportSFTP
             ("false", "ended with status 1 before there was a connection to host.invalid.", nil),
             ("sh -c 'echo first >&2; printf \"no way\\n\" >&2; exit 3'", "ended with status 3", ": no way"),
             ("sh -c 'printf \"\\033[1mhalf a line\" >&2; exit 4'", "ended with status 4", "half a line"),
+            // The control sequence introducer as one character (ECMA-48, 5.4), and an override of the direction.
+            ("sh -c 'printf \"a\\302\\233b\\342\\200\\256c\" >&2; exit 4'", "ended with status 4", ": a b c"),
             ("/no/such/program %h", "ended with status 127", "/no/such/program"), ("sh -c 'kill -KILL $$'", "ended with signal 9", nil),
         ] as [(String, String, String?)])
     func howItEndedIsTold(command: String, manner: String, words: String?) async throws {

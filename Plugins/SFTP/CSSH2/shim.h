@@ -1,7 +1,8 @@
-// What Swift can't take from libssh2's header as it is: macros with casts, and functions that newer versions replace.
+// What Swift can't take from headers as they are: of libssh2 macros with casts, and functions that newer versions replace; and pipe2(2).
 #ifndef CSSH2_SHIM_H
 #define CSSH2_SHIM_H
 
+#include <fcntl.h>
 #include <libssh2.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -43,5 +44,13 @@ static inline int cssh2_has_data(LIBSSH2_CHANNEL *channel, int is_extended) {
     return libssh2_poll_channel_read(channel, is_extended);
 #endif
 }
+
+#ifdef __linux__
+// glibc declares it for _GNU_SOURCE alone, which Swift does not define.
+static inline int cssh2_private_pipe(int descriptors[2]) {
+    extern int pipe2(int descriptors[2], int flags);
+    return pipe2(descriptors, O_CLOEXEC);
+}
+#endif
 
 #endif

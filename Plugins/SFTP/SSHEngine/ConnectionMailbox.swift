@@ -40,14 +40,11 @@ final class ConnectionMailbox: Sendable {
 
     init() throws(TransferError) {
         do {
-            (wakeUp, doorbell) = try FileDescriptor.pipe()
+            (wakeUp, doorbell) = try FileDescriptor.privatePipe()
         } catch {
             throw TransferError(.noSpace, .internalFailure, "No pipe can be made: this machine is out of descriptors.", cause: "\(error)")
         }
-        for end in [wakeUp, doorbell] {
-            _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK)
-            _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC)
-        }
+        for end in [wakeUp, doorbell] { _ = fcntl(end.rawValue, F_SETFL, O_NONBLOCK) }
     }
 
     deinit {

@@ -108,8 +108,13 @@ import TransferCore
     }
 }
 
-/// Text of a server as it may be shown: without control characters.
-func printable(_ bytes: some Sequence<UInt8>) -> String {
-    String(String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { $0.value < 0x20 || $0.value == 0x7F ? " " : Character($0) })
-        .split(separator: " ").joined(separator: " ")
+/// Foreign text as it may be shown: without what controls a terminal, breaks lines or turns the direction of writing.
+package func printable(_ bytes: some Sequence<UInt8>) -> String {
+    let scalars = String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { scalar in
+        switch scalar.value {
+        case 0x00...0x1F, 0x7F...0x9F, 0x061C, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069: " " as Character
+        default: Character(scalar)
+        }
+    }
+    return String(scalars).split(separator: " ").joined(separator: " ")
 }

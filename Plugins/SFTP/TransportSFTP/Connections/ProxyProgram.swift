@@ -1,4 +1,5 @@
 import Locking
+import SSHEngine
 import SystemPackage
 import TransferCore
 import TransportSupport
@@ -33,7 +34,7 @@ final class ProxyProgram: Sendable {
     /// It has a process group of its own, so that a terminal's interrupt, which may only mean that our own program is to end in good order, does
     /// not cut the connection.
     ///
-    /// - Parameter log: Told each line that it writes on standard error.
+    /// - Parameter log: Told each line that it writes on standard error, up to a length, and without control characters.
     /// - Returns: The program, and the other end, not blocking, which the caller closes.
     static func start(
         _ command: String, log: @escaping @Sendable (String) -> Void
@@ -55,8 +56,7 @@ final class ProxyProgram: Sendable {
     private static func start(
         _ command: String, _ socket: FileDescriptor, _ log: @escaping @Sendable (String) -> Void
     ) throws -> ProxyProgram {
-        let (errors, writing) = try FileDescriptor.pipe()
-        for end in [errors, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+        let (errors, writing) = try FileDescriptor.privatePipe()
         do {
             let number = try spawn("exec \(command)", socket, errors: writing)
             let program = ProxyProgram(number)
@@ -112,8 +112,7 @@ final class ProxyProgram: Sendable {
         defer { try? errors.close() }
         var (line, last) = ([UInt8](), "")
         func endLine() {
-            let plain = line.map { $0 < 0x20 || $0 == 0x7F ? UInt8(ascii: " ") : $0 }
-            let text = String(decoding: plain, as: UTF8.self).split(separator: " ").joined(separator: " ")
+            let text = printable(line)
             line = []
             guard !text.isEmpty else { return }
             last = text

@@ -1,0 +1,23 @@
+import CSSH2
+package import SystemPackage
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+extension FileDescriptor {
+    /// A pipe that no program inherits, also none that another thread starts at this moment, where the system can do that.
+    package static func privatePipe() throws -> (reading: FileDescriptor, writing: FileDescriptor) {
+        #if os(Linux)
+            var ends: [CInt] = [-1, -1]
+            guard unsafe cssh2_private_pipe(&ends) == 0 else { throw Errno(rawValue: errno) }
+            return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
+        #else
+            let (reading, writing) = try pipe()
+            for end in [reading, writing] { _ = fcntl(end.rawValue, F_SETFD, FD_CLOEXEC) }
+            return (reading, writing)
+        #endif
+    }
+}
