@@ -49,6 +49,8 @@ public struct TransferError: Error, Hashable, Sendable, Codable, CustomStringCon
 extension TransferError.Code {
     /// An endpoint's address makes no sense.
     public static let invalidEndpoint = Self(rawValue: "invalidEndpoint")
+    /// A file's own upload URL makes no sense; see ``AttemptOptions/uploadURL``.
+    public static let invalidUploadURL = Self(rawValue: "invalidUploadURL")
     /// A name would leave its folder or can't be a name.
     public static let unsafeName = Self(rawValue: "unsafeName")
     /// The connection was refused, or there is no route.

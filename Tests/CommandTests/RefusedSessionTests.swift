@@ -42,8 +42,10 @@ import TransferKit
         }
         var item = TransferItem(path)
         item.uploadURL = "ftp://one.example/capability-4711"
-        let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: "tus")) }
-        #expect(error.code == .invalidRequest && !error.message.contains("4711"))
+        for account in ["tus", "put"] {
+            let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(items: [item], to: account)) }
+            #expect(error.code == .invalidRequest && error.message.contains("ftp") && !error.message.contains("4711"))
+        }
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }

@@ -146,6 +146,25 @@ import TransportHTTP
         #expect(throws: TransferError.self) { try HTTPTransport.validate(options, for: .upload, at: .http("https+put://host/")) }
     }
 
+    /// Also where only another endpoint of the account can upload at all.
+    @Test(
+        arguments: [
+            ("ftp://host.example/secret", "\"ftp://host.example\" is one of ftp"), ("/files/secret", "has no scheme"),
+            ("https:///secret", "has no host"), ("https://host.example/a secret", "not a URL"),
+            ("https://host.example:99999/secret", "has a port that is none"),
+            ("https://me:secret@host.example/", "carries a user name or a password"),
+            ("https://host.example/#secret", "ends in a fragment"),
+        ], ["put", "form", "get"])
+    func aURLThatNothingCanBeSentToIsSaid(_ place: (url: String, words: String), mode: String) {
+        let endpoint = Endpoint.http("https+\(mode)://host/")
+        let error = #expect(throws: TransferError.self) {
+            try HTTPTransport.validate(AttemptOptions(uploadURL: place.url), for: .upload, at: endpoint)
+        }
+        #expect(error?.failureClass == .permanent && error?.code == .invalidUploadURL)
+        #expect(error?.message.contains(place.words) == true, "\(String(describing: error))")
+        #expect(error?.description.contains("secret") == false)
+    }
+
     /// What makes a header of a name could make one of the transport's own.
     @Test(arguments: [("content-", "length"), ("author", "ization"), ("x-", "a b"), ("content-", "type"), ("Content-", "Type")])
     func metadataAreNoHeadersOfOtherKinds(prefix: String, name: String) {
@@ -160,6 +179,7 @@ import TransportHTTP
         try HTTPTransport.validate(AttemptOptions(metadata: ["a": "b"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["upload": "form", "field.b": "{name}"]), for: .upload, at: put)
         try HTTPTransport.validate(AttemptOptions(settings: ["uploadURL.a.mov": "https://host/a?b=c"]), for: .upload, at: put)
+        try HTTPTransport.validate(AttemptOptions(uploadURL: "HTTP://[::1]:8080/a%20b?X-Sig=a/b%2Bc=&d:e"), for: .upload, at: put)
         try HTTPTransport.validate(
             AttemptOptions(
                 verification: .checksum, settings: ["contentDisposition": "true", "parallelThreshold": "1", "transferTimeout": "9"]),

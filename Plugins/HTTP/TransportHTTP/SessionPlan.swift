@@ -38,6 +38,7 @@ struct SessionPlan {
     }
 
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
+        if let url = options.uploadURL { try UploadPlace.check(url) }
         guard upload != .none else {
             throw Self.unsupported(
                 "The endpoint \(address.origin) is one to download from; write its address with https+put:// or https+form://.")

@@ -1,12 +1,12 @@
 import Foundation
-public import TransferCore
+package import TransferCore
 
-/// The URL of an upload that somebody else made.
-enum UploadPlace {
+/// The URL that a file is sent to in the place of its endpoint's address.
+package enum UploadPlace {
     /// Refuses what no request can be sent to.
     ///
     /// - Throws: A ``TransferError`` that shows the URL's scheme and host only, as its path may be a capability.
-    static func check(_ text: String) throws(TransferError) {
+    package static func check(_ text: String) throws(TransferError) {
         guard let url = URL(string: text, encodingInvalidCharacters: false),
             let components = URLComponents(url: url, resolvingAgainstBaseURL: false)
         else { throw refused("is not a URL") }
@@ -14,7 +14,7 @@ enum UploadPlace {
         let host = components.host ?? ""
         let shown = "\(scheme)://\(host)\(components.port.map { ":\($0)" } ?? "")"
         guard ["http", "https"].contains(scheme.lowercased()) else {
-            throw refused("\(shown.debugDescription) is one of \(scheme), which tus does not go over")
+            throw refused("\(shown.debugDescription) is one of \(scheme), which files are not sent over")
         }
         guard !host.isEmpty else { throw refused("\(shown.debugDescription) has no host") }
         if let port = components.port, !(1...65_535).contains(port) {
@@ -31,9 +31,4 @@ enum UploadPlace {
     private static func refused(_ what: String) -> TransferError {
         TransferError(.permanent, .invalidUploadURL, "The file's upload URL \(what); write it as https://host/path.")
     }
-}
-
-extension TransferError.Code {
-    /// The URL of an upload that somebody else made can't be sent to.
-    public static let invalidUploadURL = Self(rawValue: "invalidUploadURL")
 }
