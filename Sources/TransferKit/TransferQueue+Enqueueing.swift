@@ -20,7 +20,7 @@ extension TransferQueue {
     /// What the sessions want is looked at by the transports of their account, as far as this process has them (``/TransferCore/SessionValidating``).
     /// What one of them finds to be wrong in itself, as a header that no request may have, refuses the session, also if only a fallback says
     /// so. What is merely not had at one endpoint, as a checksum of an upload at a plain HTTP server, is left to the account's others, and refuses
-    /// the session if none of them can do it.
+    /// the session if none of them can do it. A session that exists already, by its deduplication key, is not looked at again.
     ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
@@ -38,10 +38,10 @@ extension TransferQueue {
     private nonisolated func add(
         _ requests: [SessionRequest], at index: Int?, expecting orderRevision: UInt64?, isHeld: Bool
     ) async throws -> [TransferSession] {
-        let drafts = try await store.drafts(of: requests)
+        var drafts = try await store.drafts(of: requests)
         let answer: Answer
         do throws(QueueError) {
-            try await check(requests)
+            try await check(requests, &drafts)
             for (request, draft) in zip(requests, drafts) { try take(request.items, draft.items, of: draft.id) }
             answer = try await mailbox.send(.command(.enqueue(drafts, at: index, expecting: orderRevision, isHeld: isHeld)))
         } catch {

@@ -20,6 +20,20 @@ import TransferKit
         try await program.succeed("add", "place", "reel", "--metadata", "a=1")
     }
 
+    @Test func whatIsThereAlreadyIsNotRefused() async throws {
+        let program = try TransferQ()
+        try program.folder.file("reel", size: 1)
+        try await program.succeed("account", "add", "place", "sftp://me@one.example/")
+        let add = ["add", "place", "reel", "--metadata", "a b=1", "--dedupe"]
+        let id = try await program.run(add + ["known"]).lines
+        try await program.succeed("account", "edit", "place", "https://two.example/")
+        let again = try await program.run(add + ["known"])
+        #expect(again.status == 0 && again.lines == id && id.count == 1, "\(again.testDescription)")
+        let refused = try await program.run(add + ["new"])
+        #expect(refused.status == 2 && refused.lines == [] && refused.diagnostics.contains("\"a b\""), "\(refused.testDescription)")
+        #expect(try await program.succeed("list", "--json").lines.count == 1)
+    }
+
     @Test func whatAnAppEnqueues() async throws {
         let folder = try TemporaryFolder()
         try folder.file("reel", size: 1)

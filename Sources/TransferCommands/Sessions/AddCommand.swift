@@ -126,7 +126,8 @@ struct AddCommand: AsyncParsableCommand {
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        try fit.check(for: direction.download ? .download : .upload)
+        // The queue checks the same, and knows whether the session is there already.
+        if dedupe == nil { try fit.check(for: direction.download ? .download : .upload) }
         guard !direction.download else { return [] }
         return try (direction.overwrite.map { try fit.check($0) } ?? []) + (clash.map { [try fit.check($0)] } ?? [])
             + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)

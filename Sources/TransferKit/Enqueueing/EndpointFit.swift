@@ -34,16 +34,23 @@ extension TransferQueue {
     }
 
     /// Refuses what the accounts' endpoints can't do; see ``Swift/Sequence/check(by:)``. An account that there is not refuses nothing here.
-    nonisolated func check(_ requests: [SessionRequest]) async throws(QueueError) {
+    ///
+    /// Whether a session with a deduplication key is there already is seen when it is stored: until then its draft keeps the refusal.
+    nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
         var last: Wish?
-        for request in requests {
+        for (index, request) in requests.enumerated() {
             let wish = Wish(account: request.account, direction: request.direction, options: request.options)
             guard let account = accounts[wish.account] else { continue }
-            // Batches mostly want the same of all.
-            if wish != last { try check(wish, at: account) }
-            last = wish
-            try check(request.items, of: wish, at: account)
+            do throws(QueueError) {
+                // Batches mostly want the same of all.
+                if wish != last { try check(wish, at: account) }
+                last = wish
+                try check(request.items, of: wish, at: account)
+            } catch {
+                guard request.deduplicationKey != nil else { throw error }
+                drafts[index].refusal = error
+            }
         }
     }
 

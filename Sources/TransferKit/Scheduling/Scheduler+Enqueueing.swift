@@ -67,6 +67,7 @@ extension Scheduler {
                 }
                 words[word] = draft.id
             }
+            if let refusal = draft.refusal { throw refusal }
             added.append(draft)
             transaction.answer.sessions.append(draft.id)
         }

@@ -1,7 +1,7 @@
 package import Foundation
 package import TransferCore
 
-/// A session that is about to be stored; everything is checked, nothing is left to chance.
+/// A session that is about to be stored; everything is checked.
 package struct SessionDraft: Sendable, Codable, Equatable {
     package var id: SessionID
     package var account: String
@@ -16,6 +16,8 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var dependency: SessionDependency?
     package var deduplicationKey: String?
     package var items: [ItemDraft]
+    /// Why it can't be stored, unless its deduplication key says that it is there already.
+    package var refusal: QueueError?
 
     package init(
         id: SessionID, account: String, name: String, direction: TransferDirection = .upload, folder: Data? = nil, tags: [String] = [],

@@ -62,6 +62,31 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// What is there already is not refused, whatever its account has become; nor does it let anything else in.
+    @Test func oneThatIsThereAlready() async throws {
+        let queue = try await open("able")
+        func request(_ key: String) throws -> SessionRequest {
+            var request = try SessionRequest.upload(items: [.data(Data("x".utf8), as: RemotePath("blob"))], to: "a", options: Self.odd)
+            request.deduplicationKey = key
+            return request
+        }
+        let known = try await queue.enqueue(request("known")).id
+        try await queue.save(Account("a", endpoints: [endpoint("wrong")]))
+        #expect(try await queue.enqueue(request("known")).id == known)
+        let plain = try fixture.upload("1")
+        #expect(try await queue.enqueue([request("known"), plain, request("known")]).map(\.id) == [known, plain.id, known])
+        for requests in [[try request("new")], [try request("known"), try request("new")], [try request("new"), try request("known")]] {
+            let error = try await #require(throws: QueueError.self) { try await queue.enqueue(requests) }
+            #expect(error.code == .invalidRequest && error.message == "wrong can't carry odd; leave it out.")
+        }
+        #expect(await queue.sessionIDs() == [known, plain.id])
+        let spool = fixture.folder.path.appending("store").appending("spool").string
+        #expect(try FileManager.default.contentsOfDirectory(atPath: spool).count == 1, "that of the session that is there")
+        try await queue.remove(.id(known))
+        await #expect(throws: QueueError.self) { try await queue.enqueue(request("known")) }
+        await queue.shutdown()
+    }
+
     /// A place at the server is one item's.
     @Test func aPlaceAtTheServer() async throws {
         let queue = try await open("able")
