@@ -1,6 +1,8 @@
 import Foundation
 import SystemPackage
 import Testing
+import TransferCommands
+import TransferCore
 
 /// What files are called at the other end, and sessions here.
 @Suite struct RemoteNameTests {
@@ -116,6 +118,35 @@ import Testing
         // Another one can.
         try await program.succeed("account", "edit", "place", address, "https://two.example/")
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
+    }
+
+    /// A name that ends in a slash is that of a folder.
+    @Test(
+        arguments: [
+            (["https://one.example/"], "sub/", "tus"), (["https+get://one.example/"], "in/sub/", "http"),
+            (["https://one.example/", "https+put://two.example/"], "sub/", "tus"), (["https://one.example/"], "sub", nil),
+            (["https://one.example/", "sftp://me@two.example/"], "sub/", nil), (["sftp://me@one.example/"], "sub/", nil),
+        ] as [([String], String, String?)])
+    func foldersThatNobodyLists(addresses: [String], name: String, refusing: String?) async throws {
+        let program = try program()
+        _ = try await program.run(["account", "add", "place"] + addresses)
+        for result in [
+            try await program.run("add", "place", "file", name, "--download"),
+            try await program.run(["add", "place", "--download", "--each", "-"], input: Array("file\n\(name)\n".utf8)),
+        ] {
+            #expect(result.status == (refusing == nil ? 0 : 2) && result.lines.isEmpty == (refusing != nil), "\(result.testDescription)")
+            guard let refusing else { continue }
+            #expect(result.diagnostics.contains("The transport \"\(refusing)\" lists no folders"), "\(result.diagnostics)")
+            #expect(result.diagnostics.contains(name) && result.diagnostics.contains("one.example"), "\(result.diagnostics)")
+        }
+        if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }
+    }
+
+    @Test(arguments: RegisteredTransports.builtIn.all.indices) func whichListFolders(_ index: Int) async {
+        let entry = RegisteredTransports.builtIn.all[index]
+        let transport = entry.make()
+        #expect(entry.listsFolders == (transport is any FolderListing))
+        await transport.shutdown()
     }
 
     /// What a transport finds that it can't do, or that makes no sense, is not asked of the next one, unless that may be able to do it.

@@ -58,6 +58,9 @@ public struct RegisteredTransport: Sendable {
     /// Tells what becomes of two files of one remote name at an endpoint, by what a session wants of it.
     public var clash: @Sendable (AttemptOptions, Endpoint) -> NameClash
 
+    /// Whether it can receive whole folders: a `FolderListing`.
+    public var listsFolders: Bool
+
     /// Checks what a session wants of an endpoint of this transport without asking anybody; throws what can't be had there, for a person.
     public var validateSession: @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void
 
@@ -68,6 +71,7 @@ public struct RegisteredTransport: Sendable {
         libraries: @escaping @Sendable () -> [String] = { [] },
         validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
         clash: @escaping @Sendable (AttemptOptions, Endpoint) -> NameClash = { _, _ in .replaced },
+        listsFolders: Bool = true,
         validateSession: @escaping @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void = {
             (_, _, _) throws(TransferError) in
         }
@@ -79,6 +83,7 @@ public struct RegisteredTransport: Sendable {
         self.libraries = libraries
         self.validate = validate
         self.clash = clash
+        self.listsFolders = listsFolders
         self.validateSession = validateSession
     }
 }
@@ -99,6 +104,7 @@ public struct RegisteredTransports: Sendable {
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
             options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
             validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, clash: { _, _ in .keptApart },
+            listsFolders: false,
             validateSession: { (options, direction, _) throws(TransferError) in try TUSTransport.validate(options, for: direction) }),
         RegisteredTransport(
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
@@ -124,7 +130,7 @@ public struct RegisteredTransports: Sendable {
                 // A URL that the session has for a name goes before the address.
                 let hasURLs = options.settings.keys.contains { $0.hasPrefix("uploadURL.") }
                 return !hasURLs && endpoint.address.contains("{transfer}") ? .keptApart : .replaced
-            },
+            }, listsFolders: false,
             validateSession: { (options, direction, endpoint) throws(TransferError) in
                 try HTTPTransport.validate(options, for: direction, at: endpoint)
             }),
@@ -157,6 +163,9 @@ public struct RegisteredTransports: Sendable {
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try all.first { $0.id == endpoint.transport }?.validateSession(options, direction, endpoint)
     }
+
+    /// Whether a transport can receive whole folders, as one that is not known here may.
+    func listsFolders(_ transport: TransportID) -> Bool { all.first { $0.id == transport }?.listsFolders ?? true }
 
     /// Checks an endpoint as its transport does.
     func validate(_ endpoint: Endpoint) throws(TransferError) {

@@ -6,9 +6,16 @@ import TransferCore
 /// A local path among the arguments, byte for byte as it was given.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
+    /// Whether it ends in a slash, and so means a folder.
+    let endsInSlash: Bool
 
     init?(argument: String) {
-        path = FilePath(bytes: ProcessArguments.bytes(of: argument))
+        self.init(bytes: ProcessArguments.bytes(of: argument))
+    }
+
+    init(bytes: some Collection<UInt8>) {
+        path = FilePath(bytes: bytes)
+        endsInSlash = Array(bytes).last == UInt8(ascii: "/")
     }
 
     static var defaultCompletionKind: CompletionKind { .file() }

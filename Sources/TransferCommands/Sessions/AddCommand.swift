@@ -75,8 +75,8 @@ struct AddCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let paths = try await LocalPaths.read(paths.map(\.path) + (stdin ? [LocalPaths.standardInput] : []))
-        let items = direction.download ? try remoteItems(paths) : try await localItems(paths)
+        let given = try await LocalPaths.read(paths + (stdin ? [PathArgument(bytes: LocalPaths.standardInput.bytes)] : []))
+        let items = direction.download ? try remoteItems(given.map(\.path)) : try await localItems(given.map(\.path))
         let requests = try requests(for: each ? items.map { [$0] } : [items], try await transfer.options())
         let asksForParts = transfer.parallel != nil
         let (clash, isSingleFile) = await BlockingWork.run {
@@ -87,7 +87,7 @@ struct AddCommand: AsyncParsableCommand {
         }
         var warnings: [String] = []
         let ids = try await common.withQueue { queue in
-            warnings = try await checked(requests, clash, ofSingleFile: isSingleFile, in: queue)
+            warnings = try await checked(requests, given, clash, ofSingleFile: isSingleFile, in: queue)
             var requests = requests
             try await placement.apply(to: &requests, in: queue)
             return try await placement.add(requests, to: queue)
@@ -122,13 +122,17 @@ struct AddCommand: AsyncParsableCommand {
     /// - Returns: What a person is to know.
     /// - Throws: If the account's endpoints can't do what is asked for.
     private func checked(
-        _ requests: [SessionRequest], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool, in queue: any ControllableQueue
+        _ requests: [SessionRequest], _ given: [PathArgument], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool,
+        in queue: any ControllableQueue
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
         let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
         // The queue checks the same, and knows whether the session is there already.
         if dedupe == nil { try fit.check(for: direction.download ? .download : .upload) }
-        guard !direction.download else { return [] }
+        guard !direction.download else {
+            if let folder = given.first(where: \.endsInSlash) { try fit.check(folder: folder.path) }
+            return []
+        }
         return try (direction.overwrite.map { try fit.check($0) } ?? []) + (clash.map { [try fit.check($0)] } ?? [])
             + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }

@@ -21,11 +21,22 @@ struct EndpointFit {
     /// - Throws: If the endpoints can't do what the sessions want, by the queue's own rule.
     func check(for direction: TransferDirection) throws(CommandFailure) {
         let asked = asked
-        do throws(TransferError) {
-            try endpoints.check { endpoint throws(TransferError) in try transports.validate(asked, for: direction, at: endpoint) }
-        } catch {
-            throw CommandFailure(.usage, error.message)
+        try check { endpoint throws(TransferError) in try transports.validate(asked, for: direction, at: endpoint) }
+    }
+
+    /// - Throws: If none of the endpoints can list a folder that is to be received.
+    func check(folder: FilePath) throws(CommandFailure) {
+        try check { endpoint throws(TransferError) in
+            guard !transports.listsFolders(endpoint.transport) else { return }
+            throw TransferError(
+                .unsupported, .unsupported,
+                "The transport \"\(endpoint.transport)\" lists no folders, so \(folder)/ can't be received from \(endpoint.location); "
+                    + "name the files in it.")
         }
+    }
+
+    private func check(_ validate: (Endpoint) throws(TransferError) -> Void) throws(CommandFailure) {
+        do throws(TransferError) { try endpoints.check(by: validate) } catch { throw CommandFailure(.usage, error.message) }
     }
 
     /// A tus server makes a new upload of each file: none is refused or replaced for its name, and none can be compared with what is there.
