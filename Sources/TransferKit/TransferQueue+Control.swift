@@ -92,8 +92,8 @@ extension TransferQueue {
     /// Returns when the queue runs, nothing is running and nothing can start without a person; or, if `scheduled` is false, when nothing runs and
     /// nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
     ///
-    /// Before that, what is to be removed at servers is tried: what is due, and once what earlier processes put off, for 30 s in all at most. How
-    /// much is left is in ``QueueStatistics/removalsDue``.
+    /// Before that, what is to be removed at servers is tried: what is due, and once what earlier processes put off, for 30 s in all at most.
+    /// Servers that asked for time are left alone. How much is left is in ``QueueStatistics/removalsDue``.
     ///
     /// - Parameter scheduled: Whether to wait for what is due at a time to come, such as the next attempt after a failure.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
