@@ -82,13 +82,20 @@ struct PoolTests {
         var policy = clock.policy
         // It answers nothing, however long that takes here.
         policy.silence = .seconds(1_000_000)
+        let looks = Locked(0)
+        policy.now = { [now = policy.now] in
+            looks.withLock { $0 += 1 }
+            return now()
+        }
         let transport = SFTPTransport(connector: connector, policy: policy)
         var tasks: [Task<Void, any Error>] = []
         // The third wants another connection, and gets along with the one that there is; so do all later ones.
         for count in 1...20 {
+            let before = looks.withLock { $0 }
             tasks.append(Task { try await check(transport) })
             while busy.asked.count < count { await Task.yield() }
-            if count == 3 { for _ in 0..<1_000 { await Task.yield() } }
+            // It is looked at the time when it comes, and once more when the refusal is put down.
+            if count == 3 { while looks.withLock({ $0 }) < before + 2 { await Task.yield() } }
         }
         #expect(connector.attempts == 2)
         clock.advance(by: clock.policy.pause)
