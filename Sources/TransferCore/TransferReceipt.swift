@@ -11,7 +11,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// The checksum that both ends agreed on, as `algorithm:hex`; nil if none was compared.
     public var checksum: String?
 
-    /// Where a download is now, if that is not where it was to go, as something was there; nil otherwise.
+    /// Where a download is now, if that is not where it was to go, as something was there, or the server gave it a name; nil otherwise.
     public var localPath: FilePath? {
         get { localPathBytes.map { FilePath(bytes: $0) } }
         set { localPathBytes = newValue?.bytes }
@@ -22,7 +22,7 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
     /// What the server answered when it had the whole file, for transports whose servers say more than that; nil otherwise.
     public var answer: ServerAnswer?
 
-    /// What went wrong without harm to the content, each a sentence.
+    /// What somebody should know although the file was moved, each a sentence: what went wrong beside its content, or what can't be seen from here.
     public var warnings: [String]
 
     /// What is still at the other end and the file does not need, as it could not be removed yet; nil if there is nothing. Never the file itself:

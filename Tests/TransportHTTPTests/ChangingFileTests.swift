@@ -84,7 +84,9 @@ import TransportHTTP
             let before = transfer.server.requests.count
             transfer.localName = FilePath(name)
             _ = try await transfer.run()
-            #expect((transfer.server.requests.count > before + 1) == isInParts, "\(name)")
+            // What the attempt before asked for may be read only now; all of it were parts.
+            let asksForAll = transfer.server.requests.dropFirst(before).contains { $0.headers["range"] == nil }
+            #expect(asksForAll != isInParts, "\(name)")
         }
         await transfer.end()
     }

@@ -29,7 +29,8 @@ import TransportHTTP
         #expect(length > Self.size)
         let used = memory.withLock { $0 }
         #expect(used.count > 60)
-        #expect((used.max() ?? 0) - (used.first ?? 0) < 1 << 30, "bytes of memory: \(used)")
+        // Other tests of this process use more than 1 GiB at times; the file in memory would be 4.
+        #expect((used.max() ?? 0) - (used.first ?? 0) < 3 << 30, "bytes of memory: \(used)")
         await transfer.end()
     }
 

@@ -33,7 +33,10 @@ import TransferCore
         ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"C:\\\\temp\\\\x.txt\"", "x.txt"),
         ("attachment; filename*=UTF-8''..%2F..%2Fevil.sh", "evil.sh"), ("attachment; filename=\"/abs\"", "abs"),
         // Not hidden, nothing that can't be seen.
-        ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\" .. .x. \"", "x"),
+        ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\"-rf x\"", "rf x"),
+        ("attachment; filename=\"~root\"", "root"),
+        ("attachment; filename=\"-.-\"", "a.bin"), ("attachment; filename=\"C:\\temp\\odd.txt\"", "odd.txt"),
+        ("attachment; filename*=UTF-8''%+f; filename=other", "other"), ("attachment; filename=\" .. .x. \"", "x"),
         ("attachment; filename*=UTF-8''a%00b%0A%1B%E2%80%AEc.txt", "abc.txt"),
         // Nothing is left: then it is called what was asked for.
         ("attachment; filename=\"..\"", "a.bin"), ("attachment; filename=\"\"", "a.bin"), ("attachment; filename=\"a/\"", "a.bin"),
@@ -53,6 +56,59 @@ import TransferCore
         let download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=\"\(name)\""], body: "0")]])
         let path = try #require(try await download.run().localPath?.lastComponent?.string)
         #expect(path.hasSuffix(".pdf") && path.utf8.count <= 255 && path.utf8.count >= 250 && name.hasPrefix(path.dropLast(4)))
+        await download.end()
+    }
+
+    /// One letter with so many accents that it is too long by itself, behind which a hidden name would be left.
+    @Test func aLongLetterHidesNothing() async throws {
+        let header = "attachment; filename*=UTF-8''a" + String(repeating: "%CC%81", count: 130) + ".bashrc"
+        let download = try download(answers: [[.answer(200, ["Content-Disposition": header], body: "0")]])
+        let name = try #require(try await download.run().localPath?.lastComponent?.string)
+        #expect(name.utf8.count <= 255 && name.unicodeScalars.first == "a" && name.hasSuffix(".bashrc"))
+        await download.end()
+    }
+
+    /// Under a name that nobody here chose, another file of the same session may be.
+    @Test(arguments: OverwritePolicy.allCases) func nothingThereIsReplaced(policy: OverwritePolicy) async throws {
+        var download = try download(answers: [[.answer(200, ["Content-Disposition": "attachment; filename=x.txt"], body: "0123456789")]])
+        download.overwrite = policy
+        try Data("mine".utf8).write(to: URL(fileURLWithPath: download.folder.appending("x.txt").string))
+        if policy == .rename {
+            #expect(try await download.run().localPath == download.folder.appending("x (1).txt"))
+        } else {
+            let error = await download.failure()
+            #expect(error?.code == (policy == .never ? .fileExists : .unsupported))
+        }
+        #expect(FileManager.default.contents(atPath: download.folder.appending("x.txt").string) == Data("mine".utf8))
+        await download.end()
+    }
+
+    /// A process that is killed before it is stored that the file is complete, and a server that gives each answer another name: the first one stays.
+    @Test(arguments: ["", "0123456789"]) func theNameIsStoredBeforeItIsGiven(body: String) async throws {
+        func answer(_ name: String) -> [ServerStep] { [.answer(200, ["Content-Disposition": "attachment; filename=\(name)"], body: body)] }
+        let download = try download(answers: [answer("one"), answer("two")])
+        #expect(try await download.run().localPath == download.folder.appending("one"))
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
+        #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
+        // Also if the kill came before the name was given.
+        try FileManager.default.removeItem(atPath: download.folder.appending("one").string)
+        #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("one"))
+        #expect(try Self.names(download) == [".file.part", "one"] && download.server.requests.count == 1)
+        await download.end()
+    }
+
+    /// An answer to the rest that repeats the coding and not the name.
+    @Test func aCodedFileGoesOnUnderItsName() async throws {
+        let head =
+            "HTTP/1.1 200 OK\r\nContent-Length: 10\r\nETag: \(Self.tag)\r\nContent-Encoding: gzip\r\n"
+            + "Content-Disposition: attachment; filename=x.tar.gz\r\n\r\n0123"
+        let rest: ServerStep = .answer(
+            206, ["ETag": Self.tag, "Content-Range": "bytes 4-9/10", "Content-Encoding": "gzip"], body: "456789")
+        let download = try download(answers: [[.raw(head), .close], [rest]])
+        #expect(await download.failure()?.failureClass == .transient)
+        let checkpoint = try #require(download.recorder.checkpoints.last)
+        #expect(try await download.run(from: checkpoint).localPath == download.folder.appending("x.tar.gz"))
         await download.end()
     }
 

@@ -56,6 +56,7 @@ struct TestTransfer {
     var remotePath = "a.bin"
     /// What a download is to be called.
     var localName: FilePath = "file"
+    var overwrite = OverwritePolicy.never
     /// In place of the path, for names that are no text.
     var remoteBytes: [UInt8]?
     var number = 1
@@ -92,7 +93,7 @@ struct TestTransfer {
 
     /// Runs one attempt.
     func run(from checkpoint: Checkpoint? = nil) async throws -> TransferReceipt {
-        let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part")
+        let destination = DownloadDestination(root: folder, name: localName, partName: ".file.part", overwrite: overwrite)
         let payload = try (source ?? file?.source).map { FileAttempt.Payload.upload($0) } ?? .download(destination)
         let attempt = FileAttempt(
             transferID: "t-1", number: number, endpoint: endpoint, payload: payload,

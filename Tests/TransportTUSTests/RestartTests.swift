@@ -68,6 +68,25 @@ import TransportTUS
         await upload.end()
     }
 
+    /// An earlier program saw that the server was gone after a request was cut. Where that has all of it, or none by its own word, decides.
+    @Test(arguments: [(100, 1), (150, 0)]) func whatAServerMayHaveIsToldAfterARestart(offset: Int, warnings: Int) async throws {
+        let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)]])
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"doubtful":{"offset":100,"taken":70}}"#
+        let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 100))
+        #expect(receipt.warnings.count == warnings && receipt.warnings.first?.contains(" 70 bytes") ?? true, "\(receipt.warnings)")
+        #expect(upload.methods == ["HEAD", "PATCH"])
+        await upload.end()
+    }
+
+    /// Of the first bytes, it begins anew.
+    @Test func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart() async throws {
+        let upload = try TestUpload(size: 200, answers: [[.offset(0)], [.tus(204)], [.created], [.accepted(200)]])
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":0,"doubtful":{"offset":0,"taken":70}}"#
+        let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 0))
+        #expect(receipt.warnings.isEmpty && upload.methods == ["HEAD", "DELETE", "POST", "PATCH"])
+        await upload.end()
+    }
+
     @Test func aSizeThatWorksIsKnownAfterARestart() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size) { request, number in

@@ -23,7 +23,7 @@ extension CurlEngineError {
         case .refused where otherAddress(than: origin) != nil:
             error(
                 .unreachable, .connectionRefused,
-                "\(origin) can't be reached, as \(otherAddress(than: origin) ?? "") can't be, which leads there; if that is a proxy, \(Self.proxyAdvice)"
+                "\(otherAddress(than: origin) ?? "") can't be reached, where requests to \(origin) are led: a proxy, or the target of a redirect. If it is a proxy, \(Self.proxyAdvice)"
             )
         case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
         case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
@@ -79,9 +79,18 @@ extension CurlEngineError {
 
     /// The host and port that took no connection, by libcurl's words, if they are not the origin's own: those of a proxy, or behind a redirect.
     private func otherAddress(than origin: Origin) -> String? {
-        guard let match = cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/) else { return nil }
-        let (host, port) = (match.1, match.2)
-        return host.lowercased() == origin.host && String(origin.port) == port ? nil : "\(host):\(port)"
+        guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
+        return "\(host):\(port)"
+    }
+
+    /// Whether it is the origin itself that took no connection, and not something before it.
+    package func isRefused(by origin: Origin) -> Bool {
+        guard kind == .refused, let (host, port) = unreachableAddress else { return false }
+        return origin.isProbably(host: host, port: port)
+    }
+
+    private var unreachableAddress: (host: Substring, port: Substring)? {
+        cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/).map { ($0.1, $0.2) }
     }
 
     /// Whether libcurl's words are those for a certificate with another key than the pinned ones.
@@ -94,5 +103,14 @@ extension CurlEngineError {
 
     private func error(_ failureClass: FailureClass, _ code: TransferError.Code, _ message: String) -> TransferError {
         TransferError(failureClass, code, message, cause: cause)
+    }
+}
+
+extension Origin {
+    /// Whether these are its host and port as libcurl writes them: without a dot at the end, and in ASCII.
+    fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
+        guard String(port) == otherPort else { return false }
+        let own = host.hasSuffix(".") ? String(host.dropLast()) : host
+        return own == other.lowercased() || other.hasPrefix("xn--") || own.contains("%")
     }
 }

@@ -33,6 +33,12 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         isNamedByServer =
             server.namesFiles
             && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
+        guard !isNamedByServer || [.never, .rename].contains(destination.overwrite) else {
+            throw TransferError(
+                .unsupported, .unsupported,
+                "With the setting contentDisposition nothing can be replaced, as nobody knows what a file will be called; ask for the overwrite policy "
+                    + "never or rename.")
+        }
         checkpoint = attempt.checkpoint
         parallel = attempt.options.parallel
         check = try DigestCheck(attempt.options)
@@ -45,7 +51,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         var received = ByteRanges()
         let parallel = server.isChanging ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
-        if let checkpoint, checkpoint.confirmed > 0 {
+        // Of an empty file that was about to be given its name, nothing is confirmed.
+        if let checkpoint, checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil {
             known = RemoteFile(checkpoint)
             received = known?.received(upTo: checkpoint.confirmed) ?? ByteRanges(upTo: checkpoint.confirmed)
             let opened = try await FileWriter.open(destination.named(by: known), from: received.end, on: threads)
@@ -124,11 +131,21 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             checksum = digest.text
         }
         reporter.report(total: size)
+        try await keepName(of: remote, writer, size: size)
         try await writer.finish(size: size, modificationTime: remote?.modificationTime)
         reporter.report(sent: size, confirmed: size)
         var receipt = receipt(for: size, at: writer.finalPath)
         receipt.checksum = checksum
         return receipt
+    }
+
+    /// Stores what the file is about to be called: the server may give another name to an attempt that comes after a kill, and the file would be there
+    /// under both.
+    private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
+        guard var remote, remote.name != nil, !writer.isInPlace else { return }
+        remote.length = size
+        try await writer.sync(upTo: size)
+        try await reporter.save(try remote.checkpoint(of: ByteRanges(upTo: size)))
     }
 
     private func receipt(for size: Int64, at path: FilePath) -> TransferReceipt {

@@ -61,7 +61,11 @@ final class PieceSink: HTTPResponseSink {
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
         guard head.status == 200 || head.status == 206 else { return false }
         var remote = RemoteFile(head)
-        if part.isNamedByServer { remote.name = SuggestedName(head.headers)?.component.string }
+        if let version = part.version {
+            remote.name = version.name
+        } else if part.isNamedByServer {
+            remote.name = SuggestedName(head.headers)?.component.string
+        }
         try checkCoding(head, of: remote)
         if let length = remote.length, length > RemoteFile.maximumLength {
             throw violation("with a length of \(length) bytes, which cannot be")
@@ -103,7 +107,6 @@ final class PieceSink: HTTPResponseSink {
         remote.digest = remote.digest ?? known.digest
         remote.modificationTime = remote.modificationTime ?? known.modificationTime
         remote.validator = known.validator
-        remote.name = known.name
     }
 
     func write(_ bytes: RawSpan) throws {

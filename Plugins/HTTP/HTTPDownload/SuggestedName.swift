@@ -2,13 +2,16 @@ import CurlEngine
 import SystemPackage
 
 /// What a server says that a file is called where it is saved (`Content-Disposition`, RFC 6266), reduced to one name that can do no harm in a folder:
-/// the part behind the last separator of any system, without control characters, not hidden, and no longer than file systems take.
+/// the part behind the last separator of any system, without control characters, not hidden, none that a shell takes for an option or a home, and no
+/// longer than file systems take.
 struct SuggestedName {
     /// One component, neither empty nor `.` nor `..`.
     let component: FilePath.Component
 
     /// NAME_MAX (limits.h), in bytes.
     private static let maximumLength = 255
+    /// In bytes, with its dot.
+    private static let longestEnding = 16
 
     /// Nil if there is no name, or nothing is left of it.
     init?(_ headers: HTTPHeaders) {
@@ -28,20 +31,22 @@ struct SuggestedName {
             default: true
             }
         }
-        let start = harmless.firstIndex { $0 != "." && $0 != " " } ?? harmless.endIndex
+        let start = harmless.firstIndex { !".-~ ".unicodeScalars.contains($0) } ?? harmless.endIndex
         let end = harmless.lastIndex { $0 != "." && $0 != " " }.map { harmless.index(after: $0) } ?? start
-        let text = Self.shortened(String(String.UnicodeScalarView(harmless[start..<end])))
+        guard start < end else { return nil }
+        let text = String(String.UnicodeScalarView(Self.shortened(Array(harmless[start..<end]))))
         guard let component = FilePath.Component(text), component.kind == .regular else { return nil }
         self.component = component
     }
 
     /// A text that is short enough for a name, with the ending that tells what it is.
-    private static func shortened(_ text: String) -> String {
-        guard text.utf8.count > maximumLength else { return text }
-        let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { $0.utf8.count <= 16 ? $0 : nil } ?? ""
+    private static func shortened(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
+        func length(_ part: some Collection<Unicode.Scalar>) -> Int { part.reduce(0) { $0 + UTF8.width($1) } }
+        let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= longestEnding ? $0 : nil } ?? []
         var stem = text.dropLast(ending.count)
-        while stem.utf8.count + ending.utf8.count > maximumLength { stem.removeLast() }
-        return String(stem + ending)
+        var rest = length(stem) - (maximumLength - length(ending))
+        while rest > 0, let last = stem.popLast() { rest -= UTF8.width(last) }
+        return Array(stem + ending)
     }
 
     /// The value of a parameter with a star: character set, language, and bytes with percent signs (RFC 8187, section 3.2).
@@ -53,9 +58,10 @@ struct SuggestedName {
         var index = 0
         while index < coded.count {
             if coded[index] == UInt8(ascii: "%") {
-                guard index + 2 < coded.count, let byte = UInt8(String(decoding: coded[index + 1...index + 2], as: UTF8.self), radix: 16)
+                guard index + 2 < coded.count, let high = Character(Unicode.Scalar(coded[index + 1])).hexDigitValue,
+                    let low = Character(Unicode.Scalar(coded[index + 2])).hexDigitValue
                 else { return nil }
-                bytes.append(byte)
+                bytes.append(UInt8(high << 4 | low))
                 index += 3
             } else {
                 bytes.append(coded[index])
@@ -96,12 +102,13 @@ private struct HeaderParameters {
         return String(token)
     }
 
-    /// A backslash stands before a character that is meant as it is (section 5.6.4).
+    /// A backslash stands before a quote or another one that is meant as it is (section 5.6.4); before any other character, servers mean a path's.
     private static func takeQuoted(_ rest: inout Substring) -> String {
         rest.removeFirst()
         var text = ""
         while let character = rest.popFirst(), character != "\"" {
-            text.append(character == "\\" ? rest.popFirst() ?? character : character)
+            let isEscaped = character == "\\" && (rest.first == "\"" || rest.first == "\\")
+            text.append(isEscaped ? rest.removeFirst() : character)
         }
         return text
     }

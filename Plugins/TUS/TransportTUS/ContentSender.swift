@@ -103,7 +103,7 @@ struct ContentSender {
         reach = available
         asksFirst = true
         released = await record[slot].confirmed ?? 0
-        let (offset, answer) = try await server.offset(of: url, length: length)
+        let (offset, answer) = try await standing()
         if growth != nil {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
@@ -114,9 +114,7 @@ struct ContentSender {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
         let cut = await record.takeUnanswered(of: slot)
-        if let cut, offset > 0, offset == cut.offset, server.memory.wentAway(during: url) {
-            await record.noteUncounted(cut.taken, of: slot)
-        }
+        await record.settleDoubt(server.memory.requestBeforeOutage(of: url), at: offset, of: slot)
         server.memory.forgetCut(of: url)
         chunks.learn(from: cut, at: offset)
         try await confirm(offset, expires: expires)
@@ -314,8 +312,20 @@ struct ContentSender {
         throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
     }
 
+    /// Asks where the server stands. If it is gone since the last request was cut, that is kept.
+    private func standing() async throws -> (offset: Int64, answer: TUSAnswer) {
+        do {
+            return try await server.offset(of: url, length: length)
+        } catch let error as TransferError {
+            if let request = server.memory.requestBeforeOutage(of: url), await record[slot].doubtful != request {
+                try await record.save { [slot] in $0[slot].doubtful = request }
+            }
+            throw error
+        }
+    }
+
     private mutating func askOffset() async throws -> Int64 {
-        let (offset, answer) = try await server.offset(of: url, length: length)
+        let (offset, answer) = try await standing()
         try checkPlausible(offset)
         if growth != nil, answer.length != nil { isLengthDeclared = true }
         try await confirm(offset, expires: answer.expires)

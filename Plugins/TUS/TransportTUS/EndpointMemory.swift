@@ -94,16 +94,11 @@ final class EndpointMemory: Sendable {
         state.withLock { $0.cuts[upload]?.wasFollowedByOutage = true }
     }
 
-    /// Whether the server went away while it took an upload's first bytes.
-    func isDoubtful(_ upload: String) -> Bool {
+    /// The last request of an upload, if it was cut while it brought bytes, and the server took no connection then.
+    func requestBeforeOutage(of upload: String) -> UnansweredRequest? {
         state.withLock { state in
-            state.cuts[upload].map { $0.wasFollowedByOutage && $0.request.offset == 0 && $0.request.taken > 0 } ?? false
+            state.cuts[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
         }
-    }
-
-    /// Whether the server went away during the last request that brought bytes of an upload.
-    func wentAway(during upload: String) -> Bool {
-        state.withLock { $0.cuts[upload]?.wasFollowedByOutage ?? false }
     }
 
     /// Forgets an upload's last cut, as it goes on.

@@ -44,15 +44,13 @@ struct EndpointSettings {
             }
         }
         try connection.complete()
-        if let chunkSize { try checkMultiple(of: chunkSize) }
     }
 
-    /// - Throws: A ``TransferError`` if no chunk can be both: no larger than wanted, and a multiple of what the server stores.
-    func checkMultiple(of chunkSize: Int64) throws(TransferError) {
-        guard chunkSize < chunkMultiple else { return }
-        throw SettingsValue.invalid(
+    /// What keeps chunks of this size from being a multiple of what the server stores; nil if nothing does. Then the multiple decides.
+    func problem(ofChunksOf chunkSize: Int64) -> String? {
+        guard chunkSize < chunkMultiple else { return nil }
+        return
             "Chunks of at most \(chunkSize) bytes can't be a multiple of the setting chunkMultiple, \(chunkMultiple); make them as large at least."
-        )
     }
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {

@@ -15,7 +15,10 @@ struct RemoteUpload: Codable, Sendable {
     /// How many of its bytes the server kept of requests that broke off: it compares checksums at their ends only.
     var unverified: Int64?
 
-    /// How many of its bytes the server may have without counting them: it went away while it took them, and said then that it had none of them.
+    /// The last `PATCH`, if it was cut and the server took no connection then: it may have what it does not count.
+    var doubtful: UnansweredRequest?
+
+    /// How many of its bytes the server may have without counting them: it was gone after it took them, and said then that it had none of them.
     var uncounted: Int64?
 
     /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").

@@ -119,7 +119,7 @@ extension TUSServer {
         let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
-            } catch let error as CurlEngineError where error.kind == .refused {
+            } catch let error as CurlEngineError where error.isRefused(by: origin(of: url)) {
                 memory.noteOutage(of: url)
                 throw error
             }
@@ -136,13 +136,17 @@ extension TUSServer {
         return (offset, answer)
     }
 
-    /// Removes an upload that has nothing by the word of a server which went away while it took content. Some have bytes that they do not count
+    /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count
     /// then, and append to them what comes next (tuspyserver, for one).
     ///
     /// - Returns: Whether that was so.
-    /// - Parameter length: As for ``offset(of:length:)``.
-    func removeIfDoubtful(_ url: String, length: Int64?) async throws -> Bool {
-        guard memory.isDoubtful(url), try await offset(of: url, length: length).offset == 0 else { return false }
+    /// - Parameters:
+    ///   - stored: What an earlier process knew of the request that was cut.
+    ///   - length: As for ``offset(of:length:)``.
+    func removeIfDoubtful(_ url: String, after stored: UnansweredRequest?, length: Int64?) async throws -> Bool {
+        guard let request = memory.requestBeforeOutage(of: url) ?? stored, request.offset == 0,
+            try await offset(of: url, length: length).offset == 0
+        else { return false }
         do {
             try await delete(url)
         } catch let error as TransferError where !error.wantsPeace {

@@ -53,7 +53,9 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         guard Origin(try endpoint.validate()) != nil else {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
-        _ = try EndpointSettings(endpoint.settings)
+        let settings = try EndpointSettings(endpoint.settings)
+        // Only who sets that is told: an account that has it from before goes on as it did.
+        if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
         try ReservedHeaders.tus.check(endpoint.credentials)
     }
 
@@ -86,9 +88,18 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
-        try Self.validate(options, for: direction)
+        try Self.validate(options, for: direction, at: endpoint)
+    }
+
+    /// Checks the same, and what makes sense at this endpoint alone; as ``validate(_:for:)``.
+    public static func validate(
+        _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
+    ) throws(TransferError) {
+        try validate(options, for: direction)
         guard direction == .upload, let chunkSize = options.chunkSize else { return }
-        try EndpointSettings(endpoint.settings).checkMultiple(of: chunkSize)
+        if let problem = try EndpointSettings(endpoint.settings).problem(ofChunksOf: chunkSize) {
+            throw TransferError(.unsupported, .unsupported, problem)
+        }
     }
 
     /// Six, while as many wait for their answers.

@@ -138,9 +138,15 @@ actor UploadRecord {
         return checkpoint[slot].unanswered
     }
 
-    /// Puts down that the server may have bytes of a request without counting them. Not durable before the next change is.
-    func noteUncounted(_ count: Int64, of slot: Slot) {
-        checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + count
+    /// Takes note of where a server stands that was gone after a request was cut: if it has none of that by its own word, it may have it all the
+    /// same. Not durable before the next change is.
+    ///
+    /// - Parameter request: What this process knows of that request; nil to go by what an earlier one stored.
+    func settleDoubt(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
+        let doubtful = request ?? checkpoint[slot].doubtful
+        checkpoint[slot].doubtful = nil
+        guard let doubtful, doubtful.offset == offset else { return }
+        checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + doubtful.taken
     }
 
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {

@@ -105,7 +105,9 @@ public struct RegisteredTransports: Sendable {
             options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
             validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, clash: { _, _ in .keptApart },
             listsFolders: false,
-            validateSession: { (options, direction, _) throws(TransferError) in try TUSTransport.validate(options, for: direction) }),
+            validateSession: { (options, direction, endpoint) throws(TransferError) in
+                try TUSTransport.validate(options, for: direction, at: endpoint)
+            }),
         RegisteredTransport(
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
