@@ -150,8 +150,9 @@ struct HTTPSettings {
 
     /// - Throws: An error without the URL, which lets whoever has it write there.
     private static func url(_ key: String, _ text: String) throws(TransferError) -> String {
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }), URL(string: text).flatMap(Origin.init) != nil else {
-            throw SettingsValue.invalid("The setting \(key) is no URL of https or http; write it as https://host/path?query.")
+        guard (try? UploadPlace.check(text)) != nil else {
+            throw SettingsValue.invalid(
+                "The setting \(key) is no URL of https or http, or has a user or a fragment; write it as https://host/path?query.")
         }
         return text
     }

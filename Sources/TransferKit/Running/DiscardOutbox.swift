@@ -8,6 +8,13 @@ import TransferCore
 /// Servers are asked one after the other, while the queue is not stopped; parts are removed at once. What a server will not remove is left to
 /// expire there.
 final class DiscardOutbox: Sendable {
+    /// A host that is not asked before a time.
+    private struct Pause: Sendable {
+        var end: Date
+        /// Until when it asked to be left alone; nil if it took too long.
+        var asked: Date?
+    }
+
     private struct State: Sendable {
         var isEnabled = false
         var isClosed = false
@@ -15,18 +22,13 @@ final class DiscardOutbox: Sendable {
         var isDirty = true
         /// Whether what earlier processes put off is to be tried now.
         var isEager = false
+        /// Hosts that took too long, or asked to be left alone: what else is there waits as well. Nil until the store was asked.
+        var pauses: [String: Pause]?
         /// What this process put off.
         var putOff: Set<Int64> = []
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
-    }
-
-    /// A host that is not asked before a time.
-    private struct Pause {
-        var end: Date
-        /// Until when it asked to be left alone; nil if it took too long.
-        var asked: Date?
     }
 
     private static let page = 64
@@ -122,8 +124,7 @@ final class DiscardOutbox: Sendable {
 
     private func work() async {
         var next: Date?
-        // Hosts that took too long, or asked to be left alone; what else is there waits as well.
-        var leftAlone: [String: Pause] = [:]
+        await learnPauses()
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
@@ -134,7 +135,7 @@ final class DiscardOutbox: Sendable {
             guard await discardParts(found.due) else { return end(clock.date() + Self.firstDelay) }
             // The queue may be stopped meanwhile: the rest stays due.
             for item in found.due where !item.isPart && isEnabled && !Task.isCancelled {
-                guard await discard(item, &leftAlone) else {
+                guard await discard(item) else {
                     // What came of it can't be stored: asking the server again at once would help nobody.
                     return end(clock.date() + Self.firstDelay)
                 }
@@ -144,21 +145,21 @@ final class DiscardOutbox: Sendable {
             if found.due.isEmpty { break }
         } while !Task.isCancelled
         if isEager {
-            guard await tryWhatWasPutOff(&leftAlone) else { return end(clock.date() + Self.firstDelay) }
+            guard await tryWhatWasPutOff() else { return end(clock.date() + Self.firstDelay) }
             next = (try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next ?? next
         }
         end(next)
     }
 
     /// - Returns: Whether what came of it is stored.
-    private func tryWhatWasPutOff(_ leftAlone: inout [String: Pause]) async -> Bool {
+    private func tryWhatWasPutOff() async -> Bool {
         var last: Int64?
         while isEnabled, !Task.isCancelled, let found = try? await store.laterDiscards(at: clock.date(), after: last, limit: Self.page) {
             guard let end = found.last?.key else { break }
             last = end
             let putOff = state.withLock { $0.putOff }
             for item in found where !item.isPart && !putOff.contains(item.key) && isEnabled && !Task.isCancelled {
-                guard await discard(item, &leftAlone) else { return false }
+                guard await discard(item) else { return false }
             }
         }
         return true
@@ -189,21 +190,29 @@ final class DiscardOutbox: Sendable {
     private func discardParts(_ items: [PendingDiscard]) async -> Bool {
         await withTaskGroup(of: Bool.self) { group in
             for item in items where item.isPart && !Task.isCancelled {
-                group.addTask {
-                    var nobody: [String: Pause] = [:]
-                    return await self.discard(item, &nobody)
-                }
+                group.addTask { await self.discard(item) }
             }
             return await group.reduce(true) { $0 && $1 }
         }
     }
 
-    /// - Parameter leftAlone: Hosts that are not asked before a time; one is added if this one can't be asked now.
+    /// Takes from the store, once, which servers asked earlier processes to be left alone.
+    private func learnPauses() async {
+        guard state.withLock({ $0.pauses == nil }), let known = try? await store.serversLeftAlone(at: clock.date()) else { return }
+        state.withLock { state in
+            var pauses: [String: Pause] = [:]
+            for (endpoint, date) in known where date > pauses[endpoint.pausedName]?.end ?? .distantPast {
+                pauses[endpoint.pausedName] = Pause(end: date, asked: date)
+            }
+            state.pauses = pauses
+        }
+    }
+
     /// - Returns: Whether what came of it is stored.
-    private func discard(_ item: PendingDiscard, _ leftAlone: inout [String: Pause]) async -> Bool {
-        let host = item.endpoint.host ?? item.endpoint.address
+    private func discard(_ item: PendingDiscard) async -> Bool {
+        let host = item.endpoint.pausedName
         let now = clock.date()
-        if let pause = leftAlone[host], pause.end > now {
+        if let pause = state.withLock({ $0.pauses?[host] }), pause.end > now {
             return await settle(item, max(pause.end, now + delay(item)), leftAloneUntil: pause.asked)
         }
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
@@ -231,7 +240,10 @@ final class DiscardOutbox: Sendable {
             let now = clock.date()
             let next = now + delay(item, retryAfter: error?.retryAfter)
             let asked = error?.retryAfter.map { now + min($0, RetryPolicy.longestRetryAfter) }
-            if error?.code == .timedOut || asked != nil { leftAlone[host] = Pause(end: next, asked: asked) }
+            if error?.code == .timedOut || asked != nil {
+                let end = max(asked ?? now, now + Self.firstDelay)
+                state.withLock { $0.pauses?[host] = Pause(end: end, asked: asked) }
+            }
             return await settle(item, item.giveUpAt <= now ? nil : next, leftAloneUntil: asked)
         }
     }
@@ -250,6 +262,11 @@ final class DiscardOutbox: Sendable {
         let result = DiscardResult(key: item.key, nextAttempt: nextAttempt, leftAloneUntil: leftAloneUntil)
         return (try? await mailbox.send(.discarded(result))) != nil
     }
+}
+
+extension Endpoint {
+    /// What is left alone together.
+    fileprivate var pausedName: String { host ?? address }
 }
 
 extension PendingDiscard {

@@ -1,5 +1,5 @@
-/// How the outbox of what is to be removed is asked, so that it takes no longer the more there is in it: each names its index, which SQLite
-/// refuses if it can't be used.
+/// How the outbox of what is to be removed is asked: each statement names its index, which SQLite refuses if it can't be used. What is asked while
+/// sessions run takes no longer the more there is.
 package enum DiscardQuery {
     /// The transport of what an entry is about; NULL if it can't be read. The text is that of the index `discard_part`.
     static let transport = "CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END"
@@ -22,6 +22,12 @@ package enum DiscardQuery {
     package static func next(isLocalOnly: Bool) -> String {
         "SELECT min(next_attempt_at) FROM \(table(isLocalOnly)) WHERE next_attempt_at > ?1 AND \(condition(isLocalOnly))"
     }
+
+    /// Where servers want to be left alone after ?1, and until when. Asked once.
+    package static let leftAlone = """
+        SELECT endpoint, max(left_alone_until) FROM discard INDEXED BY discard_left_alone
+        WHERE left_alone_until > ?1 AND left_alone_until > 0 GROUP BY endpoint
+        """
 
     /// The first ?3 after the key ?1 of what is due later than ?2, though its server did not ask for that.
     package static let later = """

@@ -139,6 +139,16 @@ extension QueueStore {
         }
     }
 
+    /// Where servers asked to be left alone until a later date, and until when.
+    func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
+        try await read { db in
+            try Row.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
+                guard let endpoint: Endpoint = try? StoreCoding.decode(from: row.decode(atIndex: 0)) else { return nil }
+                return (endpoint, StoreCoding.date(try row.decode(atIndex: 1)))
+            }
+        }
+    }
+
     /// How much there is at servers that is to be removed there, now or later.
     func discardsAtServers() async throws -> Int {
         try await read { db in

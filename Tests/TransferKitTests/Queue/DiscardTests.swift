@@ -188,6 +188,31 @@ extension DiscardTests {
         #expect(fixture.memory.partialCount == 0)
     }
 
+    /// The host is meant, and not what was to be removed when it said that.
+    @Test(arguments: [true, false]) func whatComesLaterLeavesTheServerAlone(restarts: Bool) async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        var queue = try await cancelled(at: "a", 1)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        transport.heal()
+        if restarts {
+            await queue.shutdown()
+            queue = try await fixture.open(transports: [transport])
+            try await queue.start()
+        }
+        let gate = fixture.memory.gate("later", atByte: 4_000)
+        let session = try await queue.enqueue(try fixture.upload("later", to: "a"))
+        try await gate.reached()
+        try await session.cancel()
+        await queue.waitUntilIdle()
+        #expect(transport.asked == 1)
+        #expect(try await queue.statistics().removalsDue == 2)
+        fixture.clock.advance(by: .seconds(3_600))
+        try await untilNoneIsDue(queue)
+        #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
     /// One that asks for a moment is asked again after that by another process, though this one would wait for longer.
     @Test func aShortWishOfAServerIsNotTakenForALongOne() async throws {
         transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(2)))
