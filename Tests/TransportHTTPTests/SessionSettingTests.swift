@@ -122,6 +122,8 @@ import TransportHTTP
         ("put", .upload, ["field.a": "1"], "field.a"), ("form", .upload, ["upload": "put", "file.a": "/x"], "file.a"),
         ("put", .upload, ["fileField": "x"], "fileField"), ("form", .upload, ["metadataPrefix": "x-"], "metadataPrefix"),
         ("put", .upload, ["uploadURL.a": "ftp://host/secret"], "uploadURL.a"),
+        ("put", .upload, ["uploadURL.a": "https://me:secret@host/"], "uploadURL.a"),
+        ("put", .upload, ["uploadURL.a": "https://host:99999/"], "uploadURL.a"),
         ("put", .upload, ["uploadURL.": "https://host/"], "uploadURL."),
         ("put", .upload, ["contentDisposition": "true"], "contentDisposition"),
         ("form", .upload, ["contentDisposition": "true"], "downloads"),
