@@ -20,7 +20,8 @@ extension TransferQueue {
     /// What the sessions want is looked at by the transports of their account, as far as this process has them (``/TransferCore/SessionValidating``).
     /// What one of them finds to be wrong in itself, as a header that no request may have, refuses the session, also if only a fallback says
     /// so. What is merely not had at one endpoint, as a checksum of an upload at a plain HTTP server, is left to the account's others, and refuses
-    /// the session if none of them can do it. A session that exists already, by its deduplication key, is not looked at again.
+    /// the session if none of them can do it. None of them is asked for a session that exists already, by its deduplication key; what its items name is
+    /// looked at all the same.
     ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
