@@ -32,6 +32,7 @@ import TransferCore
         // Only the last component, of whatever system.
         ("attachment; filename=\"../../etc/passwd\"", "passwd"), ("attachment; filename=\"C:\\\\temp\\\\x.txt\"", "x.txt"),
         ("attachment; filename*=UTF-8''..%2F..%2Fevil.sh", "evil.sh"), ("attachment; filename=\"/abs\"", "abs"),
+        ("attachment; filename*=UTF-8''%2e%2e; filename=\"next.txt\"", "next.txt"),
         // Not hidden, nothing that can't be seen.
         ("attachment; filename=\".bashrc\"", "bashrc"), ("attachment; filename=\"-rf x\"", "rf x"),
         ("attachment; filename=\"~root\"", "root"),

@@ -50,6 +50,20 @@ import TransportTUS
         await upload.end()
     }
 
+    /// The words of what fails speak of the server.
+    @Test(arguments: [("proxy", "https"), ("proxy", "socks5h"), ("interface", "nosuch0")])
+    func whatLeadsThereIsNamed(name: String, value: String) async throws {
+        let proxy = try ScriptedServer { _, _ in [.raw("no such protocol\r\n\r\n"), .close] }
+        defer { proxy.stop() }
+        var upload = try TestUpload(size: 10, answers: [])
+        let setting = name == "proxy" ? "\(value)://127.0.0.1:\(proxy.port)" : value
+        upload.endpoint.settings = [name: setting]
+        let error = try #require(await upload.failure())
+        #expect(error.message.contains(" \(name) \(setting); look at that, too."), "\(error.description)")
+        #expect(upload.server.requests.isEmpty)
+        await upload.end()
+    }
+
     @Test func aServerThatIsGoneIsNoProxy() async throws {
         let closed = try ClosedPort()
         var upload = try TestUpload(size: 10, answers: [])
@@ -79,7 +93,9 @@ import TransportTUS
     @Test func anAddressThatTheServerDoesNotHave() async throws {
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.settings = ["addressFamily": "ipv6"]
-        #expect(await upload.failure()?.failureClass == .unreachable)
+        let error = await upload.failure()
+        #expect(error?.failureClass == .unreachable)
+        #expect(error?.message.contains("reached at IPv6 addresses only;") == true, "\(error?.message ?? "")")
         await upload.end()
     }
 

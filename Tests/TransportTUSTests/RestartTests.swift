@@ -33,6 +33,8 @@ import TransportTUS
             switch request.method {
             case "POST": return [.created]
             case "HEAD": return [.offset(kept.withLock { $0 })]
+            // Of its first bytes, the upload begins anew: nobody saw whether the server was killed as well.
+            case "DELETE": return [.tus(204)]
             case _ where request.contentLength > survives: return [.read(2 * survives), .silence]
             default:
                 let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
@@ -68,10 +70,16 @@ import TransportTUS
         await upload.end()
     }
 
-    /// An earlier program saw that the server was gone after a request was cut. Where that has all of it, or none by its own word, decides.
-    @Test(arguments: [(100, 1), (150, 0)]) func whatAServerMayHaveIsToldAfterARestart(offset: Int, warnings: Int) async throws {
+    /// An earlier program saw that the server was gone after a request was cut, or was killed with the request. Where the server has some of that, or
+    /// none by its own word, decides.
+    @Test(arguments: [
+        (#""doubtful":{"offset":100,"taken":70}"#, 100, 1), (#""doubtful":{"offset":100,"taken":70}"#, 150, 0),
+        (#""unanswered":{"offset":100,"taken":70}"#, 100, 1), (#""unanswered":{"offset":100,"taken":70}"#, 150, 0),
+        (#""unanswered":{"offset":100,"taken":70,"isWitnessed":true}"#, 100, 0),
+    ])
+    func whatAServerMayHaveIsToldAfterARestart(request: String, offset: Int, warnings: Int) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)]])
-        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"doubtful":{"offset":100,"taken":70}}"#
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,\#(request)}"#
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 100))
         #expect(receipt.warnings.count == warnings && receipt.warnings.first?.contains(" 70 bytes") ?? true, "\(receipt.warnings)")
         #expect(upload.methods == ["HEAD", "PATCH"])
@@ -79,9 +87,9 @@ import TransportTUS
     }
 
     /// Of the first bytes, it begins anew.
-    @Test func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart() async throws {
+    @Test(arguments: ["doubtful", "unanswered"]) func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart(field: String) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(0)], [.tus(204)], [.created], [.accepted(200)]])
-        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":0,"doubtful":{"offset":0,"taken":70}}"#
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":0,"\#(field)":{"offset":0,"taken":70}}"#
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 0))
         #expect(receipt.warnings.isEmpty && upload.methods == ["HEAD", "DELETE", "POST", "PATCH"])
         await upload.end()

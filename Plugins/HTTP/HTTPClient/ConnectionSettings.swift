@@ -78,6 +78,19 @@ package struct ConnectionSettings {
         return options
     }
 
+    /// How the endpoint is reached, in words for an error; nil where that is the usual way.
+    var way: String? {
+        var ways: [String] = []
+        if let proxyAddress, !["environment", "direct"].contains(proxyAddress) { ways.append("by way of the proxy \(proxyAddress)") }
+        if let interface = options.localInterface { ways.append("from the interface \(interface)") }
+        switch options.addressFamily {
+        case .any: break
+        case .ipv4: ways.append("at IPv4 addresses only")
+        case .ipv6: ways.append("at IPv6 addresses only")
+        }
+        return ways.isEmpty ? nil : ways.joined(separator: ", ")
+    }
+
     private func list(_ text: String) -> [String] {
         text.split(whereSeparator: { $0 == "," || $0.isWhitespace }).map(String.init)
     }

@@ -13,8 +13,17 @@ extension CurlEngineError {
 
     /// The queue's terms for a request without an answer.
     ///
-    /// - Parameter isEndpoint: Whether the endpoint itself was asked, so that what does not speak HTTP there is not what was meant.
-    package func transferError(at origin: Origin, isEndpoint: Bool) -> TransferError {
+    /// - Parameters:
+    ///   - connection: How the origin is reached, which is named where that may be at fault.
+    ///   - isEndpoint: Whether the endpoint itself was asked, so that what does not speak HTTP there is not what was meant.
+    package func transferError(at origin: Origin, by connection: ConnectionSettings, isEndpoint: Bool) -> TransferError {
+        var failure = transferError(at: origin, isEndpoint: isEndpoint)
+        let isOfTheWay = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
+        if isOfTheWay, let way = connection.way { failure.message += " By the account's settings it is reached \(way); look at that, too." }
+        return failure
+    }
+
+    private func transferError(at origin: Origin, isEndpoint: Bool) -> TransferError {
         switch kind {
         case .hostNotFound where unresolvedProxy != nil:
             error(

@@ -18,11 +18,12 @@ struct SuggestedName {
         guard let value = headers["Content-Disposition"] else { return nil }
         let parameters = HeaderParameters(of: value)
         // The one that tells its character set goes before the other (section 4.3).
-        guard let name = parameters["filename*"].flatMap(Self.decoded) ?? parameters["filename"] else { return nil }
-        self.init(reducing: name)
+        let names = [parameters["filename*"].flatMap(Self.decoded), parameters["filename"]]
+        guard let component = names.lazy.compactMap({ $0.flatMap(Self.reduced) }).first else { return nil }
+        self.component = component
     }
 
-    private init?(reducing name: String) {
+    private static func reduced(_ name: String) -> FilePath.Component? {
         let last = name.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
         let harmless = last.unicodeScalars.filter { scalar in
             switch scalar.properties.generalCategory {
@@ -34,9 +35,8 @@ struct SuggestedName {
         let start = harmless.firstIndex { !".-~ ".unicodeScalars.contains($0) } ?? harmless.endIndex
         let end = harmless.lastIndex { $0 != "." && $0 != " " }.map { harmless.index(after: $0) } ?? start
         guard start < end else { return nil }
-        let text = String(String.UnicodeScalarView(Self.shortened(Array(harmless[start..<end]))))
-        guard let component = FilePath.Component(text), component.kind == .regular else { return nil }
-        self.component = component
+        let text = String(String.UnicodeScalarView(shortened(Array(harmless[start..<end]))))
+        return FilePath.Component(text).flatMap { $0.kind == .regular ? $0 : nil }
     }
 
     /// A text that is short enough for a name, with the ending that tells what it is.

@@ -85,7 +85,7 @@ struct HTTPServer {
                 answer = try await send(flight, asked: target, isTrusted: isTrusted)
             } catch let error as CurlEngineError {
                 if error.kind == .expectationRefused { habits.noteRefusedExpectation(target.description) }
-                throw error.transferError(at: target, isEndpoint: true)
+                throw error.transferError(at: target, by: settings.connection, isEndpoint: true)
             }
             if flight.request.expectsContinue, answer.status == 417 { habits.noteRefusedExpectation(target.description) }
             if answer.status == 401 || answer.status == 403, isTrusted, let renewals, flight.rejectedSince == nil {

@@ -96,7 +96,7 @@ struct Concatenation {
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
-            if isReplaceable, try await server.removeIfDoubtful(url, after: checkpoint[slot].doubtful, length: Int64(range.count)) {
+            if isReplaceable, try await server.removeIfDoubtful(checkpoint[slot], length: Int64(range.count)) {
                 try await record.save { $0[slot] = RemoteUpload() }
             } else {
                 var sender = sender(slot, range, url)

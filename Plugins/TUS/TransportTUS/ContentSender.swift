@@ -113,8 +113,8 @@ struct ContentSender {
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
-        let cut = await record.takeUnanswered(of: slot)
         await record.settleDoubt(server.memory.requestBeforeOutage(of: url), at: offset, of: slot)
+        let cut = await record.takeUnanswered(of: slot)
         server.memory.forgetCut(of: url)
         chunks.learn(from: cut, at: offset)
         try await confirm(offset, expires: expires)
@@ -169,14 +169,15 @@ struct ContentSender {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
-            let failure = error.transferError(at: server.origin(of: url), isEndpoint: false)
+            let failure = error.transferError(at: server.origin(of: url), by: server.settings.connection, isEndpoint: false)
             if error.neverArrived { throw failure }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
-            // The checkpoint has as much of it as is kept while the request is under way: there is no time to save another one.
+            // The checkpoint has as much of it as is kept while the request is under way.
             server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
+            await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
@@ -237,7 +238,8 @@ struct ContentSender {
 
     private func noteCut(_ cut: UnansweredRequest) async throws {
         server.memory.note(cut, of: url)
-        let telling = cut.taken > ChunkPlan.buffered ? cut : nil
+        var telling = cut.taken > ChunkPlan.buffered ? cut : nil
+        telling?.isWitnessed = true
         guard await record[slot].unanswered != telling else { return }
         try await record.save { [slot] in $0[slot].unanswered = telling }
     }

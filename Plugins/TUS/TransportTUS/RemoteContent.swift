@@ -41,7 +41,7 @@ struct RemoteContent: DownloadServer {
             let answer = try await server.send(.get, to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
             return DownloadAnswer(response: answer.response, refusal: answer.downloadFailure(of: path))
         } catch let error as CurlEngineError {
-            throw error.transferError(at: server.origin, isEndpoint: false)
+            throw error.transferError(at: server.origin, by: server.settings.connection, isEndpoint: false)
         }
     }
 }

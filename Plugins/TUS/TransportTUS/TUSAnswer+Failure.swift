@@ -50,7 +50,7 @@ extension TUSAnswer {
             error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         case 500...: error(.transient, .serverError, "failed")
-        default: error(.permanent, .rejected, "refused the upload")
+        default: error(.permanent, .rejected, request == .options ? "refused to say what it can do" : "refused the upload")
         }
     }
 

@@ -34,6 +34,14 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var offset: Int64
     /// How many bytes the network took of it at least.
     var taken: Int64
+    /// Whether the process that sent it was there when it ended; nil if it was not, as far as is known.
+    var isWitnessed: Bool?
+}
+
+extension RemoteUpload {
+    /// The last `PATCH`, if the server may have what it does not count by what earlier processes stored: it was gone when that was cut, or the process
+    /// ended with it, so that nobody saw whether it was.
+    var doubt: UnansweredRequest? { doubtful ?? unanswered.flatMap { $0.isWitnessed == true ? nil : $0 } }
 }
 
 /// What a file's transfer needs to go on later.

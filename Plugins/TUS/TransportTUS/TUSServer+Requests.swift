@@ -140,13 +140,17 @@ extension TUSServer {
     /// then, and append to them what comes next (tuspyserver, for one).
     ///
     /// - Returns: Whether that was so.
-    /// - Parameters:
-    ///   - stored: What an earlier process knew of the request that was cut.
-    ///   - length: As for ``offset(of:length:)``.
-    func removeIfDoubtful(_ url: String, after stored: UnansweredRequest?, length: Int64?) async throws -> Bool {
-        guard let request = memory.requestBeforeOutage(of: url) ?? stored, request.offset == 0,
-            try await offset(of: url, length: length).offset == 0
-        else { return false }
+    /// - Parameter length: As for ``offset(of:length:)``.
+    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> Bool {
+        guard let url = upload.url else { return false }
+        let seen = memory.requestBeforeOutage(of: url)
+        guard let request = seen ?? upload.doubt, request.offset == 0, try await offset(of: url, length: length).offset == 0 else {
+            return false
+        }
+        // Where nobody saw the server gone, something on the way may have kept the request back, too.
+        if seen == nil, upload.doubtful == nil {
+            ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, memory: memory, address: address).learn(from: request, at: 0)
+        }
         do {
             try await delete(url)
         } catch let error as TransferError where !error.wantsPeace {
@@ -211,7 +215,7 @@ extension TUSServer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw error.transferError(at: origin(of: url), isEndpoint: request.isCreation)
+            throw error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: request.isCreation)
         }
     }
 

@@ -20,8 +20,8 @@ extension TUSUpload {
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
         // Of a stream that was given back already, nothing can be sent anew.
-        if let url = known.whole.url, options.uploadURL == nil, known.confirmed == 0,
-            try await server.removeIfDoubtful(url, after: known.whole.doubtful, length: Self.length(growth))
+        if options.uploadURL == nil, known.confirmed == 0,
+            try await server.removeIfDoubtful(known.whole, length: Self.length(growth))
         {
             known = TUSCheckpoint()
             try await record.save { $0 = TUSCheckpoint() }

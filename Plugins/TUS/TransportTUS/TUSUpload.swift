@@ -58,8 +58,8 @@ struct TUSUpload {
         // Of an upload that was gone on with, there is a checksum only if it was read back.
         if uncounted > 0, receipt.checksum == nil {
             receipt.warnings.append(
-                "The server was gone after it took \(uncounted) bytes, and said then that it had none of them. Some servers have them all the same, and "
-                    + "put what followed behind them: compare the file there.")
+                "The server was gone, or may have been, after it took \(uncounted) bytes, and said then that it had none of them. Some servers have "
+                    + "them all the same, and put what followed behind them: compare the file there.")
         }
         // The query may hold a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
@@ -68,9 +68,7 @@ struct TUSUpload {
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
-        if known.parts == nil, let url = known.whole.url, options.uploadURL == nil,
-            try await server.removeIfDoubtful(url, after: known.whole.doubtful, length: size)
-        {
+        if known.parts == nil, options.uploadURL == nil, try await server.removeIfDoubtful(known.whole, length: size) {
             known = TUSCheckpoint()
             try await record.save { $0 = TUSCheckpoint() }
         }

@@ -143,10 +143,16 @@ actor UploadRecord {
     ///
     /// - Parameter request: What this process knows of that request; nil to go by what an earlier one stored.
     func settleDoubt(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
-        let doubtful = request ?? checkpoint[slot].doubtful
+        let doubtful = request ?? checkpoint[slot].doubt
         checkpoint[slot].doubtful = nil
         guard let doubtful, doubtful.offset == offset else { return }
         checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + doubtful.taken
+    }
+
+    /// Puts down that this process was there when the last request ended.
+    func noteWitnessed(of slot: Slot) async throws {
+        guard checkpoint[slot].unanswered != nil else { return }
+        try await save { $0[slot].unanswered?.isWitnessed = true }
     }
 
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {
