@@ -71,7 +71,7 @@ import TransportTUS
         }
     }
 
-    @Test(arguments: [0, 1, 65_535, 65_536, 524_287, 524_288, 524_289, 1_999_999, 2_000_000])
+    @Test(arguments: [0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 524_288, 1_999_999, 2_000_000])
     func largeContentIsCut(position: Int) async throws {
         let size = 2_000_000
         let server = BreakingServer(size: size, "PATCH", .content(position))

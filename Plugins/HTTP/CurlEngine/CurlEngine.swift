@@ -20,7 +20,8 @@ public final class CurlEngine: Sendable {
         /// How many bytes of a response's body are kept; a longer one is cut off there.
         public var maximumResponseBody = 64 * 1024
         /// How many bytes of a request's body are handed to a socket at a time, at most; libcurl takes 16 KiB to 2 MiB.
-        public var uploadBufferSize = 512 * 1024
+        /// What is read and what the socket makes of it are to fit the cache of one processor together.
+        public var uploadBufferSize = 256 * 1024
         /// How many threads may read files that are not in the page cache, for each device that there are such files on.
         public var readerThreads = 4
         /// How many threads may write what is downloaded, where a download does not bring threads of its own.
