@@ -7,11 +7,11 @@ import Testing
 @Suite struct RemovalTests {
     /// Leaves a part of an upload at the server, whose session is cancelled while nobody owns the queue.
     ///
-    /// The server takes what is on its way before it removes anything, at its own pace; what is left to send takes much longer than that.
+    /// It is sent slowly, so that it is not complete before that and next to nothing is on its way, which the server takes before it removes anything.
     private func leavePart(at studio: LoopbackStudio) async throws {
         let program = studio.program
         try program.folder.file("reel", size: 128 << 20)
-        let id = try await program.succeed("add", "studio", "reel").lines[0]
+        let id = try await program.succeed("add", "studio", "reel", "--rate", "1M").lines[0]
         let run = try RunningQueue(program)
         try await run.progress(of: id)
         run.command.send(SIGTERM)
@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func aRunWithNothingElseToDo() async throws {
-        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
+        try await LoopbackStudio.with(LoopbackOptions()) { studio in
             try await leavePart(at: studio)
             #expect(try await removalsDue(studio.program) == 1)
             let run = try await studio.program.succeed("run")
@@ -37,7 +37,7 @@ import Testing
 
     /// That is no failure of anything that was to arrive.
     @Test func aServerThatIsGone() async throws {
-        try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
+        try await LoopbackStudio.with(LoopbackOptions()) { studio in
             try await leavePart(at: studio)
             await studio.server.stop()
             for _ in 1...2 {

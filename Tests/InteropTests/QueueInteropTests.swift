@@ -17,7 +17,9 @@ import TransferKit
 
     /// A session that takes a few seconds, so that something can be done to it meanwhile.
     private static let large = 12 << 20
-    private static let slowly = SessionOptions(rateLimit: 4 << 20)
+    /// Not complete before it is interrupted, however late that is; then ``atFullSpeed`` is what it goes on with.
+    private static let slowly = SessionOptions(rateLimit: 512 << 10)
+    private static let atFullSpeed = SessionUpdate(rateLimit: 0)
 
     private func openQueue() async throws -> TransferQueue {
         try await workshop.openQueue(try await server.start().absoluteString)
@@ -52,6 +54,7 @@ import TransferKit
         try await queue.start()
         await large.waitUntilSent(2 << 20)
         try await urgent.run()
+        try await queue.update(large.id, Self.atFullSpeed)
         var completed: [SessionID] = []
         for await event in events {
             if case .completed(let id) = event.kind { completed.append(id) }
@@ -73,6 +76,7 @@ import TransferKit
         try await large.hold()
         #expect(try await next.value.state == .completed)
         #expect(try await large.status.state == .held)
+        try await queue.update(large.id, Self.atFullSpeed)
         try await large.release()
         #expect(try await large.value.state == .completed)
         for session in [large, next] { try await workshop.checkContent(of: session, on: server) }
@@ -94,6 +98,7 @@ import TransferKit
         try await next.release()
         #expect(try await next.status.state == .waiting)
         #expect(await queue.status().paused == 1)
+        try await queue.update(large.id, Self.atFullSpeed)
         try await large.resume()
         #expect(try await next.value.state == .completed)
         var order: [String] = []
