@@ -333,8 +333,8 @@ public actor TransferQueue {
 
     // MARK: The end
 
-    /// Interrupts what runs, saves where it got to, closes connections and threads, and lets the storage folder go. The queue can't be used
-    /// afterwards. Every call returns when all of that is done.
+    /// Interrupts what runs, saves where it got to, removes the parts of downloads that are complete or given up, closes connections and threads,
+    /// and lets the storage folder go. The queue can't be used afterwards. Every call returns when all of that is done.
     public func shutdown() async {
         let ending = ending ?? Task { await end() }
         self.ending = ending
@@ -351,10 +351,10 @@ public actor TransferQueue {
         }
         await settle()
         alarm?.cancel()
+        await discards.shutdown()
         mailbox.close()
         await writer?.value
         await sweeper.shutdown()
-        await discards.shutdown()
         await streams.endAll()
         for transport in transports.values { await transport.shutdown() }
         await store.close()

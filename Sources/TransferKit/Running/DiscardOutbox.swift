@@ -34,6 +34,8 @@ final class DiscardOutbox: Sendable {
     private static let page = 64
     /// How long a server may take to remove one thing.
     private static let timeout = Duration.seconds(120)
+    /// How long a disk that hangs may hold up a shutdown.
+    private static let lastRound = Duration.seconds(10)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
 
@@ -98,7 +100,7 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Ends what is going on; the rest stays in the store.
+    /// Ends what is going on, but removes the parts that are due, as nobody may ever open this store again. The rest stays there.
     func shutdown() async {
         let worker = state.withLock { state in
             state.isClosed = true
@@ -107,11 +109,18 @@ final class DiscardOutbox: Sendable {
             return state.worker
         }
         await worker?.value
+        try? await Deadline.run(for: Self.lastRound, clock, "Some parts of downloads are still there.") { await self.removeParts() }
         let waiters = state.withLock { state in
             defer { state.waiters = [] }
             return state.waiters
         }
         for waiter in waiters { waiter.resume() }
+    }
+
+    private func removeParts() async {
+        while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
+            !found.due.isEmpty, await discardParts(found.due)
+        {}
     }
 
     private func begin() {

@@ -40,6 +40,18 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// Nobody may open its store again.
+    @Test func aQueueThatEndsLeavesNoParts() async throws {
+        let queue = try await fixture.queue.openWithAccounts()
+        let names = (0..<200).map { "file \($0)" }
+        for name in names { fixture.memory.provide(DownloadFixture.content(100), as: name) }
+        let session = try await queue.enqueue(.download(names.map { try RemotePath($0) }, from: "a", to: fixture.target))
+        try await queue.start()
+        _ = try await session.value
+        await queue.shutdown()
+        #expect(try fixture.names() == names.sorted())
+    }
+
     @Test func namesThatAreNotUTF8AreKept() async throws {
         let queue = try await fixture.queue.openWithAccounts()
         let name = try RemotePath(bytes: [0x61, 0xFF, 0x62])
