@@ -57,7 +57,8 @@ struct FixedCredentials: CredentialProvider {
 
 /// One file on its way to one scripted server.
 ///
-/// `OPTIONS` is answered beside the script, and not counted with the other requests.
+/// `OPTIONS` is answered beside the script, and not counted with the other requests; and so is the trial whether checksums arrive that are sent
+/// behind content.
 struct TestUpload {
     let transport: TUSTransport
     let file: TemporaryFile
@@ -73,22 +74,28 @@ struct TestUpload {
     ///   - offers: The extensions that the server says that it has; nil for a server that knows no `OPTIONS`.
     ///   - options: What the server does with each `OPTIONS`, in place of that.
     ///   - headers: The app's header hook.
+    ///   - trial: What the server does with the trial of such checksums; it gets them, unless said otherwise.
     ///   - cutsHead: As the server has it; its numbers count `OPTIONS`, too.
     init(
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
-        cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping ScriptedServer.Script
+        trial: [ServerStep] = [.tus(460)], cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping ScriptedServer.Script
     ) throws {
         transport = TUSTransport(headers: headers, disks: disks, now: now)
         file = try TemporaryFile(size: size)
-        let count = Locked(0)
+        let (count, isTried) = (Locked(0), Locked(false))
         let answer: ServerStep =
             offers.map { offers in
                 .tus(204, features.merging(["Tus-Version": "1.0.0", "Tus-Extension": offers]) { given, _ in given })
             } ?? .answer(404)
         server = try ScriptedServer(cutsHead: cutsHead) { request, _ in
             if request.method == "OPTIONS" { return options() ?? [answer] }
+            let isTrial = isTried.withLock { isTried in
+                defer { isTried = isTried || request.headers["trailer"] != nil }
+                return !isTried && request.headers["trailer"] != nil
+            }
+            if isTrial { return trial }
             let number = count.withLock { count in
                 defer { count += 1 }
                 return count
@@ -136,8 +143,11 @@ struct TestUpload {
         Checkpoint(data: try JSONEncoder().encode(["url": server.url("/files/1")]), confirmed: confirmed)
     }
 
-    /// All requests but `OPTIONS`.
-    var requests: [ReceivedRequest] { server.requests.filter { $0.method != "OPTIONS" } }
+    /// All requests but `OPTIONS` and ``trials``.
+    var requests: [ReceivedRequest] { server.requests.filter { $0.method != "OPTIONS" && !$0.isTrial } }
+
+    /// The requests that try whether checksums arrive behind content.
+    var trials: [ReceivedRequest] { server.requests.filter(\.isTrial) }
 
     /// How often the server was asked what it can do.
     var questions: Int { server.requests.count { $0.method == "OPTIONS" } }
@@ -148,6 +158,11 @@ struct TestUpload {
         await transport.shutdown()
         server.stop()
     }
+}
+
+extension ReceivedRequest {
+    /// Has a checksum, and no content that it could be of.
+    fileprivate var isTrial: Bool { headers["trailer"] != nil && body.isEmpty && !trailers.isEmpty }
 }
 
 extension ServerStep {

@@ -8,9 +8,13 @@ import TransportTUS
 
 /// Checksums that come behind the content (extension *checksum-trailer*).
 @Suite struct TrailerTests {
-    private func upload(size: Int = 1000, _ script: @escaping ScriptedServer.Script) throws -> TestUpload {
+    private func upload(
+        size: Int = 1000, trial: [ServerStep] = [.tus(460)], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
+        _ script: @escaping ScriptedServer.Script
+    ) throws -> TestUpload {
         var upload = try TestUpload(
-            size: size, offers: "creation,checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha1,sha256"], script)
+            size: size, offers: "creation,checksum,checksum-trailer", features: ["Tus-Checksum-Algorithm": "sha1,sha256"], now: now,
+            trial: trial, script)
         upload.options.verification = .checksum
         return upload
     }
@@ -30,6 +34,48 @@ import TransportTUS
         #expect(request.body == TemporaryFile.content(size: size))
         #expect(request.trailers["upload-checksum"] == Self.sha256(request.body))
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        await upload.end()
+    }
+
+    /// Proxies drop them, and servers compare nothing then.
+    @Test func whetherTheyArriveIsTriedOnceADay() async throws {
+        let day = Locked(0)
+        let start = ContinuousClock.now
+        let upload = try upload(now: { start + .seconds(86_400) * day.withLock { $0 } }) { request, _ in
+            [request.method == "POST" ? .created : request.method == "HEAD" ? .offset(300) : .accepted(1000)]
+        }
+        for (checkpoint, days, trials) in [(nil, 0, 1), (try upload.checkpoint(), 0, 1), (try upload.checkpoint(), 1, 2)] {
+            day.withLock { $0 = days }
+            _ = try await upload.run(from: checkpoint)
+            #expect(upload.trials.count == trials)
+        }
+        let trial = try #require(upload.trials.first)
+        #expect(trial.headers["upload-offset"] == "0" && trial.body.isEmpty)
+        #expect(trial.trailers["upload-checksum"] != Self.sha256([]), "a checksum of something else")
+        await upload.end()
+    }
+
+    /// The checksum goes before the content then.
+    @Test(arguments: [[ServerStep.accepted(0)], [.tus(400)], [.tus(411)], [.tus(404)], [.close], [.read(nil), .reset]], [1, 20_000_000])
+    func thoseThatDoNotArriveAreNotReliedOn(trial: [ServerStep], size: Int) async throws {
+        let upload = try upload(size: size, trial: trial) { request, _ in
+            if request.method == "POST" { return [.created] }
+            let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
+            return [.accepted(offset + request.contentLength)]
+        }
+        let receipt = try await upload.run()
+        let patches = upload.server.requests.filter { $0.method == "PATCH" && $0.headers["trailer"] == nil }
+        #expect(patches.flatMap(\.body) == TemporaryFile.content(size: size))
+        #expect(patches.allSatisfy { $0.headers["upload-checksum"] == Self.sha256($0.body) && $0.body.count <= 8 << 20 })
+        #expect(receipt.checksum?.hasPrefix("sha256:") == true)
+        #expect(upload.server.requests.count { $0.headers["trailer"] != nil } == 1)
+        await upload.end()
+    }
+
+    @Test func aBusyServerIsNotTriedOn() async throws {
+        let upload = try upload(trial: [.tus(503, ["Retry-After": "7"])]) { _, _ in [.created] }
+        #expect(await upload.failure()?.retryAfter == .seconds(7))
+        #expect(upload.server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH"])
         await upload.end()
     }
 

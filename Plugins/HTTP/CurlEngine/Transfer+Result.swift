@@ -60,6 +60,16 @@ extension Transfer {
     }
 
     private func error(_ code: CURLcode) -> CurlEngineError {
+        let error = plainError(code)
+        guard requestsBegun > 0, !isRepeatable, error.isOfConnecting else { return error }
+        // libcurl sent the request, lost the connection, and made another one by itself, or tried to.
+        var unknown = CurlEngineError(
+            .outcomeUnknown, "The connection broke after the request was sent and before any answer.", cause: error.cause)
+        unknown.wasServerGone = error.kind == .refused
+        return unknown
+    }
+
+    private func plainError(_ code: CURLcode) -> CurlEngineError {
         let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
             let proxy = order.request.connection.proxy.name.map { "The proxy \($0)" } ?? "A proxy"
@@ -68,5 +78,12 @@ extension Transfer {
             return error
         }
         return CurlEngineError(code, text: handle.describe(code))
+    }
+}
+
+extension CurlEngineError {
+    /// Whether no connection came about over which a request could have been sent.
+    fileprivate var isOfConnecting: Bool {
+        [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused].contains(kind)
     }
 }

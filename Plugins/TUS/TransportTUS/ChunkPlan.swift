@@ -12,7 +12,7 @@ struct ChunkPlan {
     static let telling = 2 * ceiling
 
     /// The most that the session, the endpoint's settings or a checksum ask for.
-    let wanted: Int64?
+    var wanted: Int64?
     let multiple: Int64
     let memory: EndpointMemory
     let address: String

@@ -15,6 +15,13 @@ extension ContentSender {
         var whole: ContentHash?
     }
 
+    /// Relies on checksums behind the content only where they get to the server. Otherwise each request has its checksum before its content.
+    mutating func settleCheck(at offset: Int64) async throws {
+        guard case .trailer(let algorithm) = check, try await !server.trailersArrive(at: url, offset, algorithm) else { return }
+        check = .eachRequest(algorithm)
+        chunks.wanted = chunks.wanted ?? check.chunkSize
+    }
+
     /// Prepares a request that brings these bytes of the upload.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the same bytes were read before and differ.

@@ -14,8 +14,8 @@ struct ContentSender {
     let slot: UploadRecord.Slot
     /// Where in the file the upload's bytes are; of a file that still grows, without an end.
     let range: Range<Int64>
-    let chunks: ChunkPlan
-    let check: ContentCheck
+    var chunks: ChunkPlan
+    var check: ContentCheck
     let threads: WorkerThreads
     let reporter: AttemptReporter
     let url: String
@@ -131,6 +131,7 @@ struct ContentSender {
     /// - Parameter offset: Where the server stands, by its own word.
     mutating func send(from offset: Int64) async throws {
         reach = max(reach, offset)
+        if offset < length ?? .max { try await settleCheck(at: offset) }
         if offset == 0, case .eachRequest(let algorithm) = check { contentHash = ContentHash(algorithm) }
         var offset = offset
         while let end = try await end(after: offset) { offset = try await sendNext(from: offset, to: end) }
@@ -171,13 +172,15 @@ struct ContentSender {
             try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
             let failure = error.transferError(at: server.origin(of: url), by: server.settings.connection, isEndpoint: false)
             if error.neverArrived { throw failure }
+            if error.wasServerGone { server.memory.noteOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
-            let mayBeRefused = !asked && isLost && error.sent.taken < count
+            let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             // The checkpoint has as much of it as is kept while the request is under way.
             server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
-            await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value
+            // At the start, beginning anew costs little, should the server have gone at just that moment.
+            if offset > 0 { await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value }
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
@@ -225,7 +228,7 @@ struct ContentSender {
         let answer = try await server.send(
             .patch, to: url, headers: headers,
             body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
-            trailer: seal.trailer, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
+            trailer: seal.trailer.map { ContentHash($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
                 record.noteSent(offset + taken, of: slot)
                 watch.note(taken)

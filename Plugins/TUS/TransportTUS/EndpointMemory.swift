@@ -32,6 +32,8 @@ final class EndpointMemory: Sendable {
         var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
         var habits: [String: Habits] = [:]
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
+        /// Whether what follows a body gets to a server, by its origin.
+        var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
         /// URLs of files that come from their start whatever is asked, without their queries.
         var withoutRanges: Set<String> = []
     }
@@ -39,6 +41,7 @@ final class EndpointMemory: Sendable {
     let now: @Sendable () -> ContinuousClock.Instant
     private let state = Locked(State())
     private let questions = SingleFlight<String, ServerFeatures>()
+    private let trailerTrials = SingleFlight<String, Bool>()
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant) {
         self.now = now
@@ -61,6 +64,23 @@ final class EndpointMemory: Sendable {
     func note(_ features: ServerFeatures, of address: String, for lifetime: Duration = lifetime) {
         let until = now() + lifetime
         state.withLock { $0.features[address] = (features, until) }
+    }
+
+    /// Whether what follows a body gets to a server: from memory, or tried, by one caller for all who wait for it.
+    ///
+    /// - Parameter attempt: Nil if that remains to be seen: nobody relies on it this time.
+    func trailersArrive(at origin: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
+        if let known = state.withLock({ $0.trailers[origin] }), known.until > now() { return known.arrive }
+        return try await trailerTrials.value(for: origin) {
+            guard let arrive = try await attempt() else { return false }
+            self.noteTrailers(arrive, at: origin)
+            return arrive
+        }
+    }
+
+    func noteTrailers(_ arrive: Bool, at origin: String) {
+        let until = now() + Self.lifetime
+        state.withLock { $0.trailers[origin] = (arrive, until) }
     }
 
     func habits(of address: String) -> Habits {

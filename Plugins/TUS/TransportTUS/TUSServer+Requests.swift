@@ -9,7 +9,7 @@ extension TUSServer {
     /// How long a server that had no answer is not asked again.
     private static let guessLifetime = Duration.seconds(10 * 60)
     /// A question that was given up after less time was no burden: its answer might have come.
-    private static let patience = Duration.seconds(10)
+    static let patience = Duration.seconds(10)
 
     /// What the server can do (tus 1.0.0, "OPTIONS"): asked once a day, for all attempts together.
     ///

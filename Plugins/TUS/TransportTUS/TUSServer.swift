@@ -74,14 +74,14 @@ struct TUSServer {
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
-    ///   - trailer: Computes the checksum of the body while it is sent, and sends it behind (extension *checksum-trailer*).
+    ///   - trailer: Goes on with this checksum over the body while that is sent, and sends it behind (extension *checksum-trailer*).
     ///   - sink: Takes the body of the answer.
     ///   - threads: Those of the disk that the sink writes to, if it does.
     ///   - rejectedSince: For a request that is sent once more after it was rejected: ``renewals`` from before it was sent first.
     /// - Throws: A ``CurlEngineError`` when there is no answer, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
-        trailer: ChecksumAlgorithm? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
+        trailer: ContentHash? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         rejectedSince: Int? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSAnswer {
@@ -129,7 +129,7 @@ struct TUSServer {
     private struct Flight {
         let kind: TUSRequest
         var request: HTTPRequest
-        let trailer: ChecksumAlgorithm?
+        let trailer: ContentHash?
         let sink: (any HTTPResponseSink)?
         let threads: WorkerThreads?
         var rejectedSince: Int?
@@ -164,9 +164,11 @@ struct TUSServer {
             request.connection.clientCertificate = nil
         }
         let start = ContinuousClock.now
-        let hash = flight.trailer.map { Locked(ContentHash($0)) }
+        let hash = flight.trailer.map { Locked($0) }
         if let hash {
-            request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
+            if case .file = request.body {
+                request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
+            }
             request.trailers = { [Self.checksumHeader: hash.withLock { $0.header }] }
         }
         let response =
