@@ -62,7 +62,7 @@ public struct AttemptReporter: Sendable {
     }
 
     /// Tells that all that one request brings was sent, and the other end's answer is awaited: until something moves again, the response timeout
-    /// counts instead of the stall timeout. Behind a file's last byte that is so without.
+    /// counts instead of the stall timeout. Behind a file's last byte that is so without, but not after ``reportActivity()``.
     public func reportWaiting() {
         tellOfWait()
     }

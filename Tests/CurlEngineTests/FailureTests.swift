@@ -1,4 +1,5 @@
 import CurlEngine
+import Locking
 import ScriptedHTTP
 import SystemPackage
 import Testing
@@ -99,6 +100,22 @@ import TransportSupport
         #expect(error.sent.limit > 0)
         #expect(server.requests.count == 2)
         server.stop()
+    }
+
+    /// The connection that libcurl makes by itself then does not come about, which says nothing of the request that was sent.
+    @Test(arguments: ["POST", "PATCH", "PUT"]) func aReusedConnectionToAServerThatGoesAway(method: String) async throws {
+        let gone = Locked<ScriptedServer?>(nil)
+        let server = try ScriptedServer { _, number in
+            number == 0 ? [.answer(200)] : [.read(1000), .call { gone.withLock { $0 }?.stop() }, .reset]
+        }
+        gone.withLock { $0 = server }
+        let engine = CurlEngine()
+        _ = try await engine.perform(HTTPRequest(method: "GET", url: server.url()))
+        let request = HTTPRequest(method: method, url: server.url(), body: .bytes(TemporaryFile.content(size: 1000)))
+        let error = try await failure(of: request, on: engine)
+        #expect(error.kind == .outcomeUnknown && error.wasServerGone && error.sent.limit > 0, "\(error)")
+        let next = try await failure(of: request, on: CurlEngine())
+        #expect(next.kind == .refused && next.sent.limit == 0, "nothing of this one was sent")
     }
 
     @Test func aRepeatableRequestMayBeSentAgain() async throws {

@@ -152,6 +152,44 @@ import TransportTUS
         await upload.end()
     }
 
+    /// It takes the `POST` for one that creates.
+    @Test func aServerThatDoesNotKnowOfTheOverride() async throws {
+        let upload = try TestUpload(size: 10) { request, _ in
+            switch request.method {
+            case "POST" where request.headers["x-http-method-override"] == nil: [.created]
+            case "POST": [.tus(201, ["Location": "/files/2", "Upload-Offset": "10"])]
+            case "HEAD": [.offset(0)]
+            default: [.answer(405)]
+            }
+        }
+        let error = await upload.failure()
+        #expect(error?.failureClass == .permanent && error?.message.contains("another upload") == true, "\(error?.description ?? "")")
+        #expect(upload.methods == ["POST", "PATCH", "HEAD", "POST", "HEAD"])
+        await upload.end()
+    }
+
+    /// A request that is too large says nothing of the file, and smaller ones were not tried yet.
+    @Test(arguments: [[ServerStep.answer(502)], [.close]]) func aServerThatDoesNotSayWhereItStandsAfterwards(fault: [ServerStep])
+        async throws
+    {
+        let upload = try TestUpload(size: 600_000) { request, number in
+            switch request.method {
+            case "POST": [.created]
+            case "HEAD": number == 2 || number == 3 ? fault : [.offset(0)]
+            case _ where request.contentLength > 400_000: [.answer(413)]
+            default: [.accepted(Int(request.headers["upload-offset"] ?? "").map { $0 + request.contentLength } ?? 0)]
+            }
+        }
+        var attempts = 1
+        while let failure = await upload.failure(from: upload.recorder.checkpoints.last) {
+            #expect(failure.failureClass == .transient, "\(failure)")
+            attempts += 1
+            try #require(attempts < 5)
+        }
+        #expect(sizes(upload).suffix(2) == [300_000, 300_000])
+        await upload.end()
+    }
+
     @Test func whatWorksIsRemembered() async throws {
         let upload = try TestUpload(size: 600_000) { request, _ in
             switch request.method {

@@ -302,6 +302,16 @@ import TransportTUS
         await upload.end()
     }
 
+    @Test func aServerThatWantsThePartsBeforeTheWholeAllTheSame() async throws {
+        let server = Server { $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(400)] : nil }
+        let upload = try upload(offers: "creation,concatenation,concatenation-unfinished", server: server)
+        _ = try await upload.run()
+        #expect(upload.methods.prefix(4) == ["POST", "POST", "POST", "POST"])
+        #expect(upload.requests.filter { $0.headers["upload-concat"]?.hasPrefix("final;") == true }.count == 2)
+        #expect(try content(upload) == TemporaryFile.content(size: 1000))
+        await upload.end()
+    }
+
     @Test func aServerThatIsNotDoneYetIsAskedLater() async throws {
         let isDone = Locked(false)
         let server = Server()

@@ -80,7 +80,8 @@ struct TestUpload {
         size: Int, offers: String? = nil, features: [String: String] = [:],
         options: @autoclosure @escaping @Sendable () -> [ServerStep]? = nil, headers: HeaderHook? = nil,
         disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant = { .now },
-        trial: [ServerStep] = [.tus(460)], cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil }, _ script: @escaping ScriptedServer.Script
+        trial: [ServerStep] = [.tus(460)], cutsHead: @escaping @Sendable (_ number: Int) -> Int? = { _ in nil },
+        _ script: @escaping ScriptedServer.Script
     ) throws {
         transport = TUSTransport(headers: headers, disks: disks, now: now)
         file = try TemporaryFile(size: size)

@@ -92,6 +92,7 @@ struct HTTPUpload {
             }
             (body, prefix) = (.file(file, offset: 0, length: size), 0)
         }
+        let length = body.length ?? size
         let position = Locked((furthest: Int64(0), taken: Int64(0)))
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
@@ -108,8 +109,9 @@ struct HTTPUpload {
                 // What goes before the file, or goes once more, counts for nothing, but is a sign of life.
                 if isOldGround { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
+                if taken == length { reporter.reportWaiting() }
             })
-        return (answer, body.length ?? size)
+        return (answer, length)
     }
 
     private func form(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) -> FormBody {

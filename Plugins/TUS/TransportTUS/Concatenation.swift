@@ -32,7 +32,7 @@ struct Concatenation {
         let begun = await record.checkpoint
         if features.offers(.concatenationUnfinished), await record[.whole].url == nil {
             try await forEachPart(ranges) { try await create($0, $1) }
-            try await createFinal()
+            try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
         // Once the whole was asked for, parts that were confirmed may be gone.
@@ -119,7 +119,9 @@ struct Concatenation {
 
     /// Has the parts put together. Not asked for a second time before the parts were found complete by `HEAD`: if the answer is lost, the next
     /// attempt begins with that.
-    private func createFinal() async throws {
+    ///
+    /// - Parameter isEarly: Whether parts are still to come. A server may say that it takes that, and not mean it: then it is asked behind them.
+    private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
         try await record.save { $0.asksForWhole = true }
@@ -133,6 +135,7 @@ struct Concatenation {
         guard answer.isSuccess else {
             // A server that refuses has made nothing.
             if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
+            if isEarly, answer.status == 400 { return }
             throw try await server.refused(answer)
         }
         let url = try await server.created(answer)

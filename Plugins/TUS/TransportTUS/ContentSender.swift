@@ -259,10 +259,12 @@ struct ContentSender {
         do {
             now = try await askOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // It does not answer this either; the failure that came first says more, but for how long the server wants to be left alone.
-            var failure = failure
-            failure.retryAfter = failure.retryAfter ?? error.retryAfter
-            throw failure
+            // It does not answer this either; the failure that came first says more, but for how long the server wants to be left alone. What that
+            // was is final only if nothing more could have been done about it.
+            let mayPass = failure.failureClass == .permanent && [.transient, .unreachable].contains(error.failureClass)
+            throw TransferError(
+                mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
+                retryAfter: failure.retryAfter ?? error.retryAfter)
         }
         // What is known of the content ends where this request began.
         if now != offset { contentHash = nil }

@@ -20,6 +20,8 @@ extension TUSAnswer {
     /// - Parameter versions: What the server speaks, if it had to be asked separately.
     func failure(versions: String? = nil) -> TransferError {
         switch status {
+        case 201 where hasMadeAnother:
+            error(.permanent, .badAnswer, "took the content for another upload (201 Created); it ignores X-HTTP-Method-Override")
         case 200..<300: unexpectedSuccess
         case 300..<400: redirected
         case 400 where refusesCertificate: error(.credentials, .credentialsRejected, "does not take the client certificate, or wants one")

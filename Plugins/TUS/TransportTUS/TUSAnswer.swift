@@ -40,7 +40,10 @@ struct TUSAnswer {
     var status: Int { response.status }
 
     /// Whether the server did what was asked, in the protocol's own terms. `OPTIONS` is answered by some without a version.
-    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) }
+    var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasMadeAnother }
+
+    /// Whether the server took a request to append for one to create, as one does that does not know of another method in `X-HTTP-Method-Override`.
+    var hasMadeAnother: Bool { request == .patch && status == 201 }
 
     /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
     /// knows.

@@ -18,6 +18,8 @@ package final class ActiveFile: Sendable {
     private let sizeWasTold = Atomic(false)
     private let recordWasTold = Atomic(false)
     private let isWaiting = Atomic(false)
+    /// Whether it does something since its last byte was sent first, such as sending that once more.
+    private let isBusy = Atomic(false)
     /// Whether there is nothing to move at a position because an app's stream has no more yet, or because it is not the file's turn.
     private let isAwaiting: @Sendable (Int64) -> Bool
     /// Whether only a listing told the size, which is not relied on: bytes beyond it are a sign of life until the transport tells another.
@@ -71,7 +73,10 @@ package final class ActiveFile: Sendable {
         let sent = sentBytes.max(min(sent, most), ordering: .relaxed)
         let confirmed = confirmedBytes.max(min(confirmed, most), ordering: .relaxed)
         let grew = (sent: sent.newValue > sent.oldValue, confirmed: confirmed.newValue > confirmed.oldValue)
-        if grew.sent || grew.confirmed { isWaiting.store(false, ordering: .relaxed) }
+        if grew.sent || grew.confirmed {
+            isWaiting.store(false, ordering: .relaxed)
+            isBusy.store(false, ordering: .relaxed)
+        }
         return grew
     }
 
@@ -82,6 +87,11 @@ package final class ActiveFile: Sendable {
 
     /// The attempt is busy with something that moves no bytes.
     package func isActive() {
+        isBusy.store(true, ordering: .relaxed)
+        giveSign()
+    }
+
+    private func giveSign() {
         isWaiting.store(false, ordering: .relaxed)
         signsOfLife.add(1, ordering: .relaxed)
     }
@@ -89,10 +99,13 @@ package final class ActiveFile: Sendable {
     /// The other end has all that it was to get for now, and has yet to say so.
     package func awaitsAnswer() {
         isWaiting.store(true, ordering: .relaxed)
+        isBusy.store(false, ordering: .relaxed)
     }
 
     /// Whether it is the other end's turn.
-    package var isAnswerAwaited: Bool { isWaiting.load(ordering: .relaxed) || size.map { sent >= $0 } ?? false }
+    package var isAnswerAwaited: Bool {
+        isWaiting.load(ordering: .relaxed) || !isBusy.load(ordering: .relaxed) && size.map { sent >= $0 } ?? false
+    }
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }
     package var confirmed: Int64 { confirmedBytes.load(ordering: .relaxed) }
@@ -116,7 +129,7 @@ package final class ActiveFile: Sendable {
 
     /// The attempt begins: from now on it may hang, and this ends it then.
     package func whenStalled(_ action: @escaping @Sendable () -> Void) {
-        isActive()
+        giveSign()
         abandon.withLock { $0 = action }
     }
 

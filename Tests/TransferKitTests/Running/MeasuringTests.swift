@@ -81,6 +81,18 @@ import TransferKit
         #expect(hangs(&watch, file, .seconds(301)))
     }
 
+    /// Until it was all sent again, it is not the server's turn.
+    @Test(arguments: [true, false]) func whatIsSentOnceMoreAfterTheLastByteMayNotHang(isAllSent: Bool) {
+        let file = ActiveFile(position: 0, size: 100, start: 0)
+        var watch = watch(file)
+        file.report(sent: 100, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(100)))
+        file.isActive()
+        #expect(!hangs(&watch, file, .seconds(101)))
+        if isAllSent { file.awaitsAnswer() }
+        #expect(hangs(&watch, file, .seconds(162)) == !isAllSent)
+    }
+
     @Test func whoIsHeldBackByTheRateLimitsDoesNotHang() {
         let file = ActiveFile(position: 0, size: 100, start: 0)
         var watch = watch(file)
