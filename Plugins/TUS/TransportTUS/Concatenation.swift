@@ -83,10 +83,9 @@ struct Concatenation {
 
     private func create(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard await record[slot].url == nil else { return }
-        let headers: HTTPHeaders = [
-            server.dialect.lengthHeader: "\(range.count)", "Upload-Concat": "partial", "Upload-Metadata": metadata.headerValue,
-        ]
-        let answer = try await server.requestCreation(headers: headers)
+        var headers: HTTPHeaders = [server.dialect.lengthHeader: "\(range.count)"]
+        headers[server.dialect.concatenationHeader] = "partial"
+        let answer = try await server.requestCreation(metadata, headers: headers)
         try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
     }
 
@@ -125,8 +124,9 @@ struct Concatenation {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
         try await record.save { $0.asksForWhole = true }
-        let answer = try await server.requestCreation(
-            headers: ["Upload-Concat": "final;\(addresses.joined(separator: " "))", "Upload-Metadata": metadata.headerValue])
+        var headers = HTTPHeaders()
+        headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
+        let answer = try await server.requestCreation(metadata, headers: headers)
         if answer.status == 404 || answer.status == 410 {
             throw TransferError(
                 .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.",

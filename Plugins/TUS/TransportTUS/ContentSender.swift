@@ -220,8 +220,8 @@ struct ContentSender {
     ) async throws -> TUSAnswer {
         defer { asksFirst = false }
         let (reporter, record, slot) = (reporter, record, slot)
-        var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.contentType]
-        headers[TUSServer.checksumHeader] = seal.header
+        var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
+        headers[server.dialect.checksumHeader] = seal.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
         // Ends with the watch, or with this function.
         async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
@@ -270,7 +270,7 @@ struct ContentSender {
         if now != offset { contentHash = nil }
         // The checksum of a whole request went before it, unless it comes behind.
         if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
-        if now == length, isLengthDeclared, status != 460 { return now }
+        if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
         if mayBeRefused, now == offset {
             asksFirst = true
             return now
@@ -300,7 +300,7 @@ struct ContentSender {
             guard now != offset, conflicts < Self.maximumConflicts else { return false }
             conflicts += 1
             return true
-        case 460:
+        case server.dialect.checksumMismatch:
             mismatches += 1
             // Once may be the way's fault. Twice, it may be that the file is not what it was.
             if mismatches > 1 { try await file.verifyUnchanged() }

@@ -53,7 +53,7 @@ struct ReadBack {
 
     private func statusOfEmptyUpload(_ metadata: UploadMetadata) async throws -> Int {
         let url = try await server.created(
-            try await server.requestCreation(headers: [server.dialect.lengthHeader: "0", "Upload-Metadata": metadata.headerValue]))
+            try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "0"]))
         let status = try await status(of: url)
         if let busy = await server.removeIfAllowed([url]) { throw busy }
         return status

@@ -36,12 +36,13 @@ struct ServerFeatures: Hashable, Sendable {
     }()
 
     /// Reads an answer to `OPTIONS`; nil if it says nothing of the protocol.
-    init?(_ headers: HTTPHeaders) {
-        guard headers["Tus-Version"] != nil || headers["Tus-Resumable"] != nil || headers["Tus-Extension"] != nil else { return nil }
-        versions = Self.list(headers["Tus-Version"])
-        extensions = Self.list(headers["Tus-Extension"])
-        maximumSize = headers["Tus-Max-Size"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
-        checksumAlgorithms = Self.list(headers["Tus-Checksum-Algorithm"])
+    init?(_ headers: HTTPHeaders, in dialect: Dialect) {
+        let signs = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
+        guard signs.contains(where: { headers[$0] != nil }) else { return nil }
+        versions = Self.list(headers[dialect.versionsHeader])
+        extensions = Self.list(headers[dialect.extensionsHeader])
+        maximumSize = headers[dialect.maximumSizeHeader].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        checksumAlgorithms = Self.list(headers[dialect.checksumAlgorithmsHeader])
     }
 
     private init(extensions: [String]) {

@@ -48,7 +48,7 @@ extension TUSAnswer {
                 "refused the upload; it may have a file of that name already, for example from an attempt whose answer was lost")
         case 412: versionRefused(versions)
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
-        case 460 where request == .patch:
+        case dialect.checksumMismatch where request == .patch:
             error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
         case 500...: error(.transient, .serverError, "failed")
@@ -58,7 +58,7 @@ extension TUSAnswer {
 
     /// The error for a version of the protocol that only one side speaks.
     private func versionRefused(_ versions: String?) -> TransferError {
-        let spoken = response.headers["Tus-Version"] ?? versions ?? response.headers["Tus-Resumable"]
+        let spoken = response.headers[dialect.versionsHeader] ?? versions ?? response.headers[dialect.versionHeader]
         let names = (spoken ?? "").split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         if names.contains(dialect.version) {
             return error(
@@ -101,7 +101,7 @@ extension TUSAnswer {
 
     private var unexpectedSuccess: TransferError {
         if request == .delete { return somethingInTheWay }
-        if !isFromTUSServer, response.headers["Tus-Resumable"] != nil { return versionRefused(nil) }
+        if !isFromTUSServer, response.headers[dialect.versionHeader] != nil { return versionRefused(nil) }
         if isCreation { return error(.unreachable, .notThisProtocol, "is not a tus server at this address; check the address") }
         if !isFromTUSServer { return error(.protocolViolation, .badAnswer, "answered without saying that it speaks tus") }
         return error(.protocolViolation, .badAnswer, "did not say how much of the upload it has")

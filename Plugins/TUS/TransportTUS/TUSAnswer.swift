@@ -59,7 +59,7 @@ struct TUSAnswer {
     var length: Int64? { number(dialect.lengthHeader) }
 
     /// When the server means to remove the upload, in seconds since 1970 by its own clock.
-    var expires: Int? { response.headers["Upload-Expires"].flatMap(secondsSince1970(ofHTTPDate:)) }
+    var expires: Int? { response.headers[dialect.expiryHeader].flatMap(secondsSince1970(ofHTTPDate:)) }
 
     /// What time it is for the server, in seconds since 1970; by our clock if it does not say.
     var serverTime: Int { response.headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)) ?? time(nil) }

@@ -28,9 +28,9 @@ extension TUSServer {
     /// - Returns: nil if the answer says nothing of the protocol.
     private func report(_ answer: TUSAnswer) throws(TransferError) -> EndpointReport? {
         let headers = answer.response.headers
-        guard answer.isSuccess, answer.isFromTUSServer || headers["Tus-Version"] != nil, let features = ServerFeatures(headers) else {
-            return nil
-        }
+        guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,
+            let features = ServerFeatures(headers, in: dialect)
+        else { return nil }
         try checkVersion(features)
         memory.note(features, of: address)
         return EndpointReport(

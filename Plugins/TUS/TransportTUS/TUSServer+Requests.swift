@@ -29,7 +29,7 @@ extension TUSServer {
             switch answer.status {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
-            case 200..<300: return (ServerFeatures(answer.response.headers) ?? .minimal, lifetime: EndpointMemory.lifetime)
+            case 200..<300: return (ServerFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: EndpointMemory.lifetime)
             // These speak of who asked, or of this moment.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
@@ -76,14 +76,20 @@ extension TUSServer {
 
     /// Asks for an upload to be made (tus 1.0.0, "Creation").
     ///
-    /// - Parameter file: Sent along, whole (extension *creation-with-upload*).
+    /// - Parameters:
+    ///   - metadata: What is said about the file.
+    ///   - headers: What kind of upload it is to be.
+    ///   - file: Sent along, whole (extension *creation-with-upload*).
     /// - Returns: Whatever the server answers.
-    func requestCreation(headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil) async throws -> TUSAnswer {
+    func requestCreation(
+        _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
+    ) async throws -> TUSAnswer {
+        var headers = headers
+        headers[dialect.metadataHeader] = metadata.headerValue
         guard let file, let reporter else {
             return try await ask(.create) { try await send(.create, to: address, headers: headers, body: .bytes([])) }
         }
-        var headers = headers
-        headers["Content-Type"] = dialect.contentType
+        headers["Content-Type"] = dialect.creationContentType
         let size = file.source.size
         return try await ask(.create) {
             try await send(
@@ -200,12 +206,12 @@ extension TUSServer {
             try Task.checkCancellation()
             if let options, options.refusesCertificate { return options.failure() }
         }
-        guard answer.status == 412, answer.request != .options, answer.response.headers["Tus-Version"] == nil else {
+        guard answer.status == 412, answer.request != .options, answer.response.headers[dialect.versionsHeader] == nil else {
             return answer.failure()
         }
         let options = try? await send(.options, to: address)
         try Task.checkCancellation()
-        return answer.failure(versions: options?.response.headers["Tus-Version"])
+        return answer.failure(versions: options?.response.headers[dialect.versionsHeader])
     }
 
     /// Puts it in the queue's terms when there is no answer.

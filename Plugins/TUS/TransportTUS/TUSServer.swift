@@ -10,10 +10,8 @@ import TransportSupport
 /// may be followed.
 struct TUSServer {
     private static let maximumRedirects = 5
-    /// tus 1.0.0, "Checksum".
-    static let checksumHeader = "Upload-Checksum"
 
-    let dialect = Dialect.tus
+    let dialect: Dialect
     /// Where uploads are created.
     let address: String
     let origin: Origin
@@ -52,6 +50,7 @@ struct TUSServer {
         engine = resources.engine
         acceptance = resources.acceptance
         memory = resources.memory
+        dialect = resources.dialect
     }
 
     /// The headers that a session wants on each request.
@@ -94,7 +93,7 @@ struct TUSServer {
             request.method = TUSRequest.create.rawValue
             request.headers["X-HTTP-Method-Override"] = kind.rawValue
         }
-        if trailer != nil { request.headers["Trailer"] = Self.checksumHeader }
+        if trailer != nil { request.headers["Trailer"] = dialect.checksumHeader }
         var flight = Flight(
             kind: kind, request: request, trailer: trailer, sink: sink, threads: threads, rejectedSince: rejectedSince, pacing: pacing,
             progress: progress)
@@ -165,11 +164,11 @@ struct TUSServer {
         }
         let start = ContinuousClock.now
         let hash = flight.trailer.map { Locked($0) }
-        if let hash {
+        if let hash, let checksumHeader = dialect.checksumHeader {
             if case .file = request.body {
                 request.observeBody = { bytes in hash.withLock { hash in unsafe bytes.withUnsafeBytes { unsafe hash.update($0) } } }
             }
-            request.trailers = { [Self.checksumHeader: hash.withLock { $0.header }] }
+            request.trailers = { [checksumHeader: hash.withLock { $0.header }] }
         }
         let response =
             if let sink = flight.sink {
@@ -241,4 +240,5 @@ struct TransportResources: Sendable {
     let acceptance = Acceptance()
     let memory: EndpointMemory
     let hook: HeaderSource?
+    let dialect: Dialect
 }

@@ -114,12 +114,14 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.init(headers: headers, now: { .now })
     }
 
-    /// Makes a transport with threads of the caller's choice, and a clock that tells when what was learned of a server is too old.
+    /// Makes a transport with threads of the caller's choice, another version of the protocol than tus 1.0.0,
+    /// and a clock that tells when what was learned of a server is too old.
     package init(
-        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), now: @escaping @Sendable () -> ContinuousClock.Instant
+        headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
+        now: @escaping @Sendable () -> ContinuousClock.Instant
     ) {
         resources = TransportResources(
-            disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) })
+            disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) }, dialect: dialect)
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;

@@ -49,8 +49,8 @@ extension TUSUpload {
     private func create(_ growth: SourceGrowth, _ features: ServerFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
         try await record.save()
         var length = Self.length(growth)
-        if length == nil, features.offers(.creationDeferLength) {
-            let answer = try await server.requestCreation(headers: ["Upload-Defer-Length": "1", "Upload-Metadata": metadata.headerValue])
+        if length == nil, features.offers(.creationDeferLength), let header = server.dialect.deferredLengthHeader {
+            let answer = try await server.requestCreation(metadata, headers: [header: "1"])
             // It may say that it has the extension, and not mean it.
             if answer.status != 400 { return (try await created(answer), false) }
         }
@@ -61,8 +61,7 @@ extension TUSUpload {
         }
         guard let length else { throw CancellationError() }
         try server.checkSize(length, atMost: features.maximumSize)
-        let answer = try await server.requestCreation(
-            headers: [server.dialect.lengthHeader: "\(length)", "Upload-Metadata": metadata.headerValue])
+        let answer = try await server.requestCreation(metadata, headers: [server.dialect.lengthHeader: "\(length)"])
         return (try await created(answer), true)
     }
 

@@ -132,11 +132,11 @@ struct TUSUpload {
     private func create(_ features: ServerFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
         // Written before the request: whoever finds it after a crash knows that there may be an upload which bears this transfer's ID.
         try await record.save()
-        let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)", "Upload-Metadata": metadata.headerValue]
+        let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)"]
         var wasTooLarge = false
         // What a server does with a checksum in a creation is not for it to say.
         if check == .none, sendsContentAlong(features) {
-            let answer = try await server.requestCreation(headers: headers, with: file, reporter: reporter)
+            let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
             // Something on the way may not want content in a creation; the file itself may be welcome.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
@@ -145,7 +145,7 @@ struct TUSUpload {
                 return (url, try await accepted(answer, by: url))
             }
         }
-        let answer = try await server.requestCreation(headers: headers, reporter: reporter)
+        let answer = try await server.requestCreation(metadata, headers: headers, reporter: reporter)
         let url = try await server.created(answer)
         // The file itself is welcome, so it was the request that was too large.
         if wasTooLarge { _ = chunks(check).shrink(below: size) }
