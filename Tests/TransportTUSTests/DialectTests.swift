@@ -150,7 +150,7 @@ import TransportTUS
     }
 
     @Test func theServersWordsAreReadInIt() async throws {
-        let (upload, transport) = try upload(offers: "creation", features: ["Other-Maximum": "9"]) { _, _ in [.silence] }
+        let (upload, transport) = try upload(offers: "creation", features: ["Other-Maximum": "9"]) { _, _ in [.answer(500)] }
         let report = try await transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "7" && report.features == ["creation"] && report.maximumSize == 9)
         let tooLarge = await #expect(throws: TransferError.self) { try await upload.run(by: transport) }
@@ -158,10 +158,19 @@ import TransportTUS
         await end(upload, transport)
     }
 
-    @Test func anotherVersionIsRefusedByItsName() async throws {
-        let (upload, transport) = try upload(offers: "creation") { _, _ in [.answer(412, ["Other-Versions": "8,9"])] }
+    /// By what `OPTIONS` says, the refusal says, or `OPTIONS` says after it.
+    @Test(
+        arguments: [
+            ("8,9", [:], "speaks tus 8, 9; this transport speaks 7"),
+            ("7", ["Other-Versions": "8,9"], "speaks tus 8,9; this transport speaks 7"),
+            ("7", [:], "speaks tus 7, as this transport does"),
+        ])
+    func aVersionIsRefusedByItsName(offered: String, answered: [String: String], message: String) async throws {
+        let (upload, transport) = try upload(offers: "creation", features: ["Other-Versions": offered]) { _, _ in
+            [.answer(412, answered)]
+        }
         let error = await #expect(throws: TransferError.self) { try await upload.run(by: transport) }
-        #expect(error?.message.contains("speaks tus 8,9; this transport speaks 7") == true)
+        #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
         await end(upload, transport)
     }
 }

@@ -3,8 +3,8 @@ import CurlEngine
 /// What one version of the protocol calls its things. All headers, types and statuses of a version's own are here, so that another version is
 /// another value of this type.
 ///
-/// A version has no word, nil, for what it does not have. What is said inside a header of an extension has tus 1.0.0's form in all versions: one
-/// with another form does not have that header.
+/// A version has no word, nil, for what it does not have; one with an ``extensionsHeader`` has the words of all extensions that are used here.
+/// What is said inside a header of an extension has tus 1.0.0's form in all versions: one with another form does not have that header.
 package struct Dialect: Sendable {
     /// The header that names the version, in each request but `OPTIONS` and in each answer.
     package var versionHeader: String
