@@ -15,7 +15,7 @@ extension TUSServer {
         try await memory.trailersArrive(at: self.origin(of: url).description) {
             var other = ContentHash(algorithm)
             unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
-            let headers: HTTPHeaders = [self.dialect.offsetHeader: "\(offset)", "Content-Type": self.dialect.contentType]
+            let headers: HTTPHeaders = [self.dialect.offsetHeader: "\(offset)", "Content-Type": self.dialect.patchContentType]
             let answer: TUSAnswer
             let start = self.memory.now()
             do {
@@ -29,7 +29,7 @@ extension TUSServer {
                 throw error
             }
             switch answer.status {
-            case 460: return true
+            case self.dialect.checksumMismatch: return true
             case 200..<300, 400, 411, 501: return false
             default:
                 let failure = answer.failure()
