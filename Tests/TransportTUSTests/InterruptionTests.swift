@@ -89,6 +89,19 @@ import TransportTUS
         await upload.end()
     }
 
+    @Test func refusalsAtTwoOffsetsAreNotFinal() async throws {
+        let upload = try TestUpload(
+            size: 10,
+            answers: [
+                [.created], [.tus(400)], [.offset(0)], [.offset(0)], [.tus(400)], [.offset(4)], [.offset(4)], [.tus(400)], [.offset(4)],
+            ])
+        #expect(await upload.failure()?.failureClass == .transient)
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .transient)
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .permanent, "the second one at this offset")
+        #expect(upload.methods == ["POST", "PATCH", "HEAD"] + ["HEAD", "PATCH", "HEAD"] + ["HEAD", "PATCH", "HEAD"])
+        await upload.end()
+    }
+
     @Test func everyPatchBeginsWhereTheAnswerBeforeItSaid() async throws {
         let upload = try TestUpload(size: 1000) { request, number in
             switch request.method {
@@ -154,6 +167,11 @@ import TransportTUS
         let upload = try TestUpload(size: 10, answers: [[.tus(200, ["Upload-Offset": offset])]])
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .protocolViolation)
         await upload.end()
+        let patch = try TestUpload(size: 10, answers: [[.created], [.tus(204, ["Upload-Offset": offset])], [.offset(4)]])
+        #expect(await patch.failure()?.failureClass == .protocolViolation)
+        #expect(patch.methods == ["POST", "PATCH", "HEAD"])
+        #expect(patch.recorder.checkpoints.last?.confirmed == 4)
+        await patch.end()
     }
 
     @Test func noAdvance() async throws {

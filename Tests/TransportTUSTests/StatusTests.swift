@@ -47,10 +47,13 @@ import TransportTUS
         await upload.end()
     }
 
+    /// None that says where to go.
+    static let redirects = [301, 302, 303, 307, 308].map { Case($0, .protocolViolation, .badAnswer) }
+
     static let head: [Case] =
-        always + [
-            Case(204, .protocolViolation, .badAnswer), Case(302, .protocolViolation, .badAnswer), Case(307, .protocolViolation, .badAnswer),
-            Case(400, .permanent, .rejected), Case(403, .resumeLost, .uploadGone), Case(404, .resumeLost, .uploadGone),
+        always + redirects + [
+            Case(204, .protocolViolation, .badAnswer), Case(400, .permanent, .rejected), Case(403, .resumeLost, .uploadGone),
+            Case(404, .resumeLost, .uploadGone),
             Case(405, .permanent, .rejected), Case(410, .resumeLost, .uploadGone), Case(501, .permanent, .rejected),
         ]
 
@@ -64,9 +67,9 @@ import TransportTUS
     }
 
     static let patch: [Case] =
-        always + [
-            Case(204, .protocolViolation, .badAnswer), Case(302, .protocolViolation, .badAnswer), Case(400, .transient, .rejected),
-            Case(403, .permanent, .rejected), Case(404, .resumeLost, .uploadGone), Case(405, .permanent, .rejected),
+        always + redirects + [
+            Case(204, .protocolViolation, .badAnswer), Case(400, .transient, .rejected), Case(403, .permanent, .rejected),
+            Case(404, .resumeLost, .uploadGone), Case(405, .permanent, .rejected),
             Case(409, .transient, .serverError), Case(410, .resumeLost, .uploadGone), Case(413, .permanent, .tooLarge),
             Case(415, .permanent, .rejected), Case(501, .permanent, .rejected),
         ]
@@ -107,6 +110,21 @@ import TransportTUS
         #expect(await login.failure()?.failureClass == .protocolViolation)
         #expect(login.methods == ["POST", "PATCH", "HEAD"])
         await login.end()
+    }
+
+    /// All else in them is as it should be.
+    @Test func answersThatNameNoVersionAreNoTUSServers() async throws {
+        let resume = try TestUpload(size: 10, answers: [[.answer(200, ["Upload-Offset": "0"])]])
+        let unnamed = await resume.failure(from: try resume.checkpoint())
+        #expect(unnamed?.failureClass == .protocolViolation && unnamed?.code == .badAnswer)
+        #expect(resume.methods == ["HEAD"])
+        await resume.end()
+        let patch = try TestUpload(size: 10, answers: [[.created], [.answer(204, ["Upload-Offset": "10"])], [.offset(0)]])
+        let unconfirmed = await patch.failure()
+        #expect(unconfirmed?.failureClass == .protocolViolation && unconfirmed?.code == .badAnswer)
+        #expect(patch.methods == ["POST", "PATCH", "HEAD"])
+        #expect(patch.recorder.checkpoints.last?.confirmed == 0)
+        await patch.end()
     }
 
     @Test func aCreationWithoutLocation() async throws {
