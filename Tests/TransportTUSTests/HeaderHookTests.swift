@@ -23,10 +23,11 @@ import TransportTUS
 
     @Test func itIsAskedBeforeEachRequest() async throws {
         let tokens = Tokens()
-        let upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 0))
+        var upload = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 0))
+        upload.number = 3
         _ = try await upload.run()
         #expect(tokens.asked.map(\.method) == ["OPTIONS", "POST", "PATCH"])
-        #expect(tokens.asked.allSatisfy { $0.reason == .request && $0.session == "s-1" && $0.item == 3 && $0.attempt == 1 })
+        #expect(tokens.asked.allSatisfy { $0.reason == .request && $0.session == "s-1" && $0.item == 3 && $0.attempt == 3 })
         #expect(tokens.asked.allSatisfy { $0.context == Data("{}".utf8) })
         #expect(tokens.asked.last?.url == upload.server.url("/files/1"))
         #expect(upload.requests.allSatisfy { $0.headers["authorization"] == "Bearer token-0" })
@@ -51,6 +52,21 @@ import TransportTUS
         #expect(upload.methods == ["POST", "POST"])
         #expect(tokens.renewals == 1)
         await upload.end()
+    }
+
+    /// An upload that we have no access to is given up for lost, but not for a token that has expired.
+    @Test func aRejectedQuestionIsAskedOnceMore() async throws {
+        let tokens = Tokens()
+        let renewed = try TestUpload(size: 10, headers: tokens.hook, Self.script(from: 1, status: 403))
+        _ = try await renewed.run(from: try renewed.checkpoint())
+        #expect(renewed.methods == ["HEAD", "HEAD", "PATCH"])
+        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.method) == ["HEAD"])
+        await renewed.end()
+        let refused = try TestUpload(size: 10, headers: Tokens().hook, Self.script(from: 5, status: 403))
+        let error = await refused.failure(from: try refused.checkpoint())
+        #expect(error?.failureClass == .resumeLost && error?.code == .uploadGone)
+        #expect(refused.methods == ["HEAD", "HEAD"])
+        await refused.end()
     }
 
     /// The server is asked where it stands before the content goes out again.
@@ -82,13 +98,15 @@ import TransportTUS
         await refusing.end()
     }
 
-    @Test func manyRejectionsAreOneRenewal() async throws {
+    @Test(arguments: [["/files/"], ["/files/", "/other/"]]) func manyRejectionsAreOneRenewalForEachAccount(paths: [String]) async throws {
         let tokens = Tokens()
         let count = 8
         let barrier = Locked<[CheckedContinuation<Void, Never>]>([])
-        // All are rejected before any renewal is begun.
+        // All have the first token, and are rejected before any renewal is begun.
         let hook: HeaderHook = { request, headers in
-            if request.method == "POST", request.reason == .request, tokens.renewals == 0 {
+            let isFirst = request.method == "POST" && request.reason == .request && tokens.renewals == 0
+            let headers = try await tokens.hook(request, headers)
+            if isFirst {
                 await withCheckedContinuation { continuation in
                     let ready = barrier.withLock { waiting in
                         waiting.append(continuation)
@@ -97,14 +115,18 @@ import TransportTUS
                     for continuation in ready { continuation.resume() }
                 }
             }
-            return try await tokens.hook(request, headers)
+            return headers
         }
         let upload = try TestUpload(size: 10, headers: hook, Self.script(from: 1))
         try await withThrowingTaskGroup { group in
-            for _ in 0..<count { group.addTask { try await upload.run() } }
+            for number in 0..<count {
+                var one = upload
+                one.endpoint.address = upload.server.url(paths[number % paths.count])
+                group.addTask { [one] in try await one.run() }
+            }
             try await group.waitForAll()
         }
-        #expect(tokens.renewals == 1)
+        #expect(tokens.asked.filter { $0.reason == .rejected }.map(\.url).sorted() == paths.map { upload.server.url($0) })
         #expect(upload.methods.count { $0 == "POST" } == 2 * count)
         await upload.end()
     }

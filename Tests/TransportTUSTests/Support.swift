@@ -68,6 +68,8 @@ struct TestUpload {
     var credentials = FixedCredentials()
     var options = AttemptOptions()
     var remotePath = "a.bin"
+    /// How many attempts this is of the queue's.
+    var number = 1
     var allowance: @Sendable (Int) -> Allowance = { Allowance(bytes: $0) }
 
     /// - Parameters:
@@ -123,8 +125,9 @@ struct TestUpload {
         from checkpoint: Checkpoint? = nil, source: UploadSource? = nil, by other: TUSTransport? = nil
     ) async throws -> TransferReceipt {
         let attempt = FileAttempt(
-            transferID: "t-1", endpoint: endpoint, source: try source ?? file.source, remotePath: try RemotePath(remotePath),
-            checkpoint: checkpoint, options: options, origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
+            transferID: "t-1", number: number, endpoint: endpoint, source: try source ?? file.source,
+            remotePath: try RemotePath(remotePath), checkpoint: checkpoint, options: options,
+            origin: AttemptOrigin(session: "s-1", item: 3, context: Data("{}".utf8)),
             credentials: credentials, logger: Logger(label: "test"))
         return try await (other ?? transport).perform(attempt, reporting: recorder.reporter(allowance: allowance))
     }
