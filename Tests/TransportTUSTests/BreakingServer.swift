@@ -9,6 +9,8 @@ final class BreakingServer: Sendable {
         case answer(Int)
         /// After so many bytes of a request's content, all of which are kept.
         case content(Int)
+        /// After so many bytes of the interim answer that lets the content come, which does not.
+        case interim(Int)
         /// After so many bytes of a body that is sent as one chunk; that many bytes of content are kept.
         case chunk(Int, keeping: Int)
     }
@@ -17,6 +19,8 @@ final class BreakingServer: Sendable {
         var stored = 0
         var cut: (method: String, cut: Cut)?
     }
+
+    static let interim = "HTTP/1.1 100 Continue\r\n\r\n"
 
     let size: Int
     let state: Locked<State>
@@ -41,7 +45,8 @@ final class BreakingServer: Sendable {
         state.withLock { state in
             let cut = state.cut.flatMap { $0.method == request.method ? $0.cut : nil }
             if cut != nil { state.cut = nil }
-            let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw("HTTP/1.1 100 Continue\r\n\r\n")]
+            let asked: [ServerStep] = request.headers["expect"] == nil ? [] : [.raw(Self.interim)]
+            if case .interim(let count)? = cut { return [.raw(String(decoding: Self.interim.utf8.prefix(count), as: UTF8.self)), .close] }
             if case .content(let count)? = cut {
                 state.stored += count
                 return asked + [.read(count), .reset]

@@ -71,6 +71,22 @@ import TransportTUS
         }
     }
 
+    /// A request that asks before it sends is cut before and within the server's word, behind it, and at each byte of the content.
+    @Test func whatIsResumedIsCutAtEachByte() async throws {
+        let interim = (0...BreakingServer.interim.utf8.count).map { BreakingServer.Cut.interim($0) }
+        for cut in interim + (0...Self.size).map({ .content($0) }) {
+            let server = BreakingServer(size: Self.size, "PATCH", cut)
+            let upload = try TestUpload(size: Self.size) { request, _ in server.steps(request) }
+            try await complete(upload, from: try upload.checkpoint(), "resumed PATCH, \(cut)")
+            #expect(server.state.withLock { $0.stored } == Self.size, "\(cut)")
+            var isWhole = false
+            if case .content(Self.size) = cut { isWhole = true }
+            #expect(upload.methods == ["HEAD", "PATCH", "HEAD"] + (isWhole ? [] : ["HEAD", "PATCH"]), "\(cut)")
+            #expect(upload.requests.filter { $0.method == "PATCH" }.allSatisfy { $0.headers["expect"] == "100-continue" }, "\(cut)")
+            await upload.end()
+        }
+    }
+
     @Test(arguments: [0, 1, 65_535, 65_536, 262_143, 262_144, 262_145, 524_288, 1_999_999, 2_000_000])
     func largeContentIsCut(position: Int) async throws {
         let size = 2_000_000
