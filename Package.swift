@@ -158,7 +158,8 @@ let package = Package(
         .testTarget(
             name: "TransportTUSTests",
             dependencies: [
-                "Locking", "TransportTUS", "CurlEngine", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "TransportTUS", "CurlEngine", "HTTPClient", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging,
+                system,
             ],
             swiftSettings: settings),
         .testTarget(

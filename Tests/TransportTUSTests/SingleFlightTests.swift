@@ -1,0 +1,38 @@
+import HTTPClient
+import Locking
+import Testing
+
+/// Several who wait for one piece of work, such as the answer to `OPTIONS`.
+@Suite(.timeLimit(.minutes(1))) struct SingleFlightTests {
+    /// All wait on one actor: once it does something else, whoever has begun to wait is counted.
+    @MainActor @Test func oneLeavesWhileTheOthersGoOn() async throws {
+        let flight = SingleFlight<String, Int>()
+        let (released, release) = AsyncStream.makeStream(of: Void.self)
+        let runs = Locked(0)
+        let wasCancelled = Locked(false)
+        let (waiting, arrivals) = AsyncStream.makeStream(of: Void.self)
+        let tasks = (0..<3).map { _ in
+            Task { @MainActor in
+                arrivals.yield()
+                return try await flight.value(for: "key") {
+                    runs.withLock { $0 += 1 }
+                    for await _ in released {}
+                    if Task.isCancelled { wasCancelled.withLock { $0 = true } }
+                    return 7
+                }
+            }
+        }
+        var count = 0
+        for await _ in waiting {
+            count += 1
+            if count == tasks.count { break }
+        }
+        tasks[0].cancel()
+        await #expect(throws: CancellationError.self) { try await tasks[0].value }
+        release.finish()
+        #expect(try await tasks[1].value == 7)
+        #expect(try await tasks[2].value == 7)
+        #expect(runs.withLock { $0 } == 1)
+        #expect(!wasCancelled.withLock { $0 })
+    }
+}
