@@ -138,6 +138,23 @@ import TransferCore
         }
     }
 
+    @Test(.oneProcessAtATime, arguments: ["https_proxy", "HTTPS_PROXY"]) func theEnvironmentsProxyForTLSIsUsed(name: String) async {
+        await #expect(processExitsWith: .success) { [name = name as String] in
+            let proxy = try ScriptedServer { _, _ in [.answer(403)] }
+            let closed = try ClosedPort()
+            unsafe setenv("http_proxy", closed.url(), 1)
+            unsafe setenv(name, "http://anna:one@127.0.0.1:\(proxy.port)", 1)
+            let engine = CurlEngine()
+            let error = await #expect(throws: CurlEngineError.self) {
+                try await engine.perform(HTTPRequest(method: "GET", url: "https://host.invalid/"))
+            }
+            #expect(error?.kind == .proxyRefused)
+            #expect(proxy.requests.map { "\($0.method) \($0.path)" } == ["CONNECT host.invalid:443"])
+            #expect(proxy.requests.first?.headers["proxy-authorization"] == "Basic YW5uYTpvbmU=")
+            await engine.shutdown()
+        }
+    }
+
     /// More sets of options than are kept: those that are in use stay, and those that went come back.
     @Test func manySetsOfOptions() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200)] }
