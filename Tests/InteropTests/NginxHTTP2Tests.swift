@@ -38,7 +38,7 @@ import TransportTUS
         let path = URL(string: server.endpoint)?.path(percentEncoded: true) ?? ""
         let upload = DirectUpload(
             transport, to: "https://127.0.0.1:\(try way(proxy.port))\(path)",
-            settings: settings.merging(["caFile": proxy.certificate, "httpVersion": "2"]) { $1 }, attempt)
+            settings: ["caFile": proxy.certificate, "httpVersion": "2"].merging(settings) { $1 }, attempt)
         return Site(server: server, proxy: proxy, upload: upload)
     }
 
@@ -201,18 +201,19 @@ import TransportTUS
         await transport.shutdown()
     }
 
-    /// Fields behind a body are for HTTP/1.1, so each request has its checksum before its content.
-    @Test(arguments: [true, false]) func checksumsAreCompared(offersTrailers: Bool) async throws {
+    /// Fields behind a body are for HTTP/1.1, and nginx drops them there, so each request has its checksum before its content.
+    @Test(arguments: [true, false], ["1.1", "2"]) func checksumsAreCompared(offersTrailers: Bool, httpVersion: String) async throws {
         let site = try await open(
-            server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",
-            AttemptOptions(verification: .checksum))
+            streams: offersTrailers, server: "{\"checksum_algorithms\": [\"sha256\"], \"supports_checksum_trailer\": \(offersTrailers)}",
+            settings: ["httpVersion": httpVersion], AttemptOptions(verification: .checksum))
         let path = try workshop.file("large", size: 20 << 20)
         let receipt = try await site.upload.run(path)
         #expect(receipt.checksum?.hasPrefix("sha256:") == true)
         try site.checkContent(receipt, path, workshop)
         let requests = try await site.proxy.requests
-        #expect(requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "PATCH", "PATCH"])
-        #expect(requests.allSatisfy { $0.version == "HTTP/2.0" })
+        let trials = offersTrailers && httpVersion == "1.1" ? ["PATCH"] : []
+        #expect(requests.map(\.method) == ["OPTIONS", "POST"] + trials + ["PATCH", "PATCH", "PATCH"])
+        #expect(requests.allSatisfy { $0.version == (httpVersion == "2" ? "HTTP/2.0" : "HTTP/1.1") })
         await transport.shutdown()
     }
 }

@@ -43,7 +43,7 @@ import TransportTUS
         _ script: @escaping ScriptedServer.Script
     ) throws -> (TestUpload, TUSTransport) {
         let words = features.merging(["Other-Versions": "6,7", "Other-Extensions": offers]) { given, _ in given }
-        var upload = try TestUpload(size: 10, options: [Self.answer(204, words)], script)
+        var upload = try TestUpload(size: 10, options: [Self.answer(204, words)], trial: [Self.answer(499)], script)
         if verifies { upload.options.verification = .checksum }
         upload.options.parallel = parallel
         upload.endpoint.settings["parallelThreshold"] = "1"
