@@ -73,6 +73,14 @@ import TransportSupport
         server.stop()
     }
 
+    @Test func anEndlessHeader() async throws {
+        let server = try ScriptedServer { _, _ in
+            [.raw("HTTP/1.1 200 OK\r\nX: \(String(repeating: "x", count: 200_000))\r\n\r\n"), .silence]
+        }
+        #expect(try await failure(of: HTTPRequest(method: "GET", url: server.url())).kind == .badAnswer)
+        server.stop()
+    }
+
     /// libcurl by itself sends the request again here, and the server then acts on it twice.
     @Test(arguments: ["POST", "PATCH", "PUT"], [0, 1, 1_000_000])
     func aReusedConnectionThatClosesAfterTheRequestWasProcessed(method: String, size: Int) async throws {

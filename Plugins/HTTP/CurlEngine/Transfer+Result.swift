@@ -77,6 +77,10 @@ extension Transfer {
             error.proxyStatus = proxyStatus
             return error
         }
+        // libcurl says the same of a line in the answer that is longer than it keeps (100 KiB) as of a lack of memory.
+        if code == CURLE_OUT_OF_MEMORY, requestsBegun > 0 {
+            return CurlEngineError(.badAnswer, "The server's answer has a longer line than any sensible one.", cause: handle.describe(code))
+        }
         return CurlEngineError(code, text: handle.describe(code))
     }
 }

@@ -47,6 +47,11 @@ extension TUSAnswer {
                 .permanent, .rejected,
                 "refused the upload; it may have a file of that name already, for example from an attempt whose answer was lost")
         case 412: versionRefused(versions)
+        case 413 where request == .patch:
+            error(
+                .permanent, .tooLarge,
+                "does not take requests as large as this one, nor does what is in front of it; name a smaller size in the setting chunkSize "
+                    + "(transferq add: --chunk)")
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
         case dialect.checksumMismatch where request == .patch:
             error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
@@ -120,7 +125,7 @@ extension TUSAnswer {
     }
 
     private var forbidden: TransferError {
-        if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
+        if request == .head, !withheldCredentials { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The same credentials were right before, so it is this file that is not wanted.
         if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
         return credentialsRefused

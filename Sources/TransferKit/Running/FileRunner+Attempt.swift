@@ -111,9 +111,14 @@ extension FileRunner {
         } catch let error as QueueError {
             throw error
         } catch is CancellationError where active.isStalled && !Task.isCancelled {
+            let options = context.options
+            let limit =
+                active.isAnswerAwaited
+                ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
+                : "\(options.stallTimeout) (the stall timeout)"
             throw TransferError(
                 .transient, .stalled,
-                "Nothing moved between this machine and \(attempt.endpoint.location) for too long while \(file.source) was transferred.")
+                "Nothing moved between this machine and \(attempt.endpoint.location) for \(limit) while \(file.source) was transferred.")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
         } catch {
