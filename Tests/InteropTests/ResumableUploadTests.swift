@@ -1,11 +1,13 @@
 import Foundation
+import Locking
 import ProcessFixture
 import SystemPackage
+import TUSLoopback
 import Testing
 import TransferCore
 import TransferKit
 
-/// The queue and the tus transport against a server that is not ours.
+/// The queue and the tus transport against servers that die, and that lose what they had.
 @Suite struct ResumableUploadTests {
     private let workshop: Workshop
 
@@ -61,37 +63,77 @@ import TransferKit
 
     @Test func anUploadThatTheServerLostStartsOver() async throws {
         let server = try await startServer()
-        let relay = try CuttingRelay(to: server.port)
-        defer { relay.stop() }
-        let queue = try await workshop.openQueue("http://127.0.0.1:\(relay.port)/files")
+        let queue = try await workshop.openQueue(server.endpoint)
         let events = queue.events
-        // The creation's answer names the upload; it is removed behind the client's back before the first byte of content arrives.
-        relay.cut(afterBytes: 600_000)
-        let options = SessionOptions(retry: RetryPolicy(base: .milliseconds(1)))
-        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 1_000_000)], to: "real", options: options))
+        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
         try await queue.start()
-        for await event in events {
-            guard case .attemptFailed = event.kind else { continue }
-            break
-        }
-        try await queue.stop()
-        for await event in events {
-            if case .queueStopped = event.kind { break }
-        }
-        if try await session.status.state != .completed {
-            let location = try #require(try server.requests.compactMap(\.location).first)
-            try await delete("http://127.0.0.1:\(server.port)/files/\(location.split(separator: "/").last ?? "")")
-            try await queue.start()
-        }
+        await session.waitUntilSent(1 << 20)
+        try await queue.stopAndWait()
+        // It is removed behind the client's back.
+        let location = try #require(try server.requests.compactMap(\.location).first)
+        try await delete("http://127.0.0.1:\(server.port)/files/\(location.split(separator: "/").last ?? "")")
+        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.start()
         #expect(try await session.value.state == .completed)
         try await workshop.checkContent(of: session, on: server)
+        #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
+        let requests = try server.requests
+        // The second DELETE is ours, of what may be left.
+        #expect(requests.prefix(5).map(\.method) == ["OPTIONS", "POST", "PATCH", "DELETE", "HEAD"])
+        #expect(requests.dropFirst(5).compactMap(\.method).sorted() == ["DELETE", "PATCH", "POST"])
+        #expect(requests.filter { $0.method == "HEAD" }.map(\.status) == [404])
         await queue.shutdown()
+    }
+
+    /// By the server's clock, which is not the client's.
+    @Test func anUploadThatHasExpiredStartsOver() async throws {
+        let time = Locked(Date(timeIntervalSince1970: 784_111_777))
+        let server = TUSLoopbackServer(
+            folder: FilePath(workshop.folder.appending(path: "server").path), options: LoopbackOptions(lifetime: .seconds(60)),
+            now: { time.withLock { $0 } })
+        let queue = try await workshop.openQueue(try await server.start().absoluteString)
+        let events = queue.events
+        let session = try await queue.enqueue(try .upload([workshop.file("file", size: 12 << 20)], to: "real", options: .slowly))
+        try await queue.start()
+        await session.waitUntilSent(1 << 20)
+        try await queue.stopAndWait()
+        // Not yet.
+        time.withLock { $0 += 59 }
+        try await queue.start()
+        await session.waitUntilSent(2 << 20)
+        try await queue.stopAndWait()
+        time.withLock { $0 += 61 }
+        try await queue.update(session.id, SessionUpdate(rateLimit: 0))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        try await workshop.checkContent(of: session, on: server)
+        #expect(await events.restarts(until: session.id).map(\.code) == [.uploadGone])
+        #expect(server.statistics.requests == ["OPTIONS": 1, "POST": 2, "PATCH": 3, "HEAD": 2, "DELETE": 1])
+        await queue.shutdown()
+        await server.stop()
     }
 
     private func delete(_ location: String) async throws {
         let arguments = ["--silent", "--fail", "--request", "DELETE", "--header", "Tus-Resumable: 1.0.0", location]
         let status = try await PythonProcess.start { try StartedProgram.run("curl", arguments).status }
         #expect(status == 0)
+    }
+}
+
+extension SessionOptions {
+    /// Not complete before it is interrupted, however late that is.
+    fileprivate static let slowly = SessionOptions(rateLimit: 512 << 10)
+}
+
+extension QueueEvents {
+    /// Why files of a session began anew before it was completed.
+    fileprivate func restarts(until session: SessionID) async -> [TransferError] {
+        var restarts: [TransferError] = []
+        for await event in self {
+            if case .itemRestarted(session, _, let error) = event.kind { restarts.append(error) }
+            if case .completed(session) = event.kind { break }
+        }
+        return restarts
     }
 }
 
