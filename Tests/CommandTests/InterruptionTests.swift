@@ -75,6 +75,24 @@ import TransferKit
         }
     }
 
+    @Test func whenTheServerRemovesWhatItHasIsShown() async throws {
+        try await LoopbackStudio.with(LoopbackOptions(lifetime: .seconds(3600))) { studio in
+            let program = studio.program
+            try program.folder.file("slow", size: 1 << 20)
+            _ = try await program.succeed("add", "studio", "slow", "--rate", "64K", "--chunk", "64K")
+            let run = try program.start(["run", "--progress", "none"])
+            while studio.server.statistics.uploads.allSatisfy({ $0.offset == 0 }) { await Task.yield() }
+            run.send(SIGTERM)
+            #expect(await run.result().status == 130)
+            let id = try #require(try await program.succeed("list", "--json").objects().first?["id"] as? String)
+            let items = try #require(try await studio.session(id)["items"] as? [[String: Any]])
+            let date = try #require(items.first?["partialExpiresAt"] as? String)
+            let text = try await program.succeed("show", id).output
+            let path = program.folder.path.appending("slow").string
+            #expect(text.contains("\(path): the server keeps what it has until \(date.prefix(19))Z\n"), "\(text)")
+        }
+    }
+
     /// nohup(1) says that the process is to outlive its terminal.
     @Test func aHangUpThatIsIgnoredEndsNothing() async throws {
         try await LoopbackStudio.with { studio in
