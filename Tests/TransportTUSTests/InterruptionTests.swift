@@ -164,7 +164,7 @@ import TransportTUS
     }
 
     @Test(arguments: ["", "-1", "x", "1 2", "99999999999999999999"]) func offsetsThatAreNone(offset: String) async throws {
-        let upload = try TestUpload(size: 10, answers: [[.tus(200, ["Upload-Offset": offset])]])
+        let upload = try TestUpload(size: 10, answers: [[.tus(200, ["Upload-Offset": offset])], [.accepted(10)]])
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .protocolViolation)
         await upload.end()
         let patch = try TestUpload(size: 10, answers: [[.created], [.tus(204, ["Upload-Offset": offset])], [.offset(4)]])

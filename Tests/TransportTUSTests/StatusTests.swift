@@ -114,7 +114,7 @@ import TransportTUS
 
     /// All else in them is as it should be.
     @Test func answersThatNameNoVersionAreNoTUSServers() async throws {
-        let resume = try TestUpload(size: 10, answers: [[.answer(200, ["Upload-Offset": "0"])]])
+        let resume = try TestUpload(size: 10, answers: [[.answer(200, ["Upload-Offset": "0"])], [.accepted(10)]])
         let unnamed = await resume.failure(from: try resume.checkpoint())
         #expect(unnamed?.failureClass == .protocolViolation && unnamed?.code == .badAnswer)
         #expect(resume.methods == ["HEAD"])
