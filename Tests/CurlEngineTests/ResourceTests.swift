@@ -1,4 +1,5 @@
 import CurlEngine
+import Dispatch
 import Foundation
 import Locking
 import ScriptedHTTP
@@ -34,6 +35,56 @@ import TransportSupport
             // The server's, the engine's, those of the language's pool.
             let count = threads.withLock { $0 }
             #expect(count > 0 && count < 50)
+            await engine.shutdown()
+        }
+    }
+
+    /// Files are read, and sinks written to, on threads that are shared: none has one of its own, whether it is under way or waits for an answer.
+    @Test(.oneProcessAtATime, arguments: [true, false]) func manyFilesAtOnceNeedNoThreadEach(isUpload: Bool) async {
+        await #expect(processExitsWith: .success) { [isUpload = isUpload as Bool] in
+            let (count, size) = (200, 300_000)
+            let most = Locked(0)
+            let look: @Sendable () -> Void = {
+                let threads = countThreads()
+                most.withLock { $0 = max($0, threads) }
+            }
+            let server = try OneThreadServer(crowd: count, content: isUpload ? nil : TemporaryFile.content(size: size), onCrowd: look)
+            // No read or write ends before there is something to be read or written for each.
+            let begun = DispatchGroup()
+            for _ in 0..<count { begun.enter() }
+            var configuration = CurlEngine.Configuration()
+            configuration.maximumConnections = count
+            let (engine, threads, file) = (CurlEngine(configuration: configuration), WorkerThreads(limit: 4), try TemporaryFile(size: size))
+            try await withThrowingTaskGroup { group in
+                for _ in 0..<count {
+                    group.addTask {
+                        if isUpload {
+                            let reader = try await FileReader.open(try file.source, on: threads)
+                            var request = HTTPRequest(method: "POST", url: server.url, body: .file(reader, offset: 0, length: Int64(size)))
+                            request.observeBody = { _ in
+                                begun.wait()
+                                look()
+                            }
+                            let isFirst = Locked(true)
+                            let pacing: @Sendable (Int) -> Allowance = { limit in
+                                isFirst.withLock { isFirst in
+                                    if isFirst { begun.leave() }
+                                    isFirst = false
+                                }
+                                return Allowance(bytes: limit)
+                            }
+                            #expect(try await engine.perform(request, pacing: pacing).sent.taken == Int64(size))
+                        } else {
+                            let sink = CountingSink(await: begun, look)
+                            _ = try await engine.download(HTTPRequest(method: "GET", url: server.url), into: sink)
+                            #expect(sink.count == size)
+                        }
+                    }
+                }
+                try await group.waitForAll()
+            }
+            // The server's, the engine's, those of the disk and of the language's pool.
+            #expect(most.withLock { $0 } < 50)
             await engine.shutdown()
         }
     }
@@ -99,12 +150,27 @@ import TransportSupport
 
 private final class CountingSink: HTTPResponseSink {
     private let bytes = Locked(0)
+    private let begun: DispatchGroup?
+    private let onWrite: @Sendable () -> Void
+
+    /// - Parameter begun: Left once the answer begins, and waited for before anything of it is written.
+    init(await begun: DispatchGroup? = nil, _ onWrite: @escaping @Sendable () -> Void = {}) {
+        self.begun = begun
+        self.onWrite = onWrite
+    }
 
     var count: Int { bytes.withLock { $0 } }
 
-    func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
+    func accepts(_ head: HTTPResponseHead) -> Bool {
+        begun?.leave()
+        return head.status == 200
+    }
 
-    func write(_ piece: RawSpan) { bytes.withLock { $0 += piece.byteCount } }
+    func write(_ piece: RawSpan) {
+        begun?.wait()
+        onWrite()
+        bytes.withLock { $0 += piece.byteCount }
+    }
 }
 
 private var isSanitized: Bool {
