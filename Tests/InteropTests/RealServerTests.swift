@@ -74,14 +74,55 @@ import TransportTUS
         let relay = try CuttingRelay(to: server.port)
         defer { relay.stop() }
         let queue = try await workshop.openQueue(server.endpoint(port: Int(relay.port)))
+        let events = queue.events
+        // Within a PATCH, within the HEAD after it, and within a PATCH.
         for bytes in [2 << 20, 40, 3 << 20] { relay.cut(afterBytes: bytes) }
         let session = try await queue.enqueue(
-            try .upload([workshop.file("large", size: 20 << 20), workshop.file("small", size: 9)], to: "real"))
+            try .upload(
+                [workshop.file("large", size: 20 << 20), workshop.file("small", size: 9)], to: "real",
+                options: SessionOptions(filesInFlight: 1)))
         try await queue.start()
         #expect(try await session.value.state == .completed)
         #expect(relay.hasCutAll)
         try await workshop.checkContent(of: session, on: server)
-        checkOffsets(try server.requests)
+        var failures = 0
+        for await event in events {
+            if case .attemptFailed = event.kind { failures += 1 }
+            if case .completed = event.kind { break }
+        }
+        let requests = try server.requests
+        checkOffsets(requests)
+        #expect(requests.count { $0.method == "OPTIONS" } == 1)
+        #expect(requests.count { $0.method == "POST" } == 2)
+        // A server may still be busy with what was cut, and then know better than what it said.
+        let conflicts = requests.count { $0.status == 409 }
+        // One after each PATCH that did not go well, and one with which each further attempt begins; one of them did not get there.
+        #expect(requests.count { $0.method == "HEAD" } == 2 + conflicts + failures - 1, "\(failures) attempts failed")
+        #expect(Set(requests.map(\.method)) == ["OPTIONS", "POST", "HEAD", "PATCH"])
+        await queue.shutdown()
+    }
+
+    /// Each goes on by itself, and none begins anew.
+    @Test(arguments: RealServer.Kind.allCases.filter(\.hasConcatenation))
+    func partsThatAreCutGoOn(kind: RealServer.Kind) async throws {
+        let server = try await startServer(kind)
+        let relay = try CuttingRelay(to: server.port)
+        defer { relay.stop() }
+        let queue = try await workshop.openQueue(
+            server.endpoint(port: Int(relay.port)), settings: ["parallelThreshold": "1000000"])
+        for bytes in [3 << 20, 2 << 20] { relay.cut(afterBytes: bytes) }
+        let session = try await queue.enqueue(
+            try .upload([workshop.file("large", size: 16 << 20 + 3)], to: "real", options: SessionOptions(parallel: 4)))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        #expect(relay.hasCutAll)
+        try await workshop.checkContent(of: session, on: server)
+        let requests = try server.requests
+        #expect(requests.count { $0.concat == "partial" } == 4)
+        #expect(requests.count { $0.concat?.hasPrefix("final;") == true } == 1)
+        // tuspyserver removes them by itself.
+        #expect(requests.filter { $0.method == "DELETE" }.map(\.status) == Array(repeating: kind == .tuspyserver ? 404 : 204, count: 4))
+        checkOffsets(requests.filter { $0.concat?.hasPrefix("final;") != true })
         await queue.shutdown()
     }
 

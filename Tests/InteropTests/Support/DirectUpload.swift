@@ -23,6 +23,9 @@ struct DirectUpload: Sendable {
         endpoint = .tus(address, settings: settings)
     }
 
+    /// What the attempts for a file have kept so far.
+    func checkpoint(of path: FilePath) -> Checkpoint? { checkpoints.withLock { $0[path] } }
+
     /// Makes one attempt, which goes on where the one before it ended.
     func run(_ path: FilePath) async throws -> TransferReceipt {
         let attempt = FileAttempt(
