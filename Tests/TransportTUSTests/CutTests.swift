@@ -220,10 +220,12 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func aServerThatWillNotBeAskedFirst() async throws {
+    /// Also if it says so only when the content has come, as nobody waits for its word for long.
+    @Test(arguments: [false, true]) func aServerThatWillNotBeAskedFirst(isLate: Bool) async throws {
         let upload = try TestUpload(size: 10) { request, _ in
             if request.method == "HEAD" { return [.offset(0)] }
-            return request.headers["expect"] == nil ? [.accepted(10)] : [.raw("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n")]
+            if request.headers["expect"] == nil { return [.accepted(10)] }
+            return (isLate ? [.read(nil)] : []) + [.raw("HTTP/1.1 417 No\r\nContent-Length: 0\r\n\r\n"), .close]
         }
         #expect(await upload.failure(from: try upload.checkpoint())?.failureClass == .transient)
         #expect(upload.requests.contains { $0.headers["expect"] == "100-continue" })

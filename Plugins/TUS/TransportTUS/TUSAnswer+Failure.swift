@@ -53,6 +53,7 @@ extension TUSAnswer {
                 "does not take requests as large as this one, nor does what is in front of it; name a smaller size in the setting chunkSize "
                     + "(transferq add: --chunk)")
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 417: error(.transient, .serverError, "does not want to be asked before content is sent")
         case dialect.checksumMismatch where request == .patch:
             error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")

@@ -103,6 +103,8 @@ struct TUSServer {
             let answer: TUSAnswer
             do {
                 answer = try await send(flight)
+                // After content that was sent because the server's word did not come in time.
+                if asks, answer.status == 417 { memory.learn(of: self.address) { $0.refusesExpectation = true } }
             } catch let error as CurlEngineError where error.kind == .expectationRefused {
                 memory.learn(of: self.address) { $0.refusesExpectation = true }
                 throw error
