@@ -3,7 +3,7 @@ import Locking
 import Testing
 
 /// Several who wait for one piece of work, such as the answer to `OPTIONS`.
-@Suite(.timeLimit(.minutes(1))) struct SingleFlightTests {
+@Suite(.timeLimit(.minutes(10))) struct SingleFlightTests {
     /// All wait on one actor: once it does something else, whoever has begun to wait is counted.
     @MainActor @Test func oneLeavesWhileTheOthersGoOn() async throws {
         let flight = SingleFlight<String, Int>()

@@ -95,12 +95,13 @@ struct Concatenation {
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
-            if isReplaceable, try await server.removeIfDoubtful(checkpoint[slot], length: Int64(range.count)) {
-                try await record.save { $0[slot] = RemoteUpload() }
-            } else {
+            let (isRemoved, standing) =
+                isReplaceable ? try await server.removeIfDoubtful(checkpoint[slot], length: Int64(range.count)) : (false, nil)
+            guard isRemoved else {
                 var sender = sender(slot, range, url)
-                return try await sender.resume()
+                return try await sender.resume(from: standing)
             }
+            try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
             // The other parts are not to suffer for this one.
             try await record.save { $0[slot] = RemoteUpload() }

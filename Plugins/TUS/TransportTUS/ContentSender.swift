@@ -97,13 +97,13 @@ struct ContentSender {
         }
     }
 
-    /// Asks where the server stands, and goes on from there.
-    mutating func resume() async throws {
+    /// Asks where the server stands, unless that is known by now, and goes on from there.
+    mutating func resume(from known: TUSServer.Standing? = nil) async throws {
         // What an earlier attempt sent may still be on its way through the server when this one begins.
         reach = available
         asksFirst = true
         released = await record[slot].confirmed ?? 0
-        let (offset, answer) = try await standing()
+        let (offset, answer) = if let known { known } else { try await standing() }
         if growth != nil {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
@@ -320,7 +320,7 @@ struct ContentSender {
     }
 
     /// Asks where the server stands. If it is gone since the last request was cut, that is kept.
-    private func standing() async throws -> (offset: Int64, answer: TUSAnswer) {
+    private func standing() async throws -> TUSServer.Standing {
         do {
             return try await server.offset(of: url, length: length)
         } catch let error as TransferError {

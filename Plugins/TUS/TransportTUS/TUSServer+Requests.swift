@@ -117,11 +117,14 @@ extension TUSServer {
         return location.absoluteString
     }
 
+    /// How much of an upload the server has, and the answer that says so.
+    typealias Standing = (offset: Int64, answer: TUSAnswer)
+
     /// Asks how much of an upload the server has (tus 1.0.0, "HEAD").
     ///
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
     /// - Parameter length: How many bytes the upload has to have; nil while nobody knows.
-    func offset(of url: String, length: Int64?) async throws -> (offset: Int64, answer: TUSAnswer) {
+    func offset(of url: String, length: Int64?) async throws -> Standing {
         let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
@@ -145,14 +148,14 @@ extension TUSServer {
     /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count
     /// then, and append to them what comes next (tuspyserver, for one).
     ///
-    /// - Returns: Whether that was so.
+    /// - Returns: Whether that was so; and if not, where the server stands, if it was asked.
     /// - Parameter length: As for ``offset(of:length:)``.
-    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> Bool {
-        guard let url = upload.url else { return false }
+    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
+        guard let url = upload.url else { return (false, nil) }
         let seen = memory.requestBeforeOutage(of: url)
-        guard let request = seen ?? upload.doubt, request.offset == 0, try await offset(of: url, length: length).offset == 0 else {
-            return false
-        }
+        guard let request = seen ?? upload.doubt, request.offset == 0 else { return (false, nil) }
+        let standing = try await offset(of: url, length: length)
+        guard standing.offset == 0 else { return (false, standing) }
         // Where nobody saw the server gone, something on the way may have kept the request back, too.
         if seen == nil, upload.doubtful == nil {
             ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, memory: memory, address: address).learn(from: request, at: 0)
@@ -162,7 +165,7 @@ extension TUSServer {
         } catch let error as TransferError where !error.wantsPeace {
             // It expires, as any upload that nobody goes on with.
         }
-        return true
+        return (true, nil)
     }
 
     /// Removes uploads that are of no use any more, as far as the server does that; the others expire.

@@ -20,17 +20,15 @@ extension TUSUpload {
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
         // Of a stream that was given back already, nothing can be sent anew.
-        if options.uploadURL == nil, known.confirmed == 0,
-            try await server.removeIfDoubtful(known.whole, length: Self.length(growth))
-        {
-            known = TUSCheckpoint()
-            try await record.save { $0 = TUSCheckpoint() }
+        var standing: TUSServer.Standing?
+        if options.uploadURL == nil, known.confirmed == 0 {
+            standing = try await beginAnewIfDoubtful(&known, length: Self.length(growth))
         }
         var sender: ContentSender
         if let url = known.whole.url {
             sender = self.sender(.whole, 0..<Int64.max, to: url, check)
             sender.maximumSize = features.maximumSize
-            try await sender.resume()
+            try await sender.resume(from: standing)
         } else {
             let (url, isLengthDeclared) = try await create(growth, features)
             sender = self.sender(.whole, 0..<Int64.max, to: url, check)

@@ -68,9 +68,9 @@ struct TUSUpload {
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
-        if known.parts == nil, options.uploadURL == nil, try await server.removeIfDoubtful(known.whole, length: size) {
-            known = TUSCheckpoint()
-            try await record.save { $0 = TUSCheckpoint() }
+        var standing: TUSServer.Standing?
+        if known.parts == nil, options.uploadURL == nil {
+            standing = try await beginAnewIfDoubtful(&known, length: size)
         }
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
@@ -98,7 +98,7 @@ struct TUSUpload {
         } else if let url = known.whole.url {
             if options.uploadURL != nil, known.confirmed == 0 { try await readBack?.probe(given: url) }
             var sender = sender(.whole, 0..<size, to: url, check)
-            try await sender.resume()
+            try await sender.resume(from: standing)
             receipt.checksum = sender.contentHash?.text
         } else {
             let (url, offset) = try await create(features, check)
@@ -108,6 +108,17 @@ struct TUSUpload {
             receipt.checksum = sender.contentHash?.text
         }
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
+    }
+
+    /// Lets go of an upload of whose first bytes the server may have some that it does not count.
+    ///
+    /// - Returns: Where the server stands, if it was asked and the upload is gone on with.
+    func beginAnewIfDoubtful(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.Standing? {
+        let (isRemoved, standing) = try await server.removeIfDoubtful(known.whole, length: length)
+        guard isRemoved else { return standing }
+        known = TUSCheckpoint()
+        try await record.save { $0 = TUSCheckpoint() }
+        return nil
     }
 
     private func isSentInParts(_ features: ServerFeatures) -> Bool {
