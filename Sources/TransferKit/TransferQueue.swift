@@ -354,6 +354,7 @@ public actor TransferQueue {
         await discards.shutdown()
         mailbox.close()
         await writer?.value
+        alarm?.cancel()
         await sweeper.shutdown()
         await streams.endAll()
         for transport in transports.values { await transport.shutdown() }

@@ -62,9 +62,9 @@ package final class ScriptedServer: Sendable {
         // Descriptors are closed, and shut down, under the lock only: a number that was closed may be another server's by now.
         state.withLock { state in
             state.isStopped = true
-            // Wakes the threads that wait for them; each closes its own.
-            for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
+            // Wakes the threads that wait for them; each closes its own. Whoever finds a connection closed can make no other.
             if state.isListening { shutdown(listener, CInt(SHUT_RDWR)) }
+            for connection in state.connections { shutdown(connection, CInt(SHUT_RDWR)) }
         }
     }
 

@@ -260,14 +260,22 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test func partsThatAreGoneWhenTheyArePutTogetherStartTheFileOver() async throws {
+    /// Where they are still there, sending them anew would lead to the same.
+    @Test(arguments: [true, false]) func partsThatAreGoneWhenTheyArePutTogetherStartTheFileOver(areGone: Bool) async throws {
         let server = Server { request in
             request.method == "PATCH" && request.path == "/files/2" ? [.read(100), .reset] : nil
         }
         let upload = try upload(server: server)
         _ = await upload.failure()
-        server.state.withLock { $0.faults = [{ $0.headers["upload-concat"]?.hasPrefix("final;") == true ? [.tus(404)] : nil }] }
-        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == .resumeLost)
+        server.state.withLock { state in
+            state.faults = [
+                { request in
+                    guard request.headers["upload-concat"]?.hasPrefix("final;") == true else { return nil }
+                    return [.call { if areGone { server.state.withLock { $0.uploads["/files/3"] = nil } } }, .tus(404)]
+                }
+            ]
+        }
+        #expect(await upload.failure(from: upload.recorder.checkpoints.last)?.failureClass == (areGone ? .resumeLost : .permanent))
         await upload.end()
     }
 

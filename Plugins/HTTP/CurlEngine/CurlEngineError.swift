@@ -62,7 +62,8 @@ public struct CurlEngineError: Error, Hashable, Sendable, CustomStringConvertibl
     /// What a proxy answered that was to let the connection through, if it did not: 407 where it wants credentials (RFC 9110, section 15.5.8).
     public internal(set) var proxyStatus: Int?
 
-    /// Whether no other connection could be made after the one broke that the request was sent over, with the kind ``Kind/outcomeUnknown``.
+    /// Whether the server, or a proxy before it, took no other connection after the one broke that the request was sent over. With the kind
+    /// ``Kind/outcomeUnknown`` only; false if that remains unknown.
     public internal(set) var wasServerGone = false
 
     init(_ kind: Kind, _ message: String, cause: String? = nil, sent: SentBytes = SentBytes()) {

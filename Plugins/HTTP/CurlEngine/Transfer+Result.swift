@@ -65,7 +65,7 @@ extension Transfer {
         // libcurl sent the request, lost the connection, and made another one by itself, or tried to.
         var unknown = CurlEngineError(
             .outcomeUnknown, "The connection broke after the request was sent and before any answer.", cause: error.cause)
-        unknown.wasServerGone = error.kind == .refused
+        unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
         return unknown
     }
 
@@ -77,8 +77,8 @@ extension Transfer {
             error.proxyStatus = proxyStatus
             return error
         }
-        // libcurl says the same of a line in the answer that is longer than it keeps (100 KiB) as of a lack of memory.
-        if code == CURLE_OUT_OF_MEMORY, requestsBegun > 0 {
+        // Of a line in the answer that is longer than it keeps (100 KiB), libcurl says the same as of a lack of memory, or CURLE_TOO_LARGE (8.6).
+        if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
             return CurlEngineError(.badAnswer, "The server's answer has a longer line than any sensible one.", cause: handle.describe(code))
         }
         return CurlEngineError(code, text: handle.describe(code))

@@ -129,9 +129,14 @@ struct Concatenation {
         headers[server.dialect.concatenationHeader] = "final;\(addresses.joined(separator: " "))"
         let answer = try await server.requestCreation(metadata, headers: headers)
         if answer.status == 404 || answer.status == 410 {
+            let cause = "POST was answered with \(answer.status)"
+            guard try await hasAllParts() else {
+                throw TransferError(
+                    .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.", cause: cause)
+            }
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.",
-                cause: "POST was answered with \(answer.status)")
+                .permanent, .rejected, "The server \(server.origin) has all parts of the file, and does not put them together.",
+                cause: cause)
         }
         guard answer.isSuccess else {
             // A server that refuses has made nothing.
@@ -141,6 +146,15 @@ struct Concatenation {
         }
         let url = try await server.created(answer)
         try await record.save { $0.whole.url = url }
+    }
+
+    private func hasAllParts() async throws -> Bool {
+        do {
+            for url in await record.checkpoint.parts?.compactMap(\.url) ?? [] { _ = try await server.offset(of: url, length: nil) }
+            return true
+        } catch let error as TransferError where error.failureClass == .resumeLost {
+            return false
+        }
     }
 
     /// As the server gave it, without the origin if that is the endpoint's: servers behind a proxy may know themselves by another name.

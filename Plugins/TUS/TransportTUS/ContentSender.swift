@@ -179,8 +179,7 @@ struct ContentSender {
         } catch let error as CancellationError {
             // The checkpoint has as much of it as is kept while the request is under way.
             server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
-            // At the start, beginning anew costs little, should the server have gone at just that moment.
-            if offset > 0 { await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value }
+            await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
@@ -261,7 +260,7 @@ struct ContentSender {
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
             // It does not answer this either; the failure that came first says more, but for how long the server wants to be left alone. What that
             // was is final only if nothing more could have been done about it.
-            let mayPass = failure.failureClass == .permanent && [.transient, .unreachable].contains(error.failureClass)
+            let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
                 mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)

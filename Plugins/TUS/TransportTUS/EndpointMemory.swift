@@ -17,7 +17,7 @@ final class EndpointMemory: Sendable {
         var needsMethodOverride = false
         /// It refuses content in a creation, although it says that it takes it.
         var refusesContentInCreation = false
-        /// It broke the connection when it was asked before the content was sent.
+        /// It refused to be asked before the content was sent, or broke the connection over that.
         var refusesExpectation = false
         /// How often it was asked what it can do, and said nothing at all, since it last said anything.
         var unansweredQuestions = 0
@@ -32,7 +32,7 @@ final class EndpointMemory: Sendable {
         var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
         var habits: [String: Habits] = [:]
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
-        /// Whether what follows a body gets to a server, by its origin.
+        /// Whether what follows a body gets to a server, by the way to it.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
         /// URLs of files that come from their start whatever is asked, without their queries.
         var withoutRanges: Set<String> = []
@@ -69,18 +69,14 @@ final class EndpointMemory: Sendable {
     /// Whether what follows a body gets to a server: from memory, or tried, by one caller for all who wait for it.
     ///
     /// - Parameter attempt: Nil if that remains to be seen: nobody relies on it this time.
-    func trailersArrive(at origin: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
-        if let known = state.withLock({ $0.trailers[origin] }), known.until > now() { return known.arrive }
-        return try await trailerTrials.value(for: origin) {
+    func trailersArrive(by way: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
+        if let known = state.withLock({ $0.trailers[way] }), known.until > now() { return known.arrive }
+        return try await trailerTrials.value(for: way) {
             guard let arrive = try await attempt() else { return false }
-            self.noteTrailers(arrive, at: origin)
+            let until = self.now() + Self.lifetime
+            self.state.withLock { $0.trailers[way] = (arrive, until) }
             return arrive
         }
-    }
-
-    func noteTrailers(_ arrive: Bool, at origin: String) {
-        let until = now() + Self.lifetime
-        state.withLock { $0.trailers[origin] = (arrive, until) }
     }
 
     func habits(of address: String) -> Habits {

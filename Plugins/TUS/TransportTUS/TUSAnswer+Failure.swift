@@ -50,8 +50,8 @@ extension TUSAnswer {
         case 413 where request == .patch:
             error(
                 .permanent, .tooLarge,
-                "does not take requests as large as this one, nor does what is in front of it; name a smaller size in the setting chunkSize "
-                    + "(transferq add: --chunk)")
+                "does not take requests as large as this one, or something in front of it does not; name a smaller size in the setting "
+                    + "chunkSize (transferq add: --chunk)")
         case 413: error(.permanent, .tooLarge, "does not take a file of this size")
         case 417: error(.transient, .serverError, "does not want to be asked before content is sent")
         case dialect.checksumMismatch where request == .patch:
@@ -126,7 +126,7 @@ extension TUSAnswer {
     }
 
     private var forbidden: TransferError {
-        if request == .head, !withheldCredentials { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
+        if request == .head { return error(.resumeLost, .uploadGone, "no longer gives access to the upload") }
         // The same credentials were right before, so it is this file that is not wanted.
         if credentialsWereAccepted { return error(.permanent, .rejected, "does not allow this upload") }
         return credentialsRefused

@@ -21,6 +21,8 @@ struct TUSAnswer {
     /// Whether the request went to an origin that the endpoint's credentials are not for.
     var withheldCredentials = false
     var sentCredentials = false
+    /// Whether a `PATCH` went by the name of `POST`.
+    var wasSentAsCreation = false
     /// What the proxy is called that may be the one who answered; nil where there is none.
     var proxyName: String?
     /// The checksum of what was sent, where it was computed on the way.
@@ -43,7 +45,7 @@ struct TUSAnswer {
     var isSuccess: Bool { (200..<300).contains(status) && (isFromTUSServer || request == .options) && !hasMadeAnother }
 
     /// Whether the server took a request to append for one to create, as one does that does not know of another method in `X-HTTP-Method-Override`.
-    var hasMadeAnother: Bool { request == .patch && status == 201 }
+    var hasMadeAnother: Bool { wasSentAsCreation && status == 201 }
 
     /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
     /// knows.

@@ -12,31 +12,42 @@ extension TUSServer {
     ///   - url: An upload at the server.
     ///   - offset: Where it stands.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
-        try await memory.trailersArrive(at: self.origin(of: url).description) {
-            var other = ContentHash(algorithm)
-            unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
-            let headers: HTTPHeaders = [self.dialect.offsetHeader: "\(offset)", "Content-Type": self.dialect.patchContentType]
-            let answer: TUSAnswer
-            let start = self.memory.now()
-            do {
-                answer = try await self.send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
-            } catch let error as CurlEngineError {
-                guard error.neverArrived else { return false }
-                throw error.transferError(at: self.origin(of: url), by: self.settings.connection, isEndpoint: false)
-            } catch let error as CancellationError {
-                // A queue gives up what stalls by cancelling it.
-                if self.memory.now() - start >= Self.patience { self.memory.noteTrailers(false, at: self.origin(of: url).description) }
-                throw error
+        // Another account, or endpoint, may go another way to the same server.
+        let way = [account, address, "\(origin(of: url))"].joined(separator: " ")
+        return try await memory.trailersArrive(by: way) {
+            try await withThrowingTaskGroup(of: Bool?.self) { group in
+                group.addTask { try await tryTrailers(at: url, offset, algorithm) }
+                // Who can't make sense of it may be silent.
+                group.addTask {
+                    try await Task.sleep(for: Self.patience)
+                    return false
+                }
+                defer { group.cancelAll() }
+                return try await group.next() ?? nil
             }
-            switch answer.status {
-            case self.dialect.checksumMismatch: return true
-            case 200..<300, 400, 411, 501: return false
-            default:
-                let failure = answer.failure()
-                if failure.wantsPeace { throw failure }
-                // What that means to the upload is found out with the next request.
-                return nil
-            }
+        }
+    }
+
+    /// - Returns: Nil if the answer does not tell.
+    private func tryTrailers(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool? {
+        var other = ContentHash(algorithm)
+        unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
+        let headers: HTTPHeaders = [dialect.offsetHeader: "\(offset)", "Content-Type": dialect.patchContentType]
+        let answer: TUSAnswer
+        do {
+            answer = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
+        } catch let error as CurlEngineError {
+            guard error.neverArrived else { return false }
+            throw error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: false)
+        }
+        switch answer.status {
+        case dialect.checksumMismatch: return true
+        case 200..<300, 400, 411, 501: return false
+        default:
+            let failure = answer.failure()
+            if failure.wantsPeace { throw failure }
+            // What that means to the upload is found out with the next request.
+            return nil
         }
     }
 }

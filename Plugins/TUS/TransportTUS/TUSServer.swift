@@ -18,7 +18,7 @@ struct TUSServer {
     let settings: EndpointSettings
     let memory: EndpointMemory
     let credentials: EndpointCredentials
-    private let account: String
+    let account: String
     /// Headers that the session wants on each request.
     private let sessionHeaders: HTTPHeaders
     private let attempt: (origin: AttemptOrigin, number: Int)
@@ -183,6 +183,7 @@ struct TUSServer {
         answer.withheldCredentials = !isTrusted && (credentials.areForServer || hasHeaderHook)
         answer.contentHash = hash?.withLock { $0 }
         answer.sentCredentials = !identity.isEmpty
+        answer.wasSentAsCreation = flight.kind == .patch && request.method != flight.kind.rawValue
         answer.proxyName = request.connection.proxy.name
         answer.credentialsWereAccepted = acceptance.wereAccepted(fields, of: account, at: asked)
         // OPTIONS is answered by many without a look at the credentials.

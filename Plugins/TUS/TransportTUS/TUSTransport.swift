@@ -35,8 +35,8 @@ package import TransportSupport
 /// half as much at once, too: something on the way keeps requests back until they are whole. What is needed for that is in the checkpoint, and so
 /// is the size that was found, for a process that follows one which was killed.
 ///
-/// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that is sent none
-/// any more.
+/// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that, or answers 417, is
+/// sent none any more.
 public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
@@ -125,7 +125,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
-    /// and one `OPTIONS` a day for all files of an endpoint. Or downloads one file, in one request.
+    /// and one `OPTIONS` a day for all files of an endpoint, and where checksums go behind content, one `PATCH` that tries whether they arrive. Or
+    /// downloads one file, in one request.
     ///
     /// Called by the queue, on a task of its own.
     ///

@@ -58,6 +58,7 @@ extension SFTPUpload {
             guard let size = try await client.attributes(.fstat(handle)).size, size >= UInt64(needed) else {
                 throw PartPlacing.lost(place.name, at: client.serverName)
             }
+            if confirmed == file.source.size { reporter.reportWaiting() }
             // What is behind was never vouched for.
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
         } catch {

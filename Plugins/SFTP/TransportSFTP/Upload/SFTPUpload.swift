@@ -215,6 +215,7 @@ struct SFTPUpload {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         let outcome = try await comparison.compare(part, place.name, with: LocalContent(file, size: size))
+        reporter.reportWaiting()
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         try? await client.perform(.remove(part))
