@@ -22,6 +22,20 @@ import TransportTUS
         await upload.end()
     }
 
+    /// Before the network takes any of it, which it may never do.
+    @Test func whatIsToBeSentOnceMoreIsTold() async throws {
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let upload = try TestUpload(
+            size: 600_000, offers: "creation",
+            answers: [[.created], [.answer(413)], [.offset(0)], [.call { beginning.finish() }, .silence]])
+        let attempt = Task { try await upload.run() }
+        for await _ in begun {}
+        #expect(upload.recorder.activity > 0)
+        attempt.cancel()
+        _ = await attempt.result
+        await upload.end()
+    }
+
     @Test func whatIsSentOnceOnlySaysItByItself() async throws {
         let upload = try TestUpload(size: 1_500_000, offers: "creation", answers: [[.created], [.read(nil), .accepted(1_500_000)]])
         _ = try await upload.run()

@@ -222,6 +222,8 @@ struct ContentSender {
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
         headers[server.dialect.checksumHeader] = seal.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
+        // Also where the network takes none of it: that this was sent before does not make it the server's turn.
+        record.noteSent(offset, of: slot)
         // Ends with the watch, or with this function.
         async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
         let answer = try await server.send(
