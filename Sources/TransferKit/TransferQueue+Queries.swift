@@ -74,6 +74,7 @@ extension TransferQueue {
         let now = configuration.clock.moment
         return records.map { record in
             var status = record.status
+            status.statistics.neverFall(below: shown[record.key] ?? ShownFigures())
             status.index = indices[record.key] ?? 0
             if let view = scheduler.view(record.key), view.isEnding, view.target == status.state {
                 status.state = .running

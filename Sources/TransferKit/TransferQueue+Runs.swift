@@ -13,6 +13,7 @@ extension TransferQueue {
             histories.hurry(key)
         case .forget(let key):
             histories.forget(key, live[key])
+            shown[key] = nil
         case .refresh(let key):
             refresh(key)
         case .pace:
@@ -98,7 +99,7 @@ extension TransferQueue {
         logger[metadataKey: "session"] = "\(id)"
         let run = LiveRun(
             id: id, activation: number, endpointBefore: record.status.endpoint, base: record.status.statistics, options: record.options,
-            context: record.status.context, at: configuration.clock.now())
+            context: record.status.context, shown: shown[key] ?? ShownFigures(), at: configuration.clock.now())
         live[key] = run
         throughput.begin(number, at: configuration.clock.now())
         defer { throughput.end(number, moved: run.moved, at: configuration.clock.now()) }
@@ -135,3 +136,4 @@ extension TransferQueue {
         pacer.forget(session: key)
     }
 }
+        if scheduler.roster[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }

@@ -33,6 +33,8 @@ public actor TransferQueue {
     /// Accounts whose rate limit the pacer knows of.
     var pacedAccounts: Set<AccountKey> = []
     private var alarm: Task<Void, Never>?
+    /// What runs showed of sessions that are not finished.
+    var shown: [SessionKey: ShownFigures] = [:]
     private var diskLookedAt: Duration?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?

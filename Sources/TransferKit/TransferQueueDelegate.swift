@@ -83,7 +83,7 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, session: SessionID, didRestartItem position: Int64, because error: TransferError) async
     /// An attempt failed and will be repeated at the time given.
     func queue(_ queue: TransferQueue, session: SessionID, didFailAttempt error: TransferError, retryAt: Date) async
-    /// The session goes on at another address than before; nil before its first.
+    /// The session's attempts use another address from now on. Not called for its first address, so `previous` is not nil.
     func queue(_ queue: TransferQueue, session: SessionID, didChangeEndpointFrom previous: String?, to endpoint: String) async
 
     // MARK: Questions

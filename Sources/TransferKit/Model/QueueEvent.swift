@@ -95,7 +95,8 @@ public struct QueueEvent: Hashable, Sendable {
         case itemRestarted(SessionID, position: Int64, TransferError)
         /// An attempt failed and will be repeated at the time given.
         case attemptFailed(SessionID, TransferError, retryAt: Date)
-        /// The session goes on at another address than before; nil before its first.
+        /// The session's attempts use another address from now on. Its first address is no change, so `from` is nil only if an app makes such
+        /// an event itself.
         case endpointChanged(SessionID, from: String?, to: String)
 
         // Accounts.

@@ -6,14 +6,10 @@ package import TransferCore
 ///
 /// Belongs to one run: however long the app takes, no other session waits for it.
 package final class EndpointQuestion: Sendable {
-    private struct Answer: Sendable {
-        var offered: [Endpoint]
-        var chosen: Endpoint?
-    }
-
     private let ask: @Sendable ([Endpoint]) async -> Endpoint?
     private let logger: Logger
-    private let last = Locked<Answer?>(nil)
+    /// The answers by what was offered, in whatever order: nil within for the queue's own choice.
+    private let answers = Locked<[Set<Endpoint>: Endpoint?]>([:])
 
     package init(logger: Logger, ask: @escaping @Sendable ([Endpoint]) async -> Endpoint?) {
         self.logger = logger
@@ -25,7 +21,8 @@ package final class EndpointQuestion: Sendable {
     /// - Throws: `CancellationError` when the run is interrupted, whether there is an answer or not.
     package func choice(among endpoints: [Endpoint]) async throws(CancellationError) -> Endpoint? {
         guard endpoints.count > 1 else { return nil }
-        if let known = last.withLock({ $0 }), known.offered == endpoints { return known.chosen }
+        let offered = Set(endpoints)
+        if let known = answers.withLock({ $0[offered] }) { return known }
         let answer = try await answer(to: endpoints)
         let isOffered = answer.map { endpoints.contains($0) } ?? true
         if !isOffered, let answer {
@@ -34,7 +31,7 @@ package final class EndpointQuestion: Sendable {
                 metadata: ["endpoint": "\(answer.location)"])
         }
         let chosen = isOffered ? answer : nil
-        last.withLock { $0 = Answer(offered: endpoints, chosen: chosen) }
+        answers.withLock { $0[offered] = .some(chosen) }
         return chosen
     }
 

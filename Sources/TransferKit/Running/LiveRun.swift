@@ -20,6 +20,8 @@ package final class LiveRun: Sendable {
         var isHistoryForgotten = false
         /// Bytes that attempts of this run moved that are over.
         var moved: Int64 = 0
+        /// What was shown so far: figures fall only when a file begins again at byte 0.
+        var shown: ShownFigures
     }
 
     package let id: SessionID
@@ -28,19 +30,29 @@ package final class LiveRun: Sendable {
     package let endpointBefore: String?
     private let startedAt: Duration
     private let isConnected = Atomic(false)
+    private let wasAbandoned = Atomic(false)
     private let state: Locked<State>
 
-    /// - Parameter base: The figures before this run. Its ``SessionStatistics/secondsElapsed`` goes on from there.
+    /// - Parameters:
+    ///   - base: The figures before this run. Its ``SessionStatistics/secondsElapsed`` goes on from there.
+    ///   - shown: What the session's last run in this process showed.
     package init(
         id: SessionID, activation: UInt64, endpointBefore: String? = nil, base: SessionStatistics, options: SessionOptions,
-        context: Data? = nil, at uptime: Duration
+        context: Data? = nil, shown: ShownFigures = ShownFigures(), at uptime: Duration
     ) {
         self.id = id
         self.endpointBefore = endpointBefore
         self.activation = activation
         startedAt = uptime
-        state = Locked(State(base: base, options: options, context: context))
+        state = Locked(State(base: base, options: options, context: context, shown: shown))
     }
+
+    /// The queue waits for the run no longer: its later reports have no effect.
+    func abandon() {
+        wasAbandoned.store(true, ordering: .sequentiallyConsistent)
+    }
+
+    var isAbandoned: Bool { wasAbandoned.load(ordering: .sequentiallyConsistent) }
 
     /// What the session wants now.
     package var options: SessionOptions { state.withLock { $0.options } }
@@ -185,6 +197,7 @@ package final class LiveRun: Sendable {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
             Self.takeBack($0.counted[position] ?? 0, in: &$0.base)
+            $0.shown = ShownFigures()
             $0.counted[position] = nil
         }
     }
@@ -193,6 +206,7 @@ package final class LiveRun: Sendable {
     func restart(_ file: PendingFile) {
         state.withLock {
             Self.takeBack($0.counted[file.position] ?? file.confirmed, in: &$0.base)
+            $0.shown = ShownFigures()
             $0.counted[file.position] = 0
         }
     }
@@ -225,13 +239,13 @@ package final class LiveRun: Sendable {
     func sample(at uptime: Duration) -> SessionStatistics {
         state.withLock { state in
             state.meter.sample(bytes: Self.moved(state), at: uptime)
-            return Self.statistics(state)
+            return Self.statistics(&state)
         }
     }
 
     package func statistics(at uptime: Duration) -> SessionStatistics {
         state.withLock { state in
-            var statistics = Self.statistics(state)
+            var statistics = Self.statistics(&state)
             statistics.rate = state.meter.rate
             statistics.setElapsed(state.base.secondsElapsed + (uptime - startedAt).inSeconds)
             if let rate = state.meter.rate, rate > 0, let total = statistics.bytesTotal {
@@ -265,7 +279,7 @@ package final class LiveRun: Sendable {
         state.active.values.reduce(state.moved) { $0.addingSaturated($1.moved) }
     }
 
-    private static func statistics(_ state: State) -> SessionStatistics {
+    private static func statistics(_ state: inout State) -> SessionStatistics {
         var statistics = state.base
         statistics.bytesSent = statistics.bytesDone
         for file in state.active.values {
@@ -273,6 +287,41 @@ package final class LiveRun: Sendable {
             statistics.bytesDone.addSaturated(confirmed)
             statistics.bytesSent.addSaturated(max(file.shownSent, confirmed))
         }
+        statistics.neverFall(below: state.shown)
+        state.shown = ShownFigures(statistics)
         return statistics
+    }
+
+    /// What the run showed last.
+    var shown: ShownFigures { state.withLock { $0.shown } }
+}
+
+/// Bytes of a session that were shown as sent and as confirmed.
+///
+/// What a connection had taken, and the other end had not confirmed, is sent again after a pause. A person does not see the figures fall for it.
+package struct ShownFigures: Sendable {
+    fileprivate var done: Int64 = 0
+    fileprivate var sent: Int64 = 0
+
+    package init() {}
+
+    init(_ statistics: SessionStatistics) {
+        done = statistics.bytesDone
+        sent = statistics.bytesSent
+    }
+}
+
+extension SessionStatistics {
+    /// Keeps the bytes from falling below those shown before, or rising above the known size.
+    mutating func neverFall(below shown: ShownFigures) {
+        bytesDone = max(bytesDone, shown.done)
+        bytesSent = max(bytesSent, bytesDone, shown.sent)
+        guard filesUnsized == 0 else {
+            // Of a stream as much is known as was sent.
+            bytesKnown = max(bytesKnown, bytesSent)
+            return
+        }
+        bytesDone = min(bytesDone, bytesKnown)
+        bytesSent = min(bytesSent, bytesKnown)
     }
 }

@@ -132,7 +132,10 @@ extension Scheduler {
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
             if case .backoff(let delay, _) = outcome, !wasEnding {
-                transaction.events.append(.attemptFailed(before.id, error, retryAt: now.date + delay))
+                var retryAt = now.date + delay
+                // Its endpoints may be left alone for longer than the file waits.
+                if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
+                transaction.events.append(.attemptFailed(before.id, error, retryAt: retryAt))
             }
         case .finished, .interrupted: break
         }
