@@ -17,7 +17,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
-        try await store.health()
+        try await clientReads.run { try await store.health() }
     }
 }
 
@@ -26,7 +26,7 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
-        try await store.quarantined()
+        try await clientReads.run { try await store.quarantined() }
     }
 
     /// What belonged to something that was set aside, such as the files and checkpoints of a session: in order, page by page.
@@ -37,7 +37,7 @@ extension TransferQueue {
     ///   - limit: How many parts at most.
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
-        try await store.quarantinedParts(of: number, after: part, limit: limit)
+        try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
     }
 }
 

@@ -55,7 +55,7 @@ extension TransferQueue {
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()
         guard let key = scheduler.roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
-        var items = try await store.items(of: key, from: max(0, position), limit: limit)
+        var items = try await clientReads.run { try await store.items(of: key, from: max(0, position), limit: limit) }
         guard let active = live[key]?.activeFiles else { return items }
         for file in active {
             if let index = items.firstIndex(where: { $0.position == file.position && $0.state == .pending }) {
@@ -68,7 +68,7 @@ extension TransferQueue {
     /// Joins what is stored with what only the running queue knows. The state is the stored one: the scheduler may already be a step ahead,
     /// with a decision that is not durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
-        let (records, unreadable) = try await store.readSessions(places.map(\.key))
+        let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
         for (key, reason) in unreadable { setAside(key, reason) }
         let indices = Dictionary(uniqueKeysWithValues: places.map { ($0.key, $0.index) })
         let now = configuration.clock.moment

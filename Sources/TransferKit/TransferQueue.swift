@@ -21,6 +21,7 @@ public actor TransferQueue {
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
     nonisolated let throughput = QueueThroughput()
+    nonisolated let clientReads = ClientReads(limit: ClientReads.limit)
     nonisolated let configuration: QueueConfiguration
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
@@ -205,7 +206,7 @@ public actor TransferQueue {
         let now = configuration.clock.now()
         guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
         diskLookedAt = now
-        return await DiskThread.run { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
+        return await DiskThread.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
     /// More than these in so short a time: it is not their rows that are at fault.

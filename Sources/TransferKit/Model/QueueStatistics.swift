@@ -37,7 +37,7 @@ extension TransferQueue {
         // What is stored of those that run is behind; they are counted as they are.
         let runs = live.compactMap { key, run in scheduler.roster[key].map { (key: key, state: $0.state, run: run) } }
         let unnoted = scheduler.flags.runTimes.unnotedOfQueue(at: now)
-        let totals = try await store.totals(leavingOut: runs.map(\.key))
+        let totals = try await clientReads.run { try await store.totals(leavingOut: runs.map(\.key)) }
         var states = totals.states
         var (confirmed, sent) = (-totals.leftOut.bytesDone, Int64(0))
         for (_, state, run) in runs {
@@ -49,7 +49,7 @@ extension TransferQueue {
         }
         return QueueStatistics(
             states, inFlight: sent, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unnoted,
-            rate: throughput.rate(at: now), removalsDue: try await store.discardsAtServers())
+            rate: throughput.rate(at: now), removalsDue: try await clientReads.run { try await store.discardsAtServers() })
     }
 }
 

@@ -41,7 +41,7 @@ extension TransferQueue {
         }
         let runs = live
         let rates = recentRates()
-        let left = try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key))
+        let left = try await clientReads.run { try await store.remaining(of: outlook.running.map(\.key) + outlook.waiting.map(\.key)) }
         for index in outlook.running.indices {
             complete(&outlook.running[index], left, rates, run: runs[outlook.running[index].key], at: now)
         }

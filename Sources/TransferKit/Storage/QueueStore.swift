@@ -22,9 +22,9 @@ package final class QueueStore: Sendable {
     package static func open(
         _ storage: Storage, clock: EngineClock, observer: (@Sendable (StoreStep) -> Void)? = nil
     ) async throws(QueueError) -> QueueStore {
-        try await DiskThread.run { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
+        try await DiskThread.run(.storage) { () throws(QueueError) in try StorageFolder.prepare(storage.folder) }
         let lock = try await OwnerLock.acquire(in: storage.folder, timeout: storage.ownerTimeout, clock: clock)
-        return try await DiskThread.run { () throws(QueueError) in
+        return try await DiskThread.run(.storage) { () throws(QueueError) in
             do {
                 return try QueueStore(storage, lock: lock, clock: clock, observer: observer)
             } catch {
@@ -46,7 +46,7 @@ package final class QueueStore: Sendable {
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
         configuration.label = "transferkit"
-        configuration.maximumReaderCount = 2
+        configuration.maximumReaderCount = ClientReads.limit + 2
         configuration.foreignKeysEnabled = true
         if let observer { Self.observe(&configuration, observer) }
         let witness = try StoreWitness(of: path)
@@ -91,7 +91,7 @@ package final class QueueStore: Sendable {
 
     /// Lets the folder go, and leaves the files in it as they are: what could not be opened stays as it was found.
     package func abandon() async {
-        await DiskThread.run { [pool, lock, witness] in
+        await DiskThread.run(.storage) { [pool, lock, witness] in
             try? pool.close()
             witness?.close()
             lock.release()
@@ -100,11 +100,11 @@ package final class QueueStore: Sendable {
 
     /// Closes the database and lets the folder go.
     package func close() async {
-        await DiskThread.run { [witness] in witness?.close() }
+        await DiskThread.run(.storage) { [witness] in witness?.close() }
         // A failure leaves the log to the next opener, which is how a killed process leaves it too. GRDB closes its readers last, and those
         // can't move the log into the database.
         _ = try? await pool.writeWithoutTransaction { try $0.checkpoint(.truncate) }
-        await DiskThread.run { [pool, lock] in
+        await DiskThread.run(.storage) { [pool, lock] in
             try? pool.close()
             lock.release()
         }

@@ -73,7 +73,7 @@ package struct Spool: Sendable {
     /// Removes files that nothing refers to any more.
     func remove(_ names: [Data]) async {
         guard !names.isEmpty else { return }
-        await DiskThread.run { delete(names) }
+        await DiskThread.run(.storage) { delete(names) }
     }
 
     /// What can't be removed now is an orphan that the next opening finds.

@@ -1,0 +1,44 @@
+import Locking
+
+/// Lets so many reads of apps and other clients have a connection of the store at once, so that the engine's own reads always find one.
+package final class ClientReads: Sendable {
+    private struct State: Sendable {
+        var free: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    /// Two less than the store has connections for reading.
+    static let limit = 2
+
+    private let state: Locked<State>
+
+    package init(limit: Int) {
+        state = Locked(State(free: limit))
+    }
+
+    /// Runs a read when it is its turn.
+    package func run<Value>(_ body: () async throws -> sending Value) async rethrows -> sending Value {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                guard state.free > 0 else {
+                    state.waiting.append(continuation)
+                    return false
+                }
+                state.free -= 1
+                return true
+            }
+            if isFree { continuation.resume() }
+        }
+        defer { end() }
+        return try await body()
+    }
+
+    private func end() {
+        let next: CheckedContinuation<Void, Never>? = state.withLock { state in
+            guard state.waiting.isEmpty else { return state.waiting.removeFirst() }
+            state.free += 1
+            return nil
+        }
+        next?.resume()
+    }
+}

@@ -1,0 +1,45 @@
+import Locking
+import Testing
+import TransferKit
+
+/// Reads of clients, of which only some go on at once.
+@Suite struct ClientReadsTests {
+    @Test func noMoreThanTheLimitGoOnAtOnceAndAllHaveTheirTurn() async {
+        let reads = ClientReads(limit: 2)
+        let counts = Locked((present: 0, most: 0, all: 0))
+        await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<100 {
+                group.addTask {
+                    await reads.run {
+                        counts.withLock {
+                            $0.present += 1
+                            $0.most = max($0.most, $0.present)
+                            $0.all += 1
+                        }
+                        for _ in 0..<10 { await Task.yield() }
+                        counts.withLock { $0.present -= 1 }
+                    }
+                }
+            }
+        }
+        let (most, all) = counts.withLock { ($0.most, $0.all) }
+        #expect(most <= 2 && all == 100)
+    }
+
+    /// One that hangs keeps its place, and no other one.
+    @Test func oneThatHangsKeepsOthersOfItsPlaceOnly() async {
+        let reads = ClientReads(limit: 2)
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+        let hung = Task {
+            await reads.run {
+                beginning.finish()
+                for await _ in end {}
+            }
+        }
+        for await _ in begun {}
+        for number in 0..<10 { #expect(await reads.run { number } == number) }
+        continuation.finish()
+        await hung.value
+    }
+}

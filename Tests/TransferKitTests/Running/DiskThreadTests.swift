@@ -1,0 +1,70 @@
+import Dispatch
+import Locking
+import Testing
+import TransferKit
+
+/// Blocking calls keep neither the cooperative pool nor other blocking calls from their work.
+@Suite struct DiskThreadTests {
+    /// Blocks the calling thread until it is opened.
+    private final class Gate: Sendable {
+        private let entered = DispatchSemaphore(value: 0)
+        private let exit = DispatchSemaphore(value: 0)
+
+        func block() {
+            entered.signal()
+            exit.wait()
+        }
+
+        /// Returns when so many threads are blocked.
+        func holds(_ count: Int) async {
+            await withCheckedContinuation { continuation in
+                DispatchQueue(label: "waiting").async { [entered] in
+                    for _ in 0..<count { entered.wait() }
+                    continuation.resume()
+                }
+            }
+        }
+
+        func open(_ count: Int) { for _ in 0..<count { exit.signal() } }
+    }
+
+    /// More calls than cores: were they on the pool's threads, no task could run until Dispatch notices after a second.
+    @Test(arguments: [4, 64]) func blockedCallsLeaveThePoolFree(_ count: Int) async {
+        let gate = Gate()
+        let blocked = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<count { group.addTask { await DiskThread.run { gate.block() } } }
+            }
+        }
+        await gate.holds(count)
+        let clock = ContinuousClock()
+        let start = clock.now
+        for _ in 0..<1_000 { await Task.detached {}.value }
+        print("A task took \((clock.now - start) / 1_000) to begin while \(count) calls blocked.")
+        // Its own lane is full at 64 calls; that of the storage is not.
+        #expect(await DiskThread.run(.storage) { 7 } == 7)
+        gate.open(count)
+        await blocked.value
+        #expect(await DiskThread.run { 7 } == 7)
+    }
+
+    @Test func callsBeyondTheLimitWaitForAThread() async {
+        let gate = Gate()
+        let done = Locked(0)
+        let calls = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<200 {
+                    group.addTask {
+                        await DiskThread.run { gate.block() }
+                        done.withLock { $0 += 1 }
+                    }
+                }
+            }
+        }
+        await gate.holds(64)
+        #expect(done.withLock { $0 } == 0)
+        gate.open(200)
+        await calls.value
+        #expect(done.withLock { $0 } == 200)
+    }
+}
