@@ -123,6 +123,21 @@ final class DownloadPlace: Sendable {
             "\(destination.path) needs \(bytes) bytes more, but its disk has \(free.partialValue) free. Free some space.")
     }
 
+    /// Files up to this size are made without a reservation, which would cost each of many small ones a system call.
+    private static let smallSize: Int64 = 1 << 20
+
+    /// Takes the space for a whole part from the disk.
+    func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
+        guard size > Self.smallSize else { return }
+        do throws(Errno) {
+            try FileBlocks.reserve(part, size)
+        } catch {
+            throw TransferError(
+                .noSpace, .diskFull,
+                "\(destination.path) needs \(size) bytes, but other files take what its disk has left. Free some space.")
+        }
+    }
+
     private func resumeLost() -> TransferError {
         TransferError(.resumeLost, .uploadGone, "What was received of \(destination.path) is gone from this machine; it begins anew.")
     }

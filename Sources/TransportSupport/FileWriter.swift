@@ -63,7 +63,10 @@ public final class FileWriter: Sendable {
     ) throws(TransferError) -> FileWriter {
         let place = try DownloadPlace(destination, creates: true)
         let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
-        return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+        let writer = try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
+        // Of two files that fit only one at a time, the second one waits before its first byte.
+        if !isInPlace, let size { try place.reserve(size, for: part) }
+        return writer
     }
 
     package static func open(

@@ -269,9 +269,22 @@ struct SessionFiles {
             wait(runner, nil)
         case .accountBlocked(let error, let account):
             stop(with: .success(.accountBlocked(error, account)))
+        case .noSpace(let error) where !window.isEmpty:
+            // It may fit when those in flight are done, whose space is reserved.
+            waitForSpace(runner, error)
         case .noSpace(let error):
             stop(with: .success(.noSpace(error)))
         }
+    }
+
+    /// Until a file that lacks space is tried again while others are in flight.
+    private static let spaceInterval = Duration.seconds(5)
+
+    private mutating func waitForSpace(_ runner: FileRunner, _ error: TransferError) {
+        var waiting = runner
+        waiting.history.wait(until: context.clock.now() + Self.spaceInterval, after: error)
+        histories[runner.file.position] = waiting.history
+        wait(waiting, error)
     }
 
     private mutating func wait(_ runner: FileRunner, _ error: TransferError?) {

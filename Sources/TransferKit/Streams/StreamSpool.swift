@@ -262,7 +262,7 @@ package final class StreamSpool: Sendable {
             return state.released..<end
         }
         guard let piece else { return }
-        Task { try? await withFile { FileHole.punch($0, piece) } }
+        Task { try? await withFile { FileBlocks.punch($0, piece) } }
     }
 
     // MARK: The end

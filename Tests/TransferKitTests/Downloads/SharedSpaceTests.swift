@@ -1,0 +1,64 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+#if canImport(Glibc)
+    import Glibc
+
+    /// Two downloads that fit on a disk one at a time. As root only, who may mount one.
+    @Suite(.enabled(if: geteuid() == 0)) struct SharedSpaceTests {
+        private static let size = 2 << 20
+
+        @Test func theSecondOneWaitsForTheFirst() async throws {
+            let fixture = try DownloadFixture()
+            let target = fixture.target.string
+            try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
+            defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
+            let queue = try await fixture.queue.openWithAccounts()
+            try await queue.setSessionLimit(2)
+            let gate = fixture.memory.gate("1", atByte: 1_000_000)
+            let first = try await queue.enqueue(try fixture.request("1", size: Self.size))
+            let second = try await queue.enqueue(try fixture.request("2", size: Self.size), held: true)
+            try await queue.start()
+            try await gate.reached()
+            try await second.release()
+            while true {
+                if case .noSpace = try await second.status.why { break }
+                await Task.yield()
+            }
+            gate.open()
+            #expect(try await first.value.state == .completed)
+            #expect(fixture.content("1") == DownloadFixture.content(Self.size))
+            // What it waits for is done by a person.
+            try FileManager.default.removeItem(atPath: fixture.target.appending("1").string)
+            await fixture.queue.clock.sleeps(for: .seconds(30))
+            fixture.queue.clock.advance(by: .seconds(30))
+            #expect(try await second.value.state == .completed)
+            #expect(fixture.content("2") == DownloadFixture.content(Self.size))
+            await queue.shutdown()
+        }
+
+        /// In one session, the file that fits goes on.
+        @Test func filesOfOneSessionGoOneAfterTheOther() async throws {
+            let fixture = try DownloadFixture()
+            let target = fixture.target.string
+            try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
+            defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
+            let queue = try await fixture.queue.openWithAccounts()
+            let gate = fixture.memory.gate("1", atByte: 1_000_000)
+            let session = try await queue.enqueue(
+                try fixture.request("1", "2", size: Self.size, options: SessionOptions(filesInFlight: 2)))
+            try await queue.start()
+            try await gate.reached()
+            while try await session.status.error?.code != .diskFull { await Task.yield() }
+            gate.open()
+            while fixture.content("1") == nil { _ = try await session.status }
+            #expect(fixture.content("1") == DownloadFixture.content(Self.size))
+            #expect(fixture.memory.attempts.count { $0.path.description == "1" } == 1)
+            await queue.shutdown()
+        }
+    }
+#endif
