@@ -97,6 +97,7 @@ public actor TransferQueue {
         let news: [QueueEvent]
         let hasRowsToSweep: Bool
         do {
+        settings.openedAt = configuration.clock.moment
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0

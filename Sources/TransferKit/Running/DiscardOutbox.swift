@@ -5,16 +5,9 @@ import TransferCore
 
 /// Removes at servers what cancelled and removed sessions left there, and the parts of downloads on this machine: outside the slots, over restarts.
 ///
-/// Servers are asked one after the other, while the queue is not stopped; parts are removed at once. What a server will not remove is left to
-/// expire there.
+/// Each host has a worker, which asks it for one removal after the other while the queue is not stopped; a host that hangs or asks for time
+/// holds up no other. Part files are removed at once. What a server will not remove is left to expire there.
 final class DiscardOutbox: Sendable {
-    /// A host that is not asked before a time.
-    private struct Pause: Sendable {
-        var end: Date
-        /// Until when it asked to be left alone; nil if it took too long.
-        var asked: Date?
-    }
-
     private struct State: Sendable {
         var isEnabled = false
         var isClosed = false
@@ -22,8 +15,6 @@ final class DiscardOutbox: Sendable {
         var isDirty = true
         /// Whether what earlier processes put off is to be tried now.
         var isEager = false
-        /// Hosts that took too long, or asked to be left alone: what else is there waits as well. Nil until the store was asked.
-        var pauses: [String: Pause]?
         /// What this process put off.
         var putOff: Set<Int64> = []
         var worker: Task<Void, Never>?
@@ -32,6 +23,8 @@ final class DiscardOutbox: Sendable {
     }
 
     private static let page = 64
+    /// How many hosts are asked at once.
+    private static let mostHosts = 16
     /// How long a server may take to remove one thing.
     private static let timeout = Duration.seconds(120)
     /// How long a disk that hangs may hold up a shutdown.
@@ -46,6 +39,10 @@ final class DiscardOutbox: Sendable {
     private let logger: Logger
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
+    /// When the process opened the queue, on both clocks.
+    private let opening: Moment
+    private let changes = ChangeSignal()
+    private let pauses = PausedHosts()
     private let state = Locked(State())
 
     init(
@@ -60,6 +57,7 @@ final class DiscardOutbox: Sendable {
         self.logger = logger
         self.randomFraction = randomFraction
         self.mailbox = mailbox
+        opening = clock.moment
     }
 
     func setEnabled(_ isEnabled: Bool) {
@@ -126,39 +124,132 @@ final class DiscardOutbox: Sendable {
     private func begin() {
         state.withLock { state in
             guard state.isDirty, !state.isClosed, state.worker == nil else { return }
-            state.isDirty = false
             state.worker = Task { await self.work() }
         }
+        changes.send()
     }
 
     private func work() async {
-        var next: Date?
-        await learnPauses()
+        await pauses.learn(from: store, at: clock.moment)
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
         }
-        repeat {
-            guard let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled) else { break }
-            next = found.next
-            guard await discardParts(found.due) else { return end(clock.date() + Self.firstDelay) }
-            // The queue may be stopped meanwhile: the rest stays due.
-            for item in found.due where !item.isPart && isEnabled && !Task.isCancelled {
-                guard await discard(item) else {
-                    // What came of it can't be stored: asking the server again at once would help nobody.
-                    return end(clock.date() + Self.firstDelay)
-                }
-            }
-            // Nobody will ever know what those meant; what is at their servers is left to expire.
-            for key in found.unreadable { _ = try? await mailbox.send(.discarded(DiscardResult(key: key, nextAttempt: nil))) }
-            if found.due.isEmpty { break }
-        } while !Task.isCancelled
+        guard await workOffHosts() else { return end(clock.date() + Self.firstDelay) }
         if isEager {
             guard await tryWhatWasPutOff() else { return end(clock.date() + Self.firstDelay) }
-            next = (try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next ?? next
         }
-        end(next)
+        end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
+
+    /// What a child task of ``workOffHosts()`` reports.
+    private enum Report {
+        /// The worker of a host has ended; false if a result can't be stored.
+        case host(String, Bool)
+        /// Something may have been put in.
+        case change
+    }
+
+    /// Runs a worker for each host with due removals until nothing is due.
+    ///
+    /// - Returns: Whether all results are stored. If not, asking the servers again at once would help nobody.
+    private func workOffHosts() async -> Bool {
+        await withTaskGroup(of: Report.self) { group in
+            var active: Set<String> = []
+            // Hosts with something due, but without a free worker at that time.
+            var missed: Set<String> = []
+            var isStored = true
+            var listens = false
+            while isStored, !Task.isCancelled {
+                let version = changes.version
+                let isDirty = state.withLock { state in
+                    defer { state.isDirty = false }
+                    return state.isDirty
+                }
+                if isDirty {
+                    guard let hosts = await dueHosts() else { return false }
+                    for (host, places) in hosts {
+                        guard active.count < Self.mostHosts, active.insert(host).inserted else {
+                            missed.insert(host)
+                            continue
+                        }
+                        group.addTask { .host(host, await self.workOff(host, places)) }
+                    }
+                }
+                guard !active.isEmpty else { break }
+                if !listens {
+                    listens = true
+                    group.addTask { [changes] in
+                        try? await changes.wait(after: version)
+                        return .change
+                    }
+                }
+                switch await group.next() {
+                case .host(let host, let hasStored)?:
+                    active.remove(host)
+                    isStored = hasStored
+                    if missed.remove(host) != nil || missed.contains(where: { !active.contains($0) }) {
+                        state.withLock { $0.isDirty = true }
+                    }
+                case .change?: listens = false
+                case nil: break
+                }
+            }
+            group.cancelAll()
+            return isStored
+        }
+    }
+
+    /// The hosts with due removals, and the endpoints there as the store has them; nil if the store can't be read.
+    private func dueHosts() async -> [String: [String]]? {
+        guard let places = try? await store.placesOfDueDiscards(at: clock.date(), isLocalOnly: !isEnabled) else { return nil }
+        return Dictionary(grouping: places) { place in
+            // One that can't be read is removed from the outbox.
+            guard let endpoint: Endpoint = try? StoreCoding.decode(from: place) else { return "" }
+            return endpoint.transport == LocalParts.transportID ? LocalParts.transportID.rawValue : endpoint.pausedName
+        }
+    }
+
+    /// Works off what is due at one host, until that is done or the host is left alone.
+    ///
+    /// - Returns: Whether all results are stored.
+    private func workOff(_ host: String, _ places: [String]) async -> Bool {
+        while !Task.isCancelled {
+            guard
+                let found = try? await store.dueDiscards(
+                    at: clock.date(), limit: Self.page, isLocalOnly: !isEnabled, among: places)
+            else { return false }
+            guard !found.due.isEmpty || !found.unreadable.isEmpty else { break }
+            // Nobody knows what those meant; what is at their servers is left to expire.
+            for key in found.unreadable {
+                guard await store(DiscardResult(key: key, nextAttempt: nil)) else { return false }
+            }
+            if let pause = pause(of: host) {
+                guard await postpone(places, pause) else { return false }
+                continue
+            }
+            guard await discardParts(found.due) else { return false }
+            // The queue may be stopped meanwhile: the rest stays due.
+            for item in found.due where !item.isPart && isEnabled && !Task.isCancelled && pause(of: host) == nil {
+                guard await discard(item) else { return false }
+            }
+        }
+        return true
+    }
+
+    private func pause(of host: String) -> PausedHosts.Pause? { pauses.pause(of: host, at: clock.now()) }
+
+    /// Puts all that is due at a host off until the host may be asked again; what has expired by now is given up.
+    private func postpone(_ places: [String], _ pause: PausedHosts.Pause) async -> Bool {
+        let now = clock.moment
+        let until = now.date + (pause.end - now.uptime)
+        let postponement = DiscardPostponement(
+            places: places, dueAt: now.date, expiredAt: steadyDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
+        return (try? await mailbox.send(.postponed(postponement))) != nil
+    }
+
+    /// The date of the opening plus the time since, which decides what is given up: a date that was set says nothing of how long it was tried.
+    private var steadyDate: Date { opening.date + (clock.now() - opening.uptime) }
 
     /// - Returns: Whether what came of it is stored.
     private func tryWhatWasPutOff() async -> Bool {
@@ -167,9 +258,19 @@ final class DiscardOutbox: Sendable {
             guard let end = found.last?.key else { break }
             last = end
             let putOff = state.withLock { $0.putOff }
-            for item in found where !item.isPart && !putOff.contains(item.key) && isEnabled && !Task.isCancelled {
-                guard await discard(item) else { return false }
+            let hosts = Dictionary(grouping: found.filter { !$0.isPart && !putOff.contains($0.key) }, by: \.endpoint.pausedName)
+            let isStored = await withTaskGroup(of: Bool.self) { group in
+                for (host, items) in hosts { group.addTask { await self.tryAll(items, at: host) } }
+                return await group.reduce(true) { $0 && $1 }
             }
+            guard isStored else { return false }
+        }
+        return true
+    }
+
+    private func tryAll(_ items: [PendingDiscard], at host: String) async -> Bool {
+        for item in items where isEnabled && !Task.isCancelled && pause(of: host) == nil {
+            guard await discard(item) else { return false }
         }
         return true
     }
@@ -205,29 +306,12 @@ final class DiscardOutbox: Sendable {
         }
     }
 
-    /// Takes from the store, once, which servers asked earlier processes to be left alone.
-    private func learnPauses() async {
-        guard state.withLock({ $0.pauses == nil }), let known = try? await store.serversLeftAlone(at: clock.date()) else { return }
-        state.withLock { state in
-            var pauses: [String: Pause] = [:]
-            for (endpoint, date) in known where date > pauses[endpoint.pausedName]?.end ?? .distantPast {
-                pauses[endpoint.pausedName] = Pause(end: date, asked: date)
-            }
-            state.pauses = pauses
-        }
-    }
-
     /// - Returns: Whether what came of it is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
-        let host = item.endpoint.pausedName
-        let now = clock.date()
-        if let pause = state.withLock({ $0.pauses?[host] }), pause.end > now {
-            return await settle(item, max(pause.end, now + delay(item)), leftAloneUntil: pause.asked)
-        }
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
-            return await settle(item, isMissing && item.giveUpAt > now ? now + delay(item) : nil)
+            return await settle(item, isMissing && item.giveUpAt > steadyDate ? clock.date() + delay(item) : nil)
         }
         do {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
@@ -246,14 +330,15 @@ final class DiscardOutbox: Sendable {
         } catch {
             logger.info("What a session left at \(item.endpoint.location) can't be removed yet: \(error)")
             let error = error as? TransferError
-            let now = clock.date()
-            let next = now + delay(item, retryAfter: error?.retryAfter)
-            let asked = error?.retryAfter.map { now + min($0, RetryPolicy.longestRetryAfter) }
+            let now = clock.moment
+            let delay = delay(item, retryAfter: error?.retryAfter)
+            let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
             if error?.code == .timedOut || asked != nil {
-                let end = max(asked ?? now, now + Self.firstDelay)
-                state.withLock { $0.pauses?[host] = Pause(end: end, asked: asked) }
+                let length = asked.map { max($0, Self.firstDelay) } ?? delay
+                pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
             }
-            return await settle(item, item.giveUpAt <= now ? nil : next, leftAloneUntil: asked)
+            return await settle(
+                item, item.giveUpAt <= steadyDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
         }
     }
 
@@ -268,14 +353,12 @@ final class DiscardOutbox: Sendable {
         state.withLock { state in
             if nextAttempt == nil { state.putOff.remove(item.key) } else { state.putOff.insert(item.key) }
         }
-        let result = DiscardResult(key: item.key, nextAttempt: nextAttempt, leftAloneUntil: leftAloneUntil)
-        return (try? await mailbox.send(.discarded(result))) != nil
+        return await store(DiscardResult(key: item.key, nextAttempt: nextAttempt, leftAloneUntil: leftAloneUntil))
     }
-}
 
-extension Endpoint {
-    /// What is left alone together.
-    fileprivate var pausedName: String { host ?? address }
+    private func store(_ result: DiscardResult) async -> Bool {
+        (try? await mailbox.send(.discarded(result))) != nil
+    }
 }
 
 extension PendingDiscard {

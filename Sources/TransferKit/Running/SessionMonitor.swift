@@ -4,13 +4,19 @@ struct SessionMonitor {
     let clock: EngineClock
 
     private static let interval = Duration.milliseconds(100)
+    /// A longer gap between two samples comes from this machine, for example from a suspend.
+    private static let longestGap = Duration.seconds(5)
 
     /// Runs until its task is cancelled.
     func watch(_ publish: @Sendable (SessionStatistics) -> Void) async {
         var watches: [ObjectIdentifier: (file: ActiveFile, watch: StallWatch)] = [:]
         var published: SessionStatistics?
+        var sampledAt = clock.now()
         while (try? await clock.sleep(Self.interval)) != nil {
             let now = clock.now()
+            // No attempt is seen to hang in a gap: all begin a new watch.
+            if now - sampledAt > Self.longestGap { watches = [:] }
+            sampledAt = now
             let options = live.options
             let active = live.activeFiles
             let present = Set(active.map(ObjectIdentifier.init))

@@ -57,7 +57,7 @@ struct WriterRound {
             // Too large is what the caller sent, not what is stored.
             guard let known, !culprit.isTooLarge else { return .refuse(input) }
             return .setAside(known)
-        case .discarded: return .refuse(input)
+        case .discarded, .postponed: return .refuse(input)
         }
     }
 }

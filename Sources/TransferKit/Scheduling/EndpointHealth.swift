@@ -78,6 +78,12 @@ package struct EndpointHealth: Sendable, Equatable {
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
     }
 
+    /// A person wants the hosts of these endpoints to be asked now, whatever they asked for.
+    mutating func askAgain(_ endpoints: [Endpoint]) {
+        guard !busyHosts.isEmpty else { return }
+        for host in endpoints.compactMap(\.host) { busyHosts[host] = nil }
+    }
+
     /// A run begins that may ask this endpoint; if it was given up, this run tries whether it works again.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
         guard let openUntil = breakers[Key(endpoint)]?.openUntil, openUntil <= uptime else { return }

@@ -128,6 +128,8 @@ package struct EntryDetails: Sendable, Equatable {
 
     static let none = EntryDetails()
 }
+    /// The same on the clock of ``Scheduler/steadyDate(at:)``, which decides how long the session is kept. Not stored.
+    package var keptSince: Date?
 
 /// A session as the store keeps it for the scheduler.
 package struct ScheduleRow: Sendable, Equatable {

@@ -14,6 +14,8 @@ package enum Input: Sendable, Codable {
     case report(Report)
     /// What came of removing something at a server.
     case discarded(DiscardResult)
+    /// Everything that is due to be removed at some servers has to wait.
+    case postponed(DiscardPostponement)
     /// So many bytes are left on the disk that the store is on.
     case diskSpace(Int64)
     /// Time went on: something that was due later may be due now.

@@ -175,7 +175,7 @@ package struct Roster: Sendable {
         if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
         if let stoppedUntil = details.stoppedUntil { due.insert(due: stoppedUntil.nanoseconds, key: key) }
         if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
-        if keepsEnds, let completedAt = details.completedAt { ends.insert(due: completedAt.milliseconds, key: key) }
+        if keepsEnds, let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
         if isStrict, !entry.state.isEnded {
             let ranks = ranks()
             unfinished.insert(key, rank: ranks)

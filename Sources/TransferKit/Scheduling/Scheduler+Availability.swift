@@ -60,6 +60,12 @@ extension Scheduler {
     func slotsInUse(of account: AccountKey) -> Int {
         (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
+    /// A person wants an account's servers to be asked now, although they asked for time.
+    mutating func askAgain(_ account: AccountKey) {
+        guard let endpoints = accounts[account]?.account.endpoints, !flags.health.busy(endpoints, at: .zero).isEmpty else { return }
+        mutateFlags { $0.health.askAgain(endpoints) }
+    }
+
 
     /// Whether one that has its slot may begin a run: it may have kept it over a change of the limit, or have got it back while the run of the one
     /// that displaced it is ending.

@@ -6,6 +6,7 @@ extension Scheduler {
     /// - Throws: When a command makes no sense; nothing is changed then. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: Moment) throws(QueueError) -> Transaction {
         var transaction = Transaction()
+        noteOpening(now)
         switch input {
         case .command(let command):
             let savepoint = savepoint()
@@ -20,6 +21,7 @@ extension Scheduler {
             transaction.writes.append(
                 result.nextAttempt.map { .discardFailed(result.key, nextAttempt: $0, leftAloneUntil: result.leftAloneUntil) }
                     ?? .discarded(result.key))
+        case .postponed(let postponement): transaction.writes.append(.postponeDiscards(postponement))
         case .diskSpace(let free): note(freeSpace: free, at: now)
         case .tick: break
         }
@@ -86,6 +88,7 @@ extension Scheduler {
     }
 
     private mutating func unblock(_ key: AccountKey, _ transaction: inout Transaction) {
+        askAgain(key)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
         entry.lastAnsweredRun = flags.lastRun

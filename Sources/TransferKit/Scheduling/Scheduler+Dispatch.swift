@@ -5,6 +5,7 @@ extension Scheduler {
     /// Starts what can start now. Called once after all pending inputs were handled.
     package mutating func schedule(at now: Moment) -> Transaction {
         var transaction = Transaction()
+        noteOpening(now)
         wake(at: now)
         remindOfDisk(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
@@ -150,8 +151,9 @@ extension Scheduler {
     /// Removes completed sessions that are not to be kept any longer, the oldest first.
     private mutating func retire(at now: Moment, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
+        let present = steadyDate(at: now)
         while let first = roster.ends.first {
-            guard let end = roster.details(first.key).completedAt, end.milliseconds == first.due, !retired.contains(first.key) else {
+            guard let end = roster.details(first.key).keptSince, end.milliseconds == first.due, !retired.contains(first.key) else {
                 _ = roster.ends.popFirst()
                 continue
             }
@@ -159,7 +161,7 @@ extension Scheduler {
                 switch settings.retention {
                 case .keepAll: false
                 case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
-                case .age(let age): end + age <= now.date
+                case .age(let age): end + age <= present
                 }
             guard isOver, retired.count < Self.mostAtOnce else { break }
             _ = roster.ends.popFirst()

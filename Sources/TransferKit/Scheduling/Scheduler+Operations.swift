@@ -212,6 +212,7 @@ extension Scheduler {
             entry.state = .waiting
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
+            details.keptSince = nil
             // A run that has yet to let go knows nothing of what is to be done again.
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
@@ -228,6 +229,7 @@ extension Scheduler {
         switch before.state {
         case .running: return false
         case .paused where !before.conditions.contains(.displaced):
+            askAgain(before.account)
             resume(before, mark: mark, at: now, &told, &transaction)
             displace(for: key, at: now, &transaction)
             return true
@@ -249,6 +251,7 @@ extension Scheduler {
             details.notBefore = nil
             details.dependency = nil
         }
+        askAgain(before.account)
         if before.state != .waiting { tell(key, &told) }
         displace(for: key, at: now, &transaction)
         return true

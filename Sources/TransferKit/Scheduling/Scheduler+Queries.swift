@@ -69,7 +69,7 @@ extension Scheduler {
         if case .count(let count) = settings.retention, (roster.counts[.completed] ?? 0) > count { due.append(now.uptime) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
         if case .age(let age) = settings.retention, let first = roster.ends.first {
-            let wait = Duration.milliseconds(first.due - now.date.milliseconds) + age
+            let wait = Duration.milliseconds(first.due - steadyDate(at: now).milliseconds) + age
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
         if flags.mode == .running {

@@ -178,7 +178,9 @@ extension Scheduler {
             entry.state = failure == nil ? .completed : .failed
             Self.forgetMarks(&entry, &details)
             entry.conditions.formIntersection(.needsCheapNetwork)
-            details = EntryDetails(deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil)
+            details = EntryDetails(
+                deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil,
+                keptSince: failure == nil ? steadyDate : nil)
         }
         guard let entry = roster[key] else { return }
         transaction.writes.append(.endSession(key, failure, now.date))
@@ -186,6 +188,7 @@ extension Scheduler {
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)]
         transaction.events.append(failure.map { .failed(entry.id, $0) } ?? .completed(entry.id))
         transaction.actions.append(.forget(key))
+        let steadyDate = steadyDate(at: now)
         finishStoppingIfQuiet(&transaction)
     }
 

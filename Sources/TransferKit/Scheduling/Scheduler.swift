@@ -21,6 +21,8 @@ package struct Scheduler: Sendable {
         package var network: NetworkCondition
         /// With fewer bytes left on the disk of the store nothing starts.
         package var diskFloor: Int64
+        /// When the process opened the store; nil if dates in the store are to be taken as they are.
+        package var openedAt: Moment?
 
         package init(
             transports: Set<TransportID>, ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
@@ -98,6 +100,8 @@ package struct Scheduler: Sendable {
     private var dirty: [SessionKey] = []
     private var lastLoadedAccount: AccountKey?
     /// What was stored as running: it was interrupted when the last process ended.
+    /// When the process opened the queue, on both clocks; nil before its first input.
+    private var opening: Moment?
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions that came after one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
@@ -139,6 +143,28 @@ package struct Scheduler: Sendable {
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }
 
     // MARK: Loading
+
+    // MARK: The steady date
+
+    /// A date of an earlier process that is so far in the past comes from a machine that did not know the date.
+    private static let longestPast = 10 * 366 * 24 * 3_600.0
+
+    /// The date of the opening plus the time since. Unlike the date, it never jumps while the process lives: what a machine that boots in
+    /// 1970 completes has not become 50 years old when it learns the date.
+    func steadyDate(at now: Moment) -> Date {
+        guard let opening else { return now.date }
+        return opening.date + (now.uptime - opening.uptime)
+    }
+
+    mutating func noteOpening(_ now: Moment) {
+        if opening == nil { opening = now }
+    }
+
+    /// A date that an earlier process stored; the present one if it is in the future or too far in the past.
+    private func plausible(_ date: Date) -> Date {
+        guard let present = settings.openedAt?.date else { return date }
+        return date > present || date < present - Self.longestPast ? present : date
+    }
 
     /// Makes room before a store is loaded.
     package mutating func reserveLoading(_ count: Int) {
@@ -188,6 +214,8 @@ package struct Scheduler: Sendable {
         }
         roster.load(entry, details)
         return true
+        var details = details
+        if let completedAt = details?.completedAt { details?.keptSince = plausible(completedAt) }
     }
 
     /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go; those that come after one that is

@@ -10,13 +10,41 @@ package enum DiscardQuery {
     package static let hasDue =
         "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at <= ?1 AND held_by IS NULL)"
 
-    /// The first ?2 of what is due at ?1.
+    /// The first ?2 of what is due at ?1, of all endpoints or of those in the JSON array ?3.
     package static func due(isLocalOnly: Bool) -> String {
         """
         SELECT \(columns) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))
+            AND (?3 IS NULL OR \(place) IN (SELECT value FROM json_each(?3)))
         ORDER BY next_attempt_at, key LIMIT ?2
         """
     }
+
+    /// The endpoints with something due at ?1.
+    static func places(isLocalOnly: Bool) -> String {
+        "SELECT DISTINCT \(place) FROM \(table(isLocalOnly)) WHERE next_attempt_at <= ?1 AND \(condition(isLocalOnly))"
+    }
+
+    /// At most 10,000 of what is due at ?1 at the endpoints in the JSON array ?2.
+    private static let dueThere = """
+        SELECT key FROM discard INDEXED BY discard_due
+        WHERE next_attempt_at <= ?1 AND held_by IS NULL AND \(place) IN (SELECT value FROM json_each(?2))
+        """
+
+    /// Gives up what was to be given up by ?3.
+    static let expire = "DELETE FROM discard WHERE key IN (\(dueThere) AND give_up_at <= ?3 LIMIT 10000)"
+
+    /// Puts the rest off until ?3; the servers are left alone until ?4.
+    static let postpone = "UPDATE discard SET next_attempt_at = ?3, left_alone_until = ?4 WHERE key IN (\(dueThere) LIMIT 10000)"
+
+    /// Whether something is due after ?1.
+    static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
+
+    /// What is due after ?1 is due at ?2.
+    static let clamp =
+        "UPDATE discard INDEXED BY discard_due SET next_attempt_at = ?2, left_alone_until = 0 WHERE next_attempt_at > ?1 AND held_by IS NULL"
+
+    /// An endpoint as text; a damaged row can have bytes.
+    private static let place = "ifnull(CAST(endpoint AS TEXT), '')"
 
     /// When something is due after ?1.
     package static func next(isLocalOnly: Bool) -> String {

@@ -115,15 +115,18 @@ extension QueueStore {
 
     /// The next of what is due, the keys of what is due but can't be read, and when more will be.
     ///
-    /// - Parameter isLocalOnly: Whether only parts on this machine are wanted.
-    package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false) async throws -> (
+    /// - Parameters:
+    ///   - isLocalOnly: Whether only parts on this machine are wanted.
+    ///   - places: Endpoints as the store has them; nil for all.
+    package func dueDiscards(at date: Date, limit: Int, isLocalOnly: Bool = false, among places: [String]? = nil) async throws -> (
         due: [PendingDiscard], unreadable: [Int64], next: Date?
     ) {
-        try await read { db in
+        let places = try places.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
+        return try await read { db in
             let now = StoreCoding.encode(date)
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
-            for row in try Row.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit]) {
+            for row in try Row.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, places]) {
                 if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
             let next = try Int64.fetchOne(db, sql: DiscardQuery.next(isLocalOnly: isLocalOnly), arguments: [now])

@@ -25,7 +25,7 @@ extension QueueStore {
             return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
         }
         let upper = try await rest
-        let (scheduler, unreadable, recovery) = try await read { db in
+        let (scheduler, unreadable, recovery) = try await read { [clock] db in
             // Taken, as a copy would be one of everything.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
@@ -36,6 +36,7 @@ extension QueueStore {
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
                 .map { .releaseDiscards($0) }
+            if try Self.hasFarDiscards(at: clock.date(), in: db) { recovery.append(.clampDiscards) }
             // Killed between the end of a cancelled run and what follows from it.
             recovery += try SessionKey.fetchAll(
                 db,

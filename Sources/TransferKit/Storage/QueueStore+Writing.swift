@@ -124,6 +124,10 @@ extension QueueStore {
             try execute(
                 db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
                 [StoreCoding.encode(nextAttempt), leftAloneUntil.map(StoreCoding.encode) ?? 0, key])
+        case .postponeDiscards(let postponement):
+            try postpone(postponement, in: db)
+        case .clampDiscards:
+            try clampDiscards(at: transaction.now, in: db)
         case .events(let events, let limit):
             try append(events, keeping: limit, to: db)
         }

@@ -39,6 +39,9 @@ package enum StoreWrite: Sendable {
     case releaseDiscards(SessionKey)
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
+    case postponeDiscards(DiscardPostponement)
+    /// Removals that are due in a far future, as the date was another one when they were put off, are due now.
+    case clampDiscards
 
     /// Appends to the change log, which keeps the last so many events.
     case events([QueueEvent], keeping: Int)
@@ -68,7 +71,9 @@ extension StoreWrite {
             .dropDiscard(let key, _, _), .releaseDiscards(let key):
             key
         case .ran(let key, _, _): key
-        case .saveAccount, .deleteAccount, .blockAccount, .settings, .insertSessions, .discarded, .discardFailed, .events: nil
+        case .saveAccount, .deleteAccount, .blockAccount, .settings, .insertSessions, .discarded, .discardFailed, .postponeDiscards,
+            .clampDiscards, .events:
+            nil
         }
     }
 }

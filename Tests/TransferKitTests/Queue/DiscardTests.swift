@@ -67,6 +67,16 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    @Test func othersAreNotEvenDelayed() async throws {
+        let hung = transport.hang(at: "a", ignoresCancellation: true)
+        let queue = try await cancelled(["a", "b", "c"], where: hung)
+        while fixture.memory.partialCount > 1 { await Task.yield() }
+        await fixture.clock.sleeps(for: .seconds(120))
+        fixture.clock.advance(by: .seconds(120))
+        await queue.waitUntilDiscarded()
+        await queue.shutdown()
+    }
+
     @Test func whatHangsForAWeekIsGivenUp() async throws {
         let hung = transport.hang(at: "a", ignoresCancellation: false)
         let queue = try await cancelled(["a"], where: hung)
@@ -128,6 +138,38 @@ extension DiscardTests {
         fixture.clock.advance(by: .seconds(3_600))
         try await untilNoneIsDue(queue)
         #expect(fixture.memory.partialCount == 0)
+        await queue.shutdown()
+    }
+
+    /// All that has expired goes with the first answer, and is not put off for ever.
+    @Test func whatAHostPutsOffForAWeekIsGivenUp() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)))
+        let queue = try await cancelled(at: "a", 40)
+        await queue.waitUntilIdle()
+        fixture.clock.advance(by: .seconds(8 * 24 * 3_600))
+        while try await due(queue) > 0 { await queue.waitUntilIdle() }
+        #expect(transport.asked == 2)
+        await queue.shutdown()
+    }
+
+    /// A machine without a battery begins in 1970, and learns the date later.
+    @Test func aDateThatIsSetGivesNothingUp() async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later."))
+        var queue = try await cancelled(at: "a", 2)
+        await queue.waitUntilIdle()
+        fixture.clock.setDate(by: 50.0 * 365 * 24 * 3_600)
+        fixture.clock.advance(by: .seconds(3_600))
+        while transport.asked < 4 { await queue.waitUntilIdle() }
+        #expect(try await due(queue) == 2)
+        await queue.shutdown()
+
+        // Put off by a process with that date: tried by the next one, whose date is another.
+        fixture.clock.setDate(by: -50.0 * 365 * 24 * 3_600)
+        transport.heal()
+        queue = try await fixture.open(transports: [transport])
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await due(queue) == 0 && fixture.memory.partialCount == 0)
         await queue.shutdown()
     }
 

@@ -140,6 +140,41 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// The server's word holds for the queue, and not for a person.
+    @Test(arguments: [false, true]) func aPersonDoesNotWaitForABusyServer(_ unblocks: Bool) async throws {
+        let queue = try await fixture.openWithAccounts()
+        memory.failNext(with: TransferError(.transient, .serverError, "Later.", retryAfter: .seconds(3_000)), for: "1")
+        let first = try await queue.enqueue(try fixture.upload("1"))
+        let second = try await queue.enqueue(try fixture.upload("2"))
+        try await queue.start()
+        await queue.waitUntilIdle(scheduled: false)
+        #expect(memory.attempts.count == 1)
+        if unblocks { try await queue.unblockAccount("a") } else { try await second.run() }
+        #expect(try await second.value.state == .completed)
+        try await first.run()
+        #expect(try await first.value.state == .completed)
+        await queue.shutdown()
+    }
+
+    /// The machine slept: no time in which the server could have answered.
+    @Test func aSuspendIsNoStall() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let gate = memory.gate("1", atByte: 5_000)
+        let options = SessionOptions(retry: RetryPolicy(base: .zero), stallTimeout: .seconds(60), responseTimeout: .seconds(300))
+        let session = try await queue.enqueue(try fixture.upload("1", options: options))
+        try await queue.start()
+        try await gate.reached()
+        for duration in [Duration.seconds(1), .seconds(3_600), .seconds(1)] {
+            await fixture.clock.sleeps(for: .milliseconds(100))
+            fixture.clock.advance(by: duration)
+        }
+        await fixture.clock.sleeps(for: .milliseconds(100))
+        gate.open()
+        #expect(try await session.value.state == .completed)
+        #expect(memory.attempts.map(\.startOffset) == [0])
+        await queue.shutdown()
+    }
+
     @Test func whatTheServerLostIsSentAgainOnce() async throws {
         let queue = try await fixture.openWithAccounts()
         memory.faults.append(.cut(afterBytes: 5_000))

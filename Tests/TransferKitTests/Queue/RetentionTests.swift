@@ -68,6 +68,38 @@ import TransportTesting
         await queue.shutdown()
     }
 
+    /// A machine without a battery begins in 1970, and learns the date later; another one begins in a far future.
+    @Test(arguments: [-50.0, 50.0]) func aWrongDateRemovesNothing(_ years: Double) async throws {
+        let year = 365.0 * 24 * 3_600
+        fixture.clock.setDate(by: 60 * year)
+        var queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload("before"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        await queue.shutdown()
+
+        fixture.clock.setDate(by: years * year)
+        queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload("wrong"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "wrong"])
+        fixture.clock.setDate(by: -years * year)
+        try await queue.enqueue(try fixture.upload("right"))
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "wrong", "right"])
+        await queue.shutdown()
+
+        queue = try await open(.age(.seconds(3_600)))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "wrong", "right"])
+        fixture.clock.advance(by: .seconds(3_601))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue).isEmpty)
+        await queue.shutdown()
+    }
+
     /// What a session came after may be gone when it is its turn.
     @Test func whoCameAfterOneThatIsGoneStartsAllTheSame() async throws {
         let queue = try await open(.count(0))

@@ -19,7 +19,7 @@ import TransferKit
 
     private static let queries: [(sql: String, arguments: StatementArguments)] = [
         (DiscardQuery.hasDue, [5]),
-        (DiscardQuery.due(isLocalOnly: false), [5, 9]), (DiscardQuery.due(isLocalOnly: true), [5, 9]),
+        (DiscardQuery.due(isLocalOnly: false), [5, 9, nil]), (DiscardQuery.due(isLocalOnly: true), [5, 9, nil]),
         (DiscardQuery.next(isLocalOnly: false), [5]), (DiscardQuery.next(isLocalOnly: true), [5]),
         (DiscardQuery.later, [5, 6, 9]),
         (DiscardQuery.release, [5]),

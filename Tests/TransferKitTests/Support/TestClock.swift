@@ -12,6 +12,8 @@ final class TestClock: Sendable {
 
     private struct State {
         var now = Duration.zero
+        /// By how much somebody set the date.
+        var dateOffset = 0.0
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
         var watchers: [(needed: Duration, continuation: CheckedContinuation<Void, Never>)] = []
@@ -22,7 +24,7 @@ final class TestClock: Sendable {
     var engineClock: EngineClock {
         EngineClock(
             now: { self.state.withLock { $0.now } },
-            date: { Date(timeIntervalSince1970: 1_000_000 + self.state.withLock { $0.now }.inSeconds) },
+            date: { self.state.withLock { Date(timeIntervalSince1970: 1_000_000 + $0.dateOffset + $0.now.inSeconds) } },
             sleep: { try await self.sleep($0) })
     }
 
@@ -35,6 +37,11 @@ final class TestClock: Sendable {
             return due.values.sorted { $0.deadline < $1.deadline }
         }
         for sleeper in due { sleeper.continuation.resume() }
+    }
+
+    /// Sets the date on or back, while the uptime stays.
+    func setDate(by seconds: Double) {
+        state.withLock { $0.dateOffset += seconds }
     }
 
     /// Returns once somebody sleeps for exactly this long from now.

@@ -29,6 +29,11 @@ struct ReferenceHealth {
         return until <= now.uptime && breaker.probe == nil
     }
 
+    /// A person does not want to wait for as long as the servers asked for.
+    mutating func askAgain(_ endpoints: [Endpoint]) {
+        for endpoint in endpoints { busyUntil[host(endpoint)] = nil }
+    }
+
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: Moment) {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime

@@ -39,6 +39,7 @@ extension ReferenceQueue {
     }
 
     private mutating func unblock(_ index: Int) {
+        askAgain(accounts[index].number)
         guard accounts[index].isBlocked else { return }
         accounts[index].isBlocked = false
         accounts[index].answeredAt = runNumbers

@@ -112,6 +112,7 @@ extension ReferenceQueue {
     private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
         switch sessions[index].state {
         case .paused where sessions[index].displacedBy == nil:
+            askAgain(sessions[index].account)
             resume(index)
             if sessions[index].state == .waiting { makeRoom(for: index) }
             return
@@ -127,7 +128,12 @@ extension ReferenceQueue {
         sessions[index].displacedBy = nil
         sessions[index].lane = .now
         sessions[index].mark = marks
+        askAgain(sessions[index].account)
         makeRoom(for: index)
+    }
+
+    mutating func askAgain(_ number: Int) {
+        health.askAgain(account(number)?.account.endpoints ?? [])
     }
 
     private mutating func markNext(_ index: Int) {
@@ -188,6 +194,7 @@ extension ReferenceQueue {
         if sessions[index].run != nil { sessions[index].hasNewItems = true }
         sessions[index].retryAt = nil
         sessions[index].endedAt = nil
+        sessions[index].keptSince = nil
     }
 
     // MARK: Displacing

@@ -79,13 +79,13 @@ extension ReferenceQueue {
         case .keepAll: break
         case .count(let count): removeNow(completed.dropLast(count).map(\.id))
         case .age(let age):
-            let old = completed.filter { now.date.timeIntervalSince($0.endedAt ?? .distantPast) >= age.inSeconds }
+            let old = completed.filter { steadyDate.timeIntervalSince($0.keptSince ?? .distantPast) >= age.inSeconds }
             removeNow(old.map(\.id))
         }
     }
 
     private func isOlder(_ one: ReferenceSession, _ other: ReferenceSession) -> Bool {
-        let (end, otherEnd) = (one.endedAt ?? .distantPast, other.endedAt ?? .distantPast)
+        let (end, otherEnd) = (one.keptSince ?? .distantPast, other.keptSince ?? .distantPast)
         return end == otherEnd ? one.number < other.number : end < otherEnd
     }
 }

@@ -36,8 +36,13 @@ extension ReferenceQueue {
 
     /// Whether something is due by the clock of the day.
     var dependsOnDate: Bool {
-        if case .age = settings.retention, sessions.contains(where: { $0.state == .completed }) { return true }
-        return sessions.contains { isTooEarly($0) }
+        sessions.contains { isTooEarly($0) }
+    }
+
+    /// The date of the opening plus the time since.
+    var steadyDate: Date {
+        guard let opening else { return now.date }
+        return opening.date + (now.uptime - opening.uptime).inSeconds
     }
 
     func lacksSpace(_ session: ReferenceSession) -> Bool { session.spaceAt.map { $0 > now.uptime } ?? false }

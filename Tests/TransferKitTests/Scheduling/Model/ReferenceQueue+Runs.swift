@@ -146,6 +146,7 @@ extension ReferenceQueue {
         sessions[index].displacedBy = nil
         sessions[index].stoppedAt = nil
         sessions[index].endedAt = now.date
+        sessions[index].keptSince = steadyDate
         sessions[index].clearLane()
         letGo(ownedBy: sessions[index].id)
         satisfyDependents(of: sessions[index])

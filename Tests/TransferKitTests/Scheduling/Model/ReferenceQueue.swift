@@ -19,6 +19,8 @@ struct ReferenceQueue {
 
     var settings: Scheduler.Settings
     var now = Moment.start
+    /// When the process got its first input.
+    var opening: Moment?
     var mode = Mode.stopped
     var drainDeadline: Duration?
     var network: NetworkCondition
@@ -51,6 +53,7 @@ struct ReferenceQueue {
     mutating func handle(_ event: ModelEvent, at now: Moment) throws(QueueError) -> Answer {
         var copy = self
         copy.now = now
+        if copy.opening == nil { copy.opening = now }
         let answer = try copy.decide(event)
         self = copy
         return answer
@@ -104,6 +107,7 @@ struct ReferenceQueue {
             session.stoppedAt = nil
             session.spaceAt = nil
             session.retryAt = nil
+            session.keptSince = session.endedAt
             if session.state == .running {
                 session.state = .waiting
                 session.lane = .interrupted

@@ -42,6 +42,8 @@ struct ReferenceSession {
     /// Nil once it is satisfied.
     var dependency: SessionDependency?
     var endedAt: Date?
+    /// The same by the date of the opening and the time since, which retention goes by.
+    var keptSince: Date?
     var allowsExpensiveNetwork: Bool
 
     init(_ draft: SessionDraft, account: Int, number: Int, isHeld: Bool) {
