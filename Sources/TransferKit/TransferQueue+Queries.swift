@@ -85,6 +85,11 @@ extension TransferQueue {
             switch status.state {
             case .waiting: status.why = scheduler.why(record.key, at: now)
             case .running:
+                if let refusal, refusal.interrupted.contains(record.key) || live[record.key] == nil {
+                    status.state = .waiting
+                    status.why = .storageRefusesChanges(refusal.problem)
+                    return status
+                }
                 status.phase = live[record.key]?.phase ?? .connecting
                 if let statistics = live[record.key]?.statistics(at: now.uptime) { status.statistics = statistics }
                 status.expectedEnd = status.statistics.secondsRemaining.map { now.date + .seconds($0) }

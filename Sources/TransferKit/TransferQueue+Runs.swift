@@ -6,9 +6,9 @@ extension TransferQueue {
     func perform(_ action: Transaction.Action) {
         switch action {
         case .run(let key, let id, let number, _):
-            runs[number] = Task { await run(key, id, number) }
+            runs[number] = RunningSession(key: key, id: id, task: Task { await run(key, id, number) })
         case .interrupt(_, let number):
-            runs[number]?.cancel()
+            interrupt(number)
         case .hurry(let key):
             histories.hurry(key)
         case .forget(let key):
@@ -92,9 +92,84 @@ extension TransferQueue {
             TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: cause))
     }
 
+    // MARK: The end of runs
+
+    /// How long an interrupted run may take to end.
+    private static let endLimit = Duration.seconds(30)
+
+    /// Tells a run to end. The queue abandons it if it has not ended in time.
+    func interrupt(_ number: UInt64) {
+        guard let run = runs[number] else { return }
+        run.task.cancel()
+        guard run.timer == nil else { return }
+        let clock = configuration.clock
+        runs[number]?.timer = Task { [weak self] in
+            if (try? await clock.sleep(Self.endLimit)) != nil { await self?.abandon(number) }
+        }
+    }
+
+    /// Interrupts all runs once the store has refused changes for too long, or too many reports wait for it: a kill would lose all of them.
+    func interruptRunsOfARefusingStore(at uptime: Duration) {
+        guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
+        for (number, run) in runs {
+            self.refusal?.interrupted.insert(run.key)
+            interrupt(number)
+        }
+    }
+
+    /// Frees the slot of an interrupted run that hangs. Its later reports are dropped.
+    private func abandon(_ number: UInt64) {
+        guard let run = runs.removeValue(forKey: number) else { return }
+        configuration.logger.error(
+            "The run of a session was interrupted and has not ended within \(Self.endLimit). It is abandoned; a disk, a network share or a transport does not answer.",
+            metadata: ["session": "\(run.id)"])
+        if let live = live[run.key], live.activation == number {
+            live.abandon()
+            throughput.end(number, moved: live.moved, at: configuration.clock.now())
+            self.live[run.key] = nil
+            pacer.forget(session: run.key)
+        }
+        mailbox.post(.report(Report(key: run.key, run: number, content: .abandoned)))
+        runsEnded.send()
+    }
+
+    private func end(_ number: UInt64) {
+        runs.removeValue(forKey: number)?.timer?.cancel()
+        runsEnded.send()
+    }
+
+    /// Returns when each run has ended or was abandoned.
+    func waitForRuns() async {
+        while true {
+            let version = runsEnded.version
+            guard !runs.isEmpty else { return }
+            try? await runsEnded.wait(after: version)
+        }
+    }
+
+    /// Shuts the transports down, all at once. Those that do not end in time are left behind.
+    func shutDownTransports() async {
+        await withTaskGroup(of: Void.self) { group in
+            for transport in transports.values {
+                group.addTask { [clock = configuration.clock, logger = configuration.logger] in
+                    let message = "The transport \"\(transport.id)\" has not shut down within \(Self.endLimit)."
+                    do {
+                        try await Deadline.run(for: Self.endLimit, clock, message) { await transport.shutdown() }
+                    } catch {
+                        logger.error("\(message)")
+                    }
+                }
+            }
+        }
+    }
+
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
-        defer { runs[number] = nil }
+        defer { end(number) }
+        // One that was abandoned by now has nothing to begin.
         guard let record = await record(of: key, id, number) else { return }
+        guard runs[number] != nil else {
+            return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
+        }
         var logger = configuration.logger
         logger[metadataKey: "session"] = "\(id)"
         let run = LiveRun(
@@ -127,13 +202,40 @@ extension TransferQueue {
         }
         let (hub, clock, throughput, histories) = (hub, configuration.clock, throughput, histories)
         await SessionRunner(context: context).run(histories.of(key), remember: { histories.keep($0, of: key, by: run) }) { statistics in
+            guard !run.isAbandoned else { return }
             throughput.sample(number, moved: run.moved, at: clock.now())
             hub.publishUnnumbered(.progress(id, statistics), at: clock.date())
         }
         lastRates.add(bytes: run.moved, in: run.duration(at: clock.now()), account: account)
         guard live[key] === run else { return }
         live[key] = nil
+        if scheduler.roster[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
         pacer.forget(session: key)
     }
 }
-        if scheduler.roster[key]?.state.isEnded == false, !run.isHistoryForgotten { shown[key] = run.shown }
+
+/// A time in which the store takes no changes.
+struct StorageRefusal: Sendable {
+    /// Reports of runs that may wait for the store, and that go to it in one transaction afterwards.
+    static let mostReports = 1_000
+    private static let longest = Duration.seconds(10)
+
+    let since: Duration
+    /// What is wrong with the store.
+    let problem: String
+    /// Sessions whose runs were interrupted because of it.
+    var interrupted: Set<SessionKey> = []
+
+    func isTooLong(at uptime: Duration, reports: Int) -> Bool {
+        uptime - since >= Self.longest || reports >= Self.mostReports
+    }
+}
+
+/// A run that has not ended, and that was not abandoned.
+struct RunningSession: Sendable {
+    let key: SessionKey
+    let id: SessionID
+    let task: Task<Void, Never>
+    /// Rings when an interrupted run has taken too long to end.
+    var timer: Task<Void, Never>?
+}

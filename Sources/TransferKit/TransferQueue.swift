@@ -27,20 +27,23 @@ public actor TransferQueue {
     let credentials: any CredentialProvider
     let proven = ProvenEndpoints()
     private(set) var scheduler: Scheduler
-    var runs: [UInt64: Task<Void, Never>] = [:]
+    var runs: [UInt64: RunningSession] = [:]
+    /// Sent when a run has ended or was abandoned.
+    nonisolated let runsEnded = ChangeSignal()
     package var live: [SessionKey: LiveRun] = [:]
     var lastRates = RecentRates()
     let histories = RunHistories()
+    /// What runs showed of sessions that are not finished.
+    var shown: [SessionKey: ShownFigures] = [:]
     /// Accounts whose rate limit the pacer knows of.
     var pacedAccounts: Set<AccountKey> = []
     private var alarm: Task<Void, Never>?
-    /// What runs showed of sessions that are not finished.
-    var shown: [SessionKey: ShownFigures] = [:]
     private var diskLookedAt: Duration?
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// Set while the store refuses changes: before then it is not asked again.
     private var refusedUntil: Duration?
+    var refusal: StorageRefusal?
     /// Sessions that changed while their run was about to begin.
     var stale: Set<SessionKey> = []
     /// The last reading of changed options that is under way, by session.
@@ -94,10 +97,10 @@ public actor TransferQueue {
             transports: Set(byID.keys), ordering: configuration.ordering, sessionLimit: configuration.sessionLimit,
             retention: configuration.retention, network: configuration.network, diskFloor: configuration.diskFloor)
         settings.sessionLimitOverride = configuration.sessionLimitOverride
+        settings.openedAt = configuration.clock.moment
         let news: [QueueEvent]
         let hasRowsToSweep: Bool
         do {
-        settings.openedAt = configuration.clock.moment
             hub.begin(after: try await store.lastRevision())
             let loaded = try await store.load(settings)
             scheduler = loaded.0
@@ -145,6 +148,7 @@ public actor TransferQueue {
         if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
             // Nobody asks for a change: what the store refused has to wait, and whoever only looks is not kept waiting.
             mailbox.putBack(envelopes.filter { !$0.isTick })
+            interruptRunsOfARefusingStore(at: now.uptime)
             for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
             return
         }
@@ -168,6 +172,7 @@ public actor TransferQueue {
                 return storeRefused(round.answers, error.error)
             }
             refusedUntil = nil
+            refusal = nil
             finish(round.transaction, events) { for (envelope, result) in round.answers { envelope.reply?(result) } }
             return
         }
@@ -294,7 +299,10 @@ public actor TransferQueue {
         mailbox.putBack(again)
         let isKnown = refusedUntil != nil
         let clock = configuration.clock
-        refusedUntil = clock.now() + Self.storeRetryDelay
+        let now = clock.now()
+        refusedUntil = now + Self.storeRetryDelay
+        if refusal == nil { refusal = StorageRefusal(since: now, problem: error.message) }
+        interruptRunsOfARefusingStore(at: now)
         guard !isKnown else { return }
         Task { await retryWhileRefused() }
     }
@@ -337,8 +345,10 @@ public actor TransferQueue {
 
     // MARK: The end
 
-    /// Interrupts what runs, saves where it got to, removes the parts of downloads that are complete or given up, closes connections and threads,
-    /// and lets the storage folder go. The queue can't be used afterwards. Every call returns when all of that is done.
+    /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections and
+    /// threads, and releases the storage folder. The queue can't be used afterwards. Every call returns when all of that is done.
+    ///
+    /// A run or a transport that does not end within 30 s is abandoned, for example because a network share does not answer.
     public func shutdown() async {
         let ending = ending ?? Task { await end() }
         self.ending = ending
@@ -349,10 +359,8 @@ public actor TransferQueue {
         mailbox.post(.command(.stop(.interrupt)))
         mailbox.refuseCommands()
         await settle()
-        while let run = runs.values.first {
-            run.cancel()
-            await run.value
-        }
+        for number in runs.keys { interrupt(number) }
+        await waitForRuns()
         await settle()
         alarm?.cancel()
         await discards.shutdown()
@@ -361,7 +369,7 @@ public actor TransferQueue {
         alarm?.cancel()
         await sweeper.shutdown()
         await streams.endAll()
-        for transport in transports.values { await transport.shutdown() }
+        await shutDownTransports()
         await store.close()
         hub.finish()
         keepForDelegate()

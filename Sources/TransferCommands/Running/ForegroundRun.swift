@@ -85,7 +85,7 @@ struct ForegroundRun {
     /// Whether a person has to do something about this machine, or about another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
-        case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint: true
+        case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true
         case .after(_, let state): [.held, .failed, .cancelled].contains(state)
         default: false
         }

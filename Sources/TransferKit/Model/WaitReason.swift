@@ -5,6 +5,12 @@ public import TransferCore
 public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     /// The queue is stopped, draining or stopping.
     case queueNotRunning
+    /// The store takes no changes, for example because its disk is full, so running sessions were interrupted. They start again as soon as
+    /// the store takes changes. The text says what is wrong with the store.
+    case storageRefusesChanges(String)
+    /// Its last run was interrupted and has not ended within 30 s, for example because a network share does not answer. The session can
+    /// start again once that run has ended, or in a new process.
+    case lastRunNotEnded
     /// The app stopped it; it goes on once another session was activated, or after a few seconds if there is none.
     case stoppedByApp
     /// Another session was run before its turn and has its slot; this one comes back when that one gives the slot up.
@@ -28,6 +34,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     case diskBelowFloor(free: Int64, floor: Int64)
     /// This machine lacks the space or the descriptors that the session needs.
     case noSpace(TransferError)
+    /// So many runs were interrupted and have not ended that no further session starts, as each of them keeps threads of this process.
+    case runsNotEnded(Int)
     /// In strict order: the session before it is not finished.
     case strictOrder(behind: SessionID)
     /// Another waiting session is before it.
@@ -43,6 +51,9 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
     public var description: String {
         switch self {
         case .queueNotRunning: "The queue is not running."
+        case .storageRefusesChanges(let problem): "The queue can't store changes, so it was interrupted. \(problem)"
+        case .lastRunNotEnded:
+            "Its last run was interrupted and has not ended, as a disk, a network share or a transport does not answer. The session starts when that run ends, or after a restart of this process."
         case .stoppedByApp: "It was stopped, and goes on after another session had its turn."
         case .displaced(let id): "Session \(id) was run in its place; it comes back when that one is done."
         case .retry(let date): "The last attempt failed; the next one is due at \(date.formatted(.iso8601))."
@@ -58,6 +69,8 @@ public enum WaitReason: Hashable, Sendable, Codable, CustomStringConvertible {
         case .diskBelowFloor(let free, let floor):
             "The disk of the queue has \(free) bytes left; below \(floor) nothing starts. Free some space."
         case .noSpace(let error): "This machine is short of space. \(error.message)"
+        case .runsNotEnded(let count):
+            "\(count) interrupted runs have not ended, as a disk, a network share or a transport does not answer. Restart this process."
         case .strictOrder(let id): "The queue is strict, and session \(id) before it is not finished."
         case .order(let id): "It is behind session \(id)."
         case .queueLimit: "It is next; all slots of the queue are in use."

@@ -103,6 +103,9 @@ package final class Mailbox: Sendable {
         if !isTaken { envelope.reply?(.failure(QueueError(.shutDown, "The queue was shut down."))) }
     }
 
+    /// How many inputs wait.
+    var count: Int { state.withLock { $0.envelopes.count } }
+
     /// Takes all that waits.
     package func take() -> [Envelope] {
         state.withLock { state in

@@ -61,17 +61,23 @@ package struct RunContext: Sendable {
 
     /// Puts a report into the mailbox: stored in this order, without waiting for it.
     func post(_ content: Report.Content) {
+        guard !live.isAbandoned || content.isEnd else { return }
         mailbox.post(input(content))
     }
 
     /// Puts a report into the mailbox that may wait for others, so that they share a transaction.
     func postUnhurried(_ content: Report.Content) {
+        guard !live.isAbandoned else { return }
         mailbox.postUnhurried(input(content), clock: clock)
     }
 
     /// Puts a report into the mailbox, and returns when it is durable.
+    ///
+    /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
     func tell(_ content: Report.Content) async throws(QueueError) {
-        try await mailbox.send(input(content))
+        if !live.isAbandoned { try await mailbox.send(input(content)) }
+        // The queue drops a report that comes after it abandoned the run.
+        if live.isAbandoned { throw QueueError(.shutDown, "The queue waits no longer for the interrupted run of session \(id).") }
     }
 
     private func input(_ content: Report.Content) -> Input {

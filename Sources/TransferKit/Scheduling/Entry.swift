@@ -101,10 +101,13 @@ package struct Entry: SessionTableElement, Equatable {
         /// It is not to use a network that is expensive.
         package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
-        static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace]
+        /// Its last run was abandoned and has not ended: no other one begins before it has.
+        static let runNotEnded = Conditions(rawValue: 2048)
+
+        static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.stopped, .backoff, .early]
         /// What does not outlive a process.
-        static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems]
+        static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems, .runNotEnded]
     }
 }
 
@@ -125,11 +128,11 @@ package struct EntryDetails: Sendable, Equatable {
     package var deduplicationKey: String?
     /// When it completed.
     package var completedAt: Date?
+    /// The same on the clock of ``Scheduler/steadyDate(at:)``, which decides how long the session is kept. Not stored.
+    package var keptSince: Date?
 
     static let none = EntryDetails()
 }
-    /// The same on the clock of ``Scheduler/steadyDate(at:)``, which decides how long the session is kept. Not stored.
-    package var keptSince: Date?
 
 /// A session as the store keeps it for the scheduler.
 package struct ScheduleRow: Sendable, Equatable {

@@ -34,6 +34,11 @@ package struct Report: Sendable, Codable {
         case attemptFailed(TransferError, retryIn: Duration, endsRun: Bool)
         /// The run is over.
         case ended(RunOutcome)
+        /// The run was told to end and has not done so in time. Its later reports are dropped.
+        case abandoned
+
+        /// Whether it is the last report of a run.
+        var isEnd: Bool { if case .ended = self { true } else { false } }
     }
 }
 

@@ -11,6 +11,8 @@ extension Scheduler {
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
+        /// So many runs were abandoned and have not ended that no further one may begin.
+        case runsNotEnded(Int)
 
         var isAble: Bool {
             if case .able = self { true } else { false }
@@ -38,9 +40,13 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
+    /// Each of them keeps threads and memory of the process.
+    private static let mostAbandoned = 16
+
     private func unlessHeldBack(_ endpoint: Endpoint, _ line: Roster.LineKey) -> Ability {
         if !flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) { return .networkConstrained }
         if let free = flags.scarceSpace { return .diskBelowFloor(free: free) }
+        if flags.abandoned.count >= Self.mostAbandoned { return .runsNotEnded(flags.abandoned.count) }
         return .able(endpoint)
     }
 
@@ -54,18 +60,18 @@ extension Scheduler {
             busyUntil: flags.health.busy(registered, at: now.uptime), failure: flags.health.failure(at: registered))
     }
 
-    /// Whether any run is at work, that of a session that was removed included.
-    var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
-
-    func slotsInUse(of account: AccountKey) -> Int {
-        (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
-    }
     /// A person wants an account's servers to be asked now, although they asked for time.
     mutating func askAgain(_ account: AccountKey) {
         guard let endpoints = accounts[account]?.account.endpoints, !flags.health.busy(endpoints, at: .zero).isEmpty else { return }
         mutateFlags { $0.health.askAgain(endpoints) }
     }
 
+    /// Whether any run is at work, that of a session that was removed included.
+    var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
+
+    func slotsInUse(of account: AccountKey) -> Int {
+        (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
+    }
 
     /// Whether one that has its slot may begin a run: it may have kept it over a change of the limit, or have got it back while the run of the one
     /// that displaced it is ending.

@@ -74,7 +74,7 @@ extension Scheduler {
         switch ability(of: entry, at: now) {
         case .able: break
         case .unavailable(let until?): waits.append(until - now.uptime)
-        case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor: session.isStuck = true
+        case .unavailable(nil), .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: session.isStuck = true
         }
         session.wait = max(.zero, waits.max() ?? .zero)
         if let owner = details.displacedBy { session.predecessors.append(owner) }

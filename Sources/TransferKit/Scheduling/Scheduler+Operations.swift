@@ -264,7 +264,7 @@ extension Scheduler {
         let isEnding = entry.conditions.contains(.ending)
         let goesOn =
             flags.mode == .running && ability(of: entry, at: now).isAble && entry.holdsSlot
-            && !entry.conditions.contains(.displaced) && (isEnding || mayRunBesideOthers(entry.account))
+            && entry.conditions.isDisjoint(with: [.displaced, .runNotEnded]) && (isEnding || mayRunBesideOthers(entry.account))
         if goesOn {
             mutate(key) { entry, _ in entry.state = .running }
             if !isEnding { beginRun(key, isAskedFor: true, at: now, &transaction) }

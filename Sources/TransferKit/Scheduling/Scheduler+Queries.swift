@@ -53,7 +53,7 @@ extension Scheduler {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
         case .able, .unavailable: true
-        case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor: false
+        case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: false
         }
     }
 
@@ -94,6 +94,7 @@ extension Scheduler {
 
     private func ownReason(_ entry: Entry, at now: Moment) -> WaitReason? {
         let details = roster.details(entry.key)
+        if entry.conditions.contains(.runNotEnded) { return .lastRunNotEnded }
         if entry.conditions.contains(.stopped) { return .stoppedByApp }
         if entry.conditions.contains(.displaced), let owner = details.displacedBy.flatMap({ roster[$0] }) {
             return .displaced(by: owner.id)
@@ -113,6 +114,7 @@ extension Scheduler {
             return .endpointsUnavailable(until: now.date + ((until ?? now.uptime) - now.uptime), failure)
         case .networkConstrained: return .networkConstraint(flags.network)
         case .diskBelowFloor(let free): return .diskBelowFloor(free: free, floor: settings.diskFloor)
+        case .runsNotEnded(let count): return .runsNotEnded(count)
         }
         if entry.conditions.contains(.noSpace), let shortage = details.shortage { return .noSpace(shortage) }
         return nil

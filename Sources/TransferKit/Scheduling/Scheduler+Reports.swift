@@ -2,6 +2,7 @@ import TransferCore
 
 extension Scheduler {
     mutating func handle(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
+        if case .ended = report.content, let key = flags.abandoned[report.run] { return endAbandoned(report.run, of: key) }
         if flags.ending[report.run] != nil { return handleLate(report, at: now, &transaction) }
         guard let entry = roster[report.key], roster.details(report.key).run == report.run else { return }
         let key = report.key
@@ -37,7 +38,17 @@ extension Scheduler {
             }
         case .ended(let outcome):
             end(entry, run: report.run, outcome, at: now, &transaction)
+        case .abandoned:
+            mutateFlags { $0.abandoned[report.run] = key }
+            mutate(key) { entry, _ in entry.conditions.insert(.runNotEnded) }
+            end(entry, run: report.run, .interrupted, at: now, &transaction)
         }
+    }
+
+    /// An abandoned run has ended after all: its session may run again.
+    private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
+        mutateFlags { $0.abandoned[run] = nil }
+        mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
     /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
@@ -48,9 +59,10 @@ extension Scheduler {
             transaction.writes.append(.holdDiscard(report.key, position: position, checkpoint, endpoint))
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
-        case .ended:
+        case .ended, .abandoned:
             mutateFlags {
                 $0.ending[report.run] = nil
+                if case .abandoned = report.content { $0.abandoned[report.run] = report.key }
                 $0.health.end(run: report.run)
             }
             endTime(of: nil, run: report.run, at: now, &transaction)
@@ -166,7 +178,7 @@ extension Scheduler {
     private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
-        guard !isOver, ability(of: entry, at: now).isAble else {
+        guard !isOver, !entry.conditions.contains(.runNotEnded), ability(of: entry, at: now).isAble else {
             return wait(key, .interrupted, at: now, &transaction)
         }
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
@@ -174,6 +186,7 @@ extension Scheduler {
 
     private mutating func finish(_ key: SessionKey, _ failure: TransferError?, at now: Moment, _ transaction: inout Transaction) {
         letGoAll(of: key, &transaction)
+        let steadyDate = steadyDate(at: now)
         mutate(key) { entry, details in
             entry.state = failure == nil ? .completed : .failed
             Self.forgetMarks(&entry, &details)
@@ -188,7 +201,6 @@ extension Scheduler {
         transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)]
         transaction.events.append(failure.map { .failed(entry.id, $0) } ?? .completed(entry.id))
         transaction.actions.append(.forget(key))
-        let steadyDate = steadyDate(at: now)
         finishStoppingIfQuiet(&transaction)
     }
 

@@ -68,6 +68,8 @@ package struct Scheduler: Sendable {
         package var nextAccount: AccountKey = 1
         /// Runs of removed sessions that have yet to let go; each still uses its slot.
         package var ending: [UInt64: AccountKey] = [:]
+        /// Runs that were abandoned and have not ended, and their sessions. They use no slot.
+        package var abandoned: [UInt64: SessionKey] = [:]
         package var isIdleAnnounced = false
         /// When a drain turns into an interrupt.
         package var drainDeadline: Duration?
@@ -98,10 +100,10 @@ package struct Scheduler: Sendable {
     private var journal: [Change] = []
     /// Sessions whose stored row is behind.
     private var dirty: [SessionKey] = []
-    private var lastLoadedAccount: AccountKey?
-    /// What was stored as running: it was interrupted when the last process ended.
     /// When the process opened the queue, on both clocks; nil before its first input.
     private var opening: Moment?
+    private var lastLoadedAccount: AccountKey?
+    /// What was stored as running: it was interrupted when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions that came after one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
@@ -142,8 +144,6 @@ package struct Scheduler: Sendable {
 
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }
 
-    // MARK: Loading
-
     // MARK: The steady date
 
     /// A date of an earlier process that is so far in the past comes from a machine that did not know the date.
@@ -165,6 +165,8 @@ package struct Scheduler: Sendable {
         guard let present = settings.openedAt?.date else { return date }
         return date > present || date < present - Self.longestPast ? present : date
     }
+
+    // MARK: Loading
 
     /// Makes room before a store is loaded.
     package mutating func reserveLoading(_ count: Int) {
@@ -212,10 +214,10 @@ package struct Scheduler: Sendable {
             if details.displacedBy != nil { entry.conditions.insert(.displaced) }
             flags.lastMark = max(flags.lastMark, details.mark)
         }
-        roster.load(entry, details)
-        return true
         var details = details
         if let completedAt = details?.completedAt { details?.keptSince = plausible(completedAt) }
+        roster.load(entry, details)
+        return true
     }
 
     /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go; those that come after one that is

@@ -22,6 +22,8 @@ import TransportTesting
         if refuses {
             var configuration = Configuration()
             configuration.allowsUnsafeTransactions = true
+            // The queue may be in a transaction.
+            configuration.busyMode = .timeout(60)
             let other = try DatabaseQueue(
                 path: fixture.folder.path.appending("store").appending("queue.sqlite").string, configuration: configuration)
             try await other.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
@@ -62,6 +64,82 @@ import TransportTesting
         fixture.clock.advance(by: .seconds(1))
         #expect(try await handle.value.statistics.filesDone == 1)
         await queue.waitUntilIdle()
+        await queue.shutdown()
+    }
+
+    @Test func runsAreInterruptedWhenTheStoreRefusesForLong() async throws {
+        let queue = try await fixture.openWithAccounts()
+        let first = fixture.memory.gate("1", atByte: 10_000)
+        let second = fixture.memory.gate("2", atByte: 4_000)
+        let handle = try await queue.enqueue(try fixture.upload("1", "2"))
+        let events = queue.events
+        try await queue.start()
+        try await first.reached()
+        try await refuseChanges(true)
+        first.open()
+        try await second.reached()
+        // A small file's report waits so long for others.
+        await fixture.clock.sleeps(for: .milliseconds(20))
+        fixture.clock.advance(by: .milliseconds(20))
+        _ = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        #expect(try await handle.status.state == .running)
+        for _ in 0..<10 {
+            await fixture.clock.sleeps(for: .seconds(1))
+            fixture.clock.advance(by: .seconds(1))
+        }
+        while try await handle.status.state == .running { await Task.yield() }
+        let status = try await handle.status
+        guard case .storageRefusesChanges(let problem) = status.why else {
+            Issue.record("\(status)")
+            return
+        }
+        #expect(status.state == .waiting && problem.contains("database is locked"))
+        try await refuseChanges(false)
+        second.open()
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 2)
+        #expect(fixture.memory.contents(of: "1") == (try fixture.content("1")))
+        #expect(fixture.memory.contents(of: "2") == (try fixture.content("2")))
+        await queue.shutdown()
+    }
+
+    /// A transport that has nothing to save before a file is complete.
+    private final class InstantTransport: Transport {
+        let id: TransportID = "memory"
+        let begun = Latch()
+        let mayGoOn = Latch()
+        let attempts = Locked(0)
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            attempts.withLock { $0 += 1 }
+            begun.open()
+            try await mayGoOn.wait()
+            return TransferReceipt(bytes: try attempt.source.size)
+        }
+
+        func shutdown() async {}
+    }
+
+    /// A kill would lose them all: what has arrived would be sent again.
+    @Test func fewReportsWaitForAStoreThatRefuses() async throws {
+        let transport = InstantTransport()
+        let queue = try await fixture.open(transports: [transport])
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        let files = try (0..<3_000).map { try fixture.folder.file("\($0)", size: 1) }
+        let handle = try await queue.enqueue(try .upload(files, to: "a", options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        try await transport.begun.wait()
+        try await refuseChanges(true)
+        transport.mayGoOn.open()
+        while try await handle.status.state == .running { await Task.yield() }
+        #expect((900...1_200).contains(transport.attempts.withLock { $0 }))
+        try await refuseChanges(false)
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
+        #expect(try await handle.value.statistics.filesDone == 3_000)
+        // What had arrived was not sent again, but for what was in flight.
+        #expect(transport.attempts.withLock { $0 } <= 3_001)
         await queue.shutdown()
     }
 

@@ -1,9 +1,10 @@
 import Locking
 import Logging
 
-/// Counts the warnings of a log.
+/// Counts the warnings of a log, and keeps its errors.
 struct CountingLog: LogHandler {
     let warnings: Locked<Int>
+    let errors = Locked<[String]>([])
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.trace
 
@@ -17,6 +18,7 @@ struct CountingLog: LogHandler {
     }
 
     func log(event: LogEvent) {
+        if event.level == .error { errors.withLock { $0.append("\(event.message)") } }
         if event.level == .warning { warnings.withLock { $0 += 1 } }
     }
 }

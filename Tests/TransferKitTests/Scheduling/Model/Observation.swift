@@ -120,6 +120,9 @@ extension WaitReason {
         case .queueLimit: "queueLimit"
         case .accountLimit: "accountLimit"
         case .slotHeld: "slotHeld"
+        case .lastRunNotEnded: "lastRunNotEnded"
+        case .runsNotEnded: "runsNotEnded"
+        case .storageRefusesChanges: "storageRefusesChanges"
         }
     }
 }

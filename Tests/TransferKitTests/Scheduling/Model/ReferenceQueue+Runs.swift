@@ -93,7 +93,7 @@ extension ReferenceQueue {
             ended(index, run, outcome)
         case .file(_, .completed(_, let endpoint)): health.works(endpoint)
         case .endpoint(let endpoint): health.uses(endpoint, run, now)
-        case .connected, .file, .expansion, .endpointChanged, .attemptFailed: break
+        case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
         }
     }
 
