@@ -217,21 +217,29 @@ public final class FileWriter: Sendable {
 
 /// When a file is synced: seldom enough to cost little, often enough to lose little.
 package struct SyncSchedule: Sendable {
-    private static let bytes: Int64 = 64 << 20
-    private static let interval = Duration.seconds(5)
+    private let bytes: Int64
+    private let interval: Duration
 
     fileprivate(set) var synced: Int64 = 0
     private var time: ContinuousClock.Instant
     private let now: @Sendable () -> ContinuousClock.Instant
 
-    package init(at time: ContinuousClock.Instant, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    /// - Parameters:
+    ///   - bytes: After how many bytes a sync is due, however soon that is.
+    ///   - interval: After how long one is due, however little was written.
+    package init(
+        at time: ContinuousClock.Instant, bytes: Int64 = 64 << 20, interval: Duration = .seconds(5),
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
+        self.bytes = bytes
+        self.interval = interval
         self.time = time
         self.now = now
     }
 
     /// Whether a position is far enough ahead, or late enough, that a sync is worth its cost.
     package func isDue(_ position: Int64) -> Bool {
-        position > synced && (position - synced >= Self.bytes || now() - time >= Self.interval)
+        position > synced && (position - synced >= bytes || now() - time >= interval)
     }
 
     package mutating func didSync(_ position: Int64) {

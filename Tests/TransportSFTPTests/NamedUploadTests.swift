@@ -29,7 +29,7 @@ import TransportSFTP
             #expect(fixture.names == ["a.bin"])
             let half = try #require(transfer.stored)
             #expect((1..<1_000_000).contains(half.count) && half == content(1_000_000).prefix(half.count))
-            let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.last).data, confirmed: 100_000)
+            let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: 100_000)
             let before = transfer.recorder.sent.count
             let receipt = try await transfer.upload(source, from: checkpoint)
             #expect(transfer.recorder.sent.dropFirst(before).first == 100_000)
@@ -96,7 +96,7 @@ import TransportSFTP
             try await interrupted(transfer, source)
             let begun = fixture.names
             transfer.settings["partFiles"] = setting == "true" ? "false" : "true"
-            let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.last).data, confirmed: 100_000)
+            let checkpoint = Checkpoint(data: try #require(transfer.recorder.checkpoints.first).data, confirmed: 100_000)
             try await interrupted(transfer, source, from: checkpoint)
             #expect(fixture.names == begun)
             _ = try await transfer.upload(source, from: checkpoint)

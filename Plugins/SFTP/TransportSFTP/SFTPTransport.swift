@@ -6,9 +6,11 @@ package import TransportSupport
 /// Moves files to and from servers that speak SFTP, version 3 (draft-ietf-secsh-filexfer-02), with those of OpenSSH's extensions that the
 /// server offers.
 ///
-/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
-/// on behind the last byte that the server synced; of a server that can't sync, the newest of what it has is read back and compared before, and one
-/// that is not to sync is taken by its word. A download goes on if the file at the server has the size and the modification time that it had.
+/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted upload resumes
+/// after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server acknowledged, once the part
+/// is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the newest bytes of the part are read back
+/// and compared first; with the setting `sync` off, they are not. A download resumes if the file at the server still has its size and modification
+/// time.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names

@@ -15,6 +15,8 @@ struct SFTPUpload {
     let settings: EndpointSettings
     /// Where an earlier attempt got to; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
+    /// Whether an earlier attempt failed since the process started.
+    let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
@@ -32,6 +34,7 @@ struct SFTPUpload {
         place = RemotePlace(attempt.remotePath, at: settings.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
+        isRepeated = attempt.number > 1
         if let known {
             // The account may have been changed since.
             part = [UInt8](known.checkpoint.part)
@@ -62,6 +65,9 @@ struct SFTPUpload {
     private func transfer() async throws -> TransferReceipt {
         let placing = PartPlacing(
             client: client, features: features, place: place, part: part, policy: options.overwrite, source: file.source)
+        if let known, !known.checkpoint.isSound(known.confirmed, for: file.source.growth == nil ? file.source.size : nil) {
+            throw PartPlacing.lost(place.name, at: client.serverName)
+        }
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
             if var receipt = try await placing.settle(known.checkpoint, size: size) {
@@ -78,36 +84,45 @@ struct SFTPUpload {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        guard file.source.growth != nil || checkpoint.covers(file.source.size) else {
-            throw PartPlacing.lost(place.name, at: client.serverName)
-        }
         // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-        let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
-        let doubts: [String]
+        let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
             if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-            doubts = try await checkUnsynced(checkpoint, known?.confirmed ?? 0)
         } catch {
-            client.close(handle)
+            client.close(part.handle)
             throw error
         }
         let size = file.source.growth == nil ? file.source.size : nil
-        let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, size: size, reporter: reporter)
+        let record = UploadRecord(part.checkpoint, from: part.confirmed, size: size, reporter: reporter)
         record.begin()
-        let writer = PartWriter(handle, at: client, features, of: file, recording: record, on: threads, reporting: reporter)
+        let writer = PartWriter(
+            part.handle, at: client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
         do {
             var (size, warnings) = try await write(writer, record)
             let checksum = try await verify(size, &warnings)
+            record.end()
             var receipt = try await give(placing, name: size, checksum: checksum)
-            receipt.warnings += doubts + warnings
+            receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
-            await writer.keepBeforeEnd()
+            if !Self.dropsPart(error) { await writer.keepBeforeEnd() }
             writer.close()
             throw error
         }
+    }
+
+    /// Whether an error means that what the server has is of no use.
+    private static func dropsPart(_ error: any Error) -> Bool {
+        guard let error = error as? TransferError else { return false }
+        return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
+    }
+
+    /// When checkpoints are made: sooner where an attempt failed already, as the next cut may come soon, and a process that dies loses what came after
+    /// the last one.
+    private var schedule: SyncSchedule {
+        isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
 
     /// How a first attempt goes about it.
@@ -189,7 +204,8 @@ struct SFTPUpload {
     private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: ServerFeatures) async throws {
         guard record.hasMore else { return }
         let handle = try await connection.client.open(.open(part, [.write]))
-        let writer = PartWriter(handle, at: connection.client, features, of: file, recording: record, on: threads, reporting: reporter)
+        let writer = PartWriter(
+            handle, at: connection.client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
