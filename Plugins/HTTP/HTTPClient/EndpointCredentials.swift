@@ -22,6 +22,18 @@ package struct EndpointCredentials {
         self.provider = provider
     }
 
+    /// Refuses a password where the address names no user to go with it.
+    ///
+    /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
+    package static func check(_ endpoint: Endpoint) throws(TransferError) {
+        let url = try endpoint.validate()
+        guard url.user() == nil, endpoint.credentials.contains(where: { $0.kind == .password }) else { return }
+        throw TransferError(
+            .permanent, .invalidEndpoint,
+            "The endpoint \(endpoint.location) has a password but no user name; write the user into its address: \(url.scheme ?? "https")://user@\(url.host() ?? "host")/…"
+        )
+    }
+
     /// Whether there is something to prove to the server itself who we are with.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 

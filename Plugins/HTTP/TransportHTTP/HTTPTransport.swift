@@ -32,6 +32,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
         _ = try SessionPlan(endpoint, for: nil)
+        try EndpointCredentials.check(endpoint)
     }
 
     /// Checks what can be known of a session's options without asking anybody: that each makes sense, and has an effect at the endpoint.

@@ -57,6 +57,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         // Only who sets that is told: an account that has it from before goes on as it did.
         if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
         try ReservedHeaders.tus.check(endpoint.credentials)
+        try EndpointCredentials.check(endpoint)
     }
 
     /// Checks what can be known of a session's options without asking anybody: that each makes sense, and can be sent.
