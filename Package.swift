@@ -198,7 +198,7 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture",
                 "ScriptedHTTP",
-                "TUSLoopback", "transferq", "tus-loopback", logging, system,
+                "TransportHTTP", "TransportSFTP", "TransportTUS", "TUSLoopback", "transferq", "tus-loopback", logging, system,
             ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),

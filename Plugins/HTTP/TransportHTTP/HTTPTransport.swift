@@ -18,7 +18,7 @@ package import TransportSupport
 ///
 /// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
 /// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
-public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking {
+public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
     /// `http`
     public let id: TransportID = .http
 
@@ -58,6 +58,15 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
+
+    /// Decides what happens to two files that have one remote name: a `PUT` replaces the first one, and so may a form's handler, unless
+    /// `{transfer}` gives each an address or a field of its own.
+    public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
+        (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
+    }
+
+    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
     private let resources: TransportResources
     private let wait: @Sendable (Duration) async throws -> Void

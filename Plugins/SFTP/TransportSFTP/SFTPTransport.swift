@@ -16,7 +16,7 @@ package import TransportSupport
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
 /// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
-public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
+public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
 
@@ -56,6 +56,19 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
+
+    /// Decides what happens to two files that have one remote name, by the overwrite policy that the session has.
+    public static func nameClash(_ options: AttemptOptions) -> NameClash {
+        switch options.overwrite {
+        case .rename: .keptApart
+        case .never: .refused
+        case .skip: .leftOut
+        case .always, .different, .newer: .replaced
+        }
+    }
+
+    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: ConnectionPool
     private let disks: DiskThreads
