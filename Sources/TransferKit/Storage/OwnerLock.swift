@@ -25,13 +25,8 @@ package final class OwnerLock: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
-        let path = folder.appending("owner.lock")
-        let descriptor: FileDescriptor
-        do {
-            descriptor = try FileDescriptor.open(
-                path, .readWrite, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
-        } catch {
-            throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: \(path) can't be opened (\(error)).")
+        let descriptor = try await DiskThread.run { () throws(QueueError) in
+            try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
         // flock(2) has no time-out; its blocking form can't be given up without a signal.
         let start = clock.now()

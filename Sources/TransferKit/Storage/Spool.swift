@@ -52,11 +52,26 @@ package struct Spool: Sendable {
             return try Self.sync(folder.removingLastComponent())
         }
         guard errno == EEXIST else { throw Errno(rawValue: errno) }
+        var status = stat()
+        guard unsafe folder.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+            throw Errno.notDirectory
+        }
+    }
+
+    /// The path of a file.
+    ///
+    /// - Returns: Nil for a name that could lead out of the folder, which the queue never gives.
+    func path(of name: some Collection<UInt8>) -> FilePath? {
+        let component = FilePath(bytes: name)
+        guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
+            !name.contains(UInt8(ascii: "/"))
+        else { return nil }
+        return folder.pushing(component)
     }
 
     private static func write(_ content: Data, to path: FilePath) throws {
         let file = try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
         try file.closeAfter {
             try unsafe content.withUnsafeBytes { _ = unsafe try file.writeAll($0) }
             guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
@@ -64,7 +79,7 @@ package struct Spool: Sendable {
     }
 
     static func sync(_ folder: FilePath) throws {
-        let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+        let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .noFollow, .closeOnExec])
         try descriptor.closeAfter {
             guard fsync(descriptor.rawValue) == 0 else { throw Errno(rawValue: errno) }
         }
@@ -79,7 +94,7 @@ package struct Spool: Sendable {
     /// What can't be removed now is an orphan that the next opening finds.
     private func delete(_ names: [Data]) {
         for name in names {
-            let path = FilePath(bytes: folder.bytes + [UInt8(ascii: "/")] + name)
+            guard let path = path(of: name) else { continue }
             _ = unsafe path.withPlatformString { unsafe unlink($0) }
         }
     }
