@@ -38,6 +38,7 @@ struct ControlClient: Sendable {
     private func answer(_ request: ControlRequest, _ batch: StagedBatch, _ subscribes: @escaping @Sendable () -> Bool) async {
         let work = Task {
             do {
+                try request.check()
                 try batch.check()
                 if case .events = request, !subscribes() {
                     throw QueueError(

@@ -155,6 +155,9 @@ extension SessionOptions {
         guard stallTimeout > .zero, responseTimeout > .zero else {
             throw QueueError(.invalidRequest, "The stall and response timeouts of a session are longer than 0 s.")
         }
+        guard max(stallTimeout, responseTimeout) <= .seconds(Int64.max) else {
+            throw QueueError(.invalidRequest, "The stall and response timeouts of a session are at most \(Int64.max) s.")
+        }
         if let expectedChecksum {
             let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)
             let digits = ["sha256": 64, "sha512": 128, "sha1": 40, "md5": 32]
