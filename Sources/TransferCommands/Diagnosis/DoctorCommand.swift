@@ -18,6 +18,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var patience: CheckOptions
 
     func run() async throws {
+        ProcessSecrecy.begin()
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
