@@ -134,6 +134,27 @@ struct DirectionOptions: ParsableArguments {
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
 
+    @Option(
+        help:
+            "What happens to symbolic links in a folder that is sent: skip leaves them out, follow-files sends what links to files lead to, follow also folders (skip). A link that is named itself is always followed.",
+        completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
+    var symlinks: SymbolicLinkPolicy?
+
+    func validate() throws {
+        if download, symlinks != nil { throw ValidationError("--symlinks is for folders that are sent; leave it out with --download.") }
+    }
+
+    private static let linkPolicies: [(word: String, policy: SymbolicLinkPolicy)] = [
+        ("skip", .skip), ("follow", .follow), ("follow-files", .followFiles),
+    ]
+
+    private static func links(_ text: String) throws -> SymbolicLinkPolicy {
+        guard let policy = linkPolicies.first(where: { $0.word == text })?.policy else {
+            throw ValidationError("--symlinks takes one of \(linkPolicies.map(\.word).joined(separator: ", ")).")
+        }
+        return policy
+    }
+
     private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 
     private static func policy(_ text: String) throws -> OverwritePolicy {

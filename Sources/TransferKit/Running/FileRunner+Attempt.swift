@@ -146,7 +146,7 @@ extension FileRunner {
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
         let (context, turns, active, signs, saved) = (context, turns, prepared.active, prepared.signs, prepared.saved)
-        let (endpoint, identity, path) = (prepared.endpoint, prepared.identity, file.source)
+        let (endpoint, identity, file) = (prepared.endpoint, prepared.identity, file)
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
         return AttemptReporter(
@@ -164,7 +164,8 @@ extension FileRunner {
                 var identity = identity
                 // A small file that was replaced is sent again rather than compared.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
-                    identity?.prefixDigest = await PrefixDigest.make(ofFileAt: path, identity: sent, confirmed: checkpoint.confirmed)
+                    let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
+                    identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
                 }
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))

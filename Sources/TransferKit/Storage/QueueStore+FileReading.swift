@@ -18,6 +18,8 @@ package struct PendingFile: Sendable {
     /// Where it already has a place at the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
+    /// Of a file that was found in a folder, what may lead to it; nil if all links may.
+    package var confinement: SourceConfinement?
     /// Of a download, the part of ``source`` that is below the session's folder.
     package var localName: FilePath?
     /// Whether it was found in a remote folder.
@@ -48,7 +50,7 @@ extension QueueStore {
                         SELECT position, kind, directory, source, destination, size, generation,
                             (SELECT max(confirmed) FROM checkpoint
                                 WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
-                            upload_url, unsized
+                            upload_url, unsized, symbolic_links
                         FROM file
                         WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
                         """),
@@ -64,7 +66,8 @@ extension QueueStore {
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
-                    kind: kind, localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
+                    kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
+                    localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                     isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
             }
         }

@@ -129,9 +129,16 @@ import TransferKit
         let items = try await fixture.items(store)
         #expect(items.destinations() == sent.map { "tree/\($0)" })
         #expect(items.destinations(.failed) == failed.map { "tree/\($0)" })
+        let skipped: [String] =
+            switch policy {
+            case .follow: []
+            case .followFiles: ["real/up", "to-folder"]
+            case .skip: ["looping", "nowhere", "real/up", "to-file", "to-folder"]
+            }
+        #expect(items.destinations(.skipped) == skipped.map { "tree/\($0)" })
         #expect(try await fixture.statistics(store)?.filesFailed == failed.count)
         let message = items.first { $0.destination.description == "tree/real/up" }?.error?.message
-        #expect(message?.contains("leads back to a folder that it is in") ?? (policy != .follow))
+        #expect(message?.contains(policy == .follow ? "leads back to a folder that it is in" : "is a symbolic link") == true)
         await store.close()
     }
 
