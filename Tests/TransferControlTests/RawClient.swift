@@ -44,7 +44,7 @@ final class RawClient: Sendable {
     /// What comes next, on a thread that may wait.
     func readSome() async -> Data {
         await withCheckedContinuation { continuation in
-            DispatchQueue(label: "raw-client").async { [self] in
+            DispatchQueue(label: "raw-client").async { [descriptor] in
                 var bytes = [UInt8](repeating: 0, count: 1 << 16)
                 let count = try? unsafe bytes.withUnsafeMutableBytes { unsafe try descriptor.read(into: $0) }
                 continuation.resume(returning: Data(bytes.prefix(count ?? 0)))
@@ -55,7 +55,7 @@ final class RawClient: Sendable {
     /// All until the other end closes the connection, on a thread that may wait.
     func readToEnd() async -> Data {
         await withCheckedContinuation { continuation in
-            DispatchQueue(label: "raw-client").async { [self] in
+            DispatchQueue(label: "raw-client").async { [descriptor] in
                 var data = Data()
                 var bytes = [UInt8](repeating: 0, count: 1 << 16)
                 while let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }), count > 0 {
