@@ -165,7 +165,8 @@ let package = Package(
         .testTarget(
             name: "SSHEngineTests",
             dependencies: [
-                "Locking", "SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "SSHEngine", "SSHFixture", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging,
+                system,
             ],
             swiftSettings: settings),
         .testTarget(
