@@ -23,8 +23,8 @@ def campaign(seed, rounds, seconds, program):
     disk = Disk(studio.folder / "disk", 96 << 20)
     one = Campaign(studio, disk, random.Random(seed))
     try:
-        one.commands(steps=1 if rounds else 12)
-        one.downloads(steps=16 if rounds else 4)
+        one.commands(steps=1 if rounds else 12, kinds=None if rounds else 4)
+        one.downloads(steps=16 if rounds else 2)
         for number in range(rounds or 1):
             one.filled_run(is_killed=number % 2 == 1)
     finally:
@@ -79,8 +79,8 @@ class Campaign:
 
     # Commands
 
-    def commands(self, steps):
-        """Each command with free space from nothing up to where it succeeds."""
+    def commands(self, steps, kinds):
+        """Each command, or so many kinds, with free space from nothing up to where it succeeds."""
         queue = self.queue()
         for index in range(60):
             write_file(queue.sources / "many" / str(index), 10, self.draw)
@@ -90,14 +90,15 @@ class Campaign:
         template = queue.folder / "template"
         shutil.copytree(queue.store, template)
         many = sorted((queue.sources / "many").iterdir())
-        for name, arguments in {
+        commands = {
             "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
             "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],
             "hold": ["hold", ids[1]], "set": ["set", ids[2], "--tag", "t" * 50], "cancel": ["cancel", ids[4]], "retry": ["retry", ids[7]],
             "remove": ["remove", "--all"], "account remove": ["account", "remove", "loop", "--cascade"],
             "queue set": ["queue", "set", "--max-sessions", "3"],
-        }.items():
-            self.grow(queue, template, name, arguments, steps)
+        }
+        for name in self.draw.sample(list(commands), kinds) if kinds else commands:
+            self.grow(queue, template, name, commands[name], steps)
         self.disk.empty()
         shutil.rmtree(queue.store)
 
@@ -188,6 +189,7 @@ class Campaign:
         while run.poll() is None and sum(server.relay.up + server.relay.down for server in servers) < goal:
             time.sleep(0.02)
         self.disk.leave(page * self.draw.choice([0, 0, 1, 3, 8, 20]))
+        self.ask_owner(work)
         time.sleep(self.draw.uniform(0.2, 2.5))
         if is_killed:
             run.kill()
@@ -207,3 +209,17 @@ class Campaign:
         if not self.studio.anomalies:
             shutil.rmtree(queue.store)
         work.clean()
+
+    def ask_owner(self, work):
+        """A command to the owner of a full disk is done, or changes nothing."""
+        session = work.new("loop")
+        session.file("late", 1000)
+        status, output, diagnostics = work.queue.run(*session.arguments())
+        self.codes.add(status)
+        if status == 0:
+            session.id = output.split()[0]
+            return
+        # That it is not listed either is one of the checks at the end.
+        work.sessions.remove(session)
+        if status != 3 or not diagnostics.strip() or output:
+            self.studio.anomaly(f"add beside a run on a full disk ended with {status}: {output}{diagnostics[-500:]}")

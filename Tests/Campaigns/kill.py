@@ -20,7 +20,7 @@ def campaign(seed, rounds, seconds, program):
     end = begin + seconds if seconds else None
     kills = number = content = ran_out = 0
     try:
-        while (kills < rounds if rounds else time.monotonic() < end) and len(studio.anomalies) < 20:
+        while (kills < rounds if rounds else time.monotonic() < end) and len(studio.anomalies) < 100:
             number += 1
             one = OneQueue(studio, number, random.Random(f"{seed}-{number}"))
             goal = min(kills_per_queue, rounds - kills) if rounds else kills_per_queue

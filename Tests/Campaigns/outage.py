@@ -8,10 +8,9 @@ from work import Work
 
 
 def campaign(seed, rounds, seconds, program):
-    """Stops the servers `rounds` times (once). They are away for half of the seconds, 4 without that. Returns the anomalies and figures."""
+    """Stops the servers `rounds` times (once). They are away for some seconds, for up to a minute with `rounds`. Returns the anomalies and figures."""
     studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
-    away = seconds / 3 if seconds else 4
-    waits = []
+    waits, aways = [], []
     try:
         for number in range(1, (rounds or 1) + 1):
             draw = random.Random(f"{seed}-{number}")
@@ -35,6 +34,8 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.stop()
                 server.relay.rate = None
+            away = draw.uniform(2, 60) if rounds else min(5, (seconds or 10) / 5)
+            aways.append(away)
             time.sleep(away)
             for server in studio.servers.values():
                 server.restart()
@@ -48,4 +49,5 @@ def campaign(seed, rounds, seconds, program):
     finally:
         studio.close()
     return studio.anomalies, (
-        f"outage: {len(waits)} of {away:.0f} s, 8 sessions, done {', '.join(f'{wait:.1f}' for wait in waits)} s after the return")
+        f"outage: {len(waits)} of {', '.join(f'{away:.0f}' for away in aways)} s, 8 sessions,"
+        f" done {', '.join(f'{wait:.1f}' for wait in waits)} s after the return")

@@ -97,9 +97,9 @@ class Queue:
     def show(self, session):
         return json.loads(self.run("show", session, "--json")[1])
 
-    def add_accounts(self, settings=()):
+    def add_accounts(self):
         for kind, server in self.studio.servers.items():
-            options = list(settings)
+            options = [] if kind == "put" else ["--setting", "parallelThreshold=1048576"]
             if kind == "sftp":
                 options += ["--identity", server.folder / "key", "--known-hosts", self.folder / "hosts", "--host-key", "accept-new"]
             self.succeed("account", "add", kind, server.address(getpass.getuser()), *options)

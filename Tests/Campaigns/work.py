@@ -16,6 +16,8 @@ class Session:
         self.files = {}  # destination: (path of the original, digest)
         self.paths = []
         self.id = None
+        self.parallel = work.draw.choice([None, None, 4])
+        self.bytes = 0
         self.ends_as = "completed"  # "removed" and "cancelled" by a command, "any" where a command's end is unknown
 
     def file(self, name, size):
@@ -24,6 +26,7 @@ class Session:
         write_file(path, size, work.draw)
         self.files[name] = (path, digest(path))
         work.bytes += size
+        self.bytes += size
         first = name.split("/")[0]
         if first not in self.paths:
             self.paths.append(first)
@@ -37,6 +40,7 @@ class Session:
         else:
             (self.work.queue.downloads / self.name).mkdir()
             options += [*self.remote_paths(), "--download", "--to", self.work.queue.downloads / self.name]
+        options += ["--parallel", self.parallel] if self.parallel else []
         return [*options, "--name", self.name]
 
     def remote_paths(self):
