@@ -184,7 +184,7 @@ class Campaign:
         for server in servers:
             server.relay.rate = 6 << 20
         begin = sum(server.relay.up + server.relay.down for server in servers)
-        run = queue.start("run", "--progress", "none")
+        run = queue.start("run", "--progress", "plain")
         goal = begin + int(work.bytes * self.draw.uniform(0, 0.7))
         while run.poll() is None and sum(server.relay.up + server.relay.down for server in servers) < goal:
             time.sleep(0.02)
@@ -199,9 +199,14 @@ class Campaign:
         for server in servers:
             server.relay.rate = None
         if is_killed:
-            run = queue.start("run", "--progress", "none")
+            run = queue.start("run", "--progress", "plain")
         status, _, diagnostics = queue.finish(run, ["run"], timeout=120)
         self.codes.add(status)
+        if status == 1:
+            # Where all that is left waits for the disk, the run ends, and says so.
+            if "Free some space" not in diagnostics:
+                self.studio.anomaly(f"run ended with 1 on a full disk: {diagnostics[-1000:]}")
+            status, _, diagnostics = queue.run("run", "--progress", "none")
         if status != 0:
             self.studio.anomaly(f"run ended with {status} after its disk was full: {diagnostics[-1000:]}")
         work.check_order(set())

@@ -170,7 +170,7 @@ class Work:
             self.check_uploads(account, kills)
 
     def check_uploads(self, account, kills):
-        """At a tus server each large file is complete once; small ones are sent again only as Durability says."""
+        """At a tus server each large file is complete once; small ones are sent again only as Durability and Queue semantics say."""
         folder = self.studio.servers[account].folder / "uploads"
         ids = {session.id: session for session in self.sessions}
         complete, partial = {}, []
@@ -186,7 +186,8 @@ class Work:
                 complete.setdefault(key, []).append(size)
             elif offset:
                 partial.append((ids[key[:36]], key, offset, size))
-        again = [sizes[0] for sizes in complete.values() if len(sizes) > 1]
+        # One whose segments were put together by a request without an answer may be there twice, as a small one.
+        again = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
         if sum(len(sizes) - 1 for sizes in complete.values()) > sent_again * kills or any(size > 1 << 20 for size in again):
             self.studio.anomaly(f"{account} has files twice, of these sizes: {again}, after {kills} kills")
         for session, key, offset, size in partial:
