@@ -151,7 +151,8 @@ struct TUSUpload {
             // Something on the way may not want content in a creation; the file itself may be welcome.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
-            if answer.status != 413, answer.status != 415 {
+            // After 400, the content may have been cut on its way: a request without content shows whether the file itself is refused.
+            if ![400, 413, 415].contains(answer.status) {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
             }
