@@ -95,6 +95,24 @@ import TransportTUS
         await upload.end()
     }
 
+    /// A damaged store holds any number. The attempt goes by what the server has.
+    @Test(arguments: [Int64.min, -1, .max]) func positionsThatNoFileHasDoNoHarm(position: Int64) async throws {
+        let request = #"{"offset":\#(position),"taken":\#(position)}"#
+        let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
+        let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)]])
+        let url = upload.server.url("/1")
+        let whole = #"{"url":"\#(url)",\#(numbers),"doubtful":\#(request),"unanswered":\#(request),"chunkLimit":\#(position)}"#
+        _ = try await upload.run(from: Checkpoint(data: Data(whole.utf8), confirmed: position))
+        #expect(upload.methods == ["HEAD", "PATCH"])
+        await upload.end()
+
+        let parts = Array(repeating: "{\(numbers)}", count: 200).joined(separator: ",")
+        let parallel = try TestUpload(size: 200) { _, _ in [.tus(500)] }
+        let split = #"{\#(numbers),"partSize":\#(max(1, position)),"parts":[\#(parts)]}"#
+        #expect(await parallel.failure(from: Checkpoint(data: Data(split.utf8), confirmed: position)) != nil)
+        await parallel.end()
+    }
+
     @Test func aSizeThatWorksIsKnownAfterARestart() async throws {
         let size = 3_000_000
         let upload = try TestUpload(size: size) { request, number in

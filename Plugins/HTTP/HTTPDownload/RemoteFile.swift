@@ -56,7 +56,7 @@ struct RemoteFile: Codable, Sendable, Hashable {
 
     func checkpoint(of received: ByteRanges) throws -> Checkpoint {
         var remote = self
-        remote.received = received.ranges.count > 1 ? received : nil
+        remote.received = received == ByteRanges(upTo: received.prefix) ? nil : received
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
