@@ -16,6 +16,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 def campaign(seed, rounds, seconds, program):
     """Grows the free space by 4 KiB a step with `rounds`, of which each fills the disk below a run once; by larger steps otherwise."""
+    is_short = not rounds and seconds < 300
     if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
         return [], "disk: NOT RUN, as this user can't mount a file system of its own"
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -23,9 +24,9 @@ def campaign(seed, rounds, seconds, program):
     disk = Disk(studio.folder / "disk", 96 << 20)
     one = Campaign(studio, disk, random.Random(seed))
     try:
-        one.commands(steps=1 if rounds else 12, kinds=None if rounds else 4)
-        one.downloads(steps=16 if rounds else 2)
-        for number in range(rounds or 1):
+        one.commands(steps=12 if is_short else 1, kinds=3 if is_short else None)
+        one.downloads(steps=2 if is_short else 16)
+        for number in range(rounds or int(seconds // 60) or 1):
             one.filled_run(is_killed=number % 2 == 1)
     finally:
         studio.close()

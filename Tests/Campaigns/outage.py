@@ -34,7 +34,7 @@ def campaign(seed, rounds, seconds, program):
             for server in studio.servers.values():
                 server.stop()
                 server.relay.rate = None
-            away = draw.uniform(2, 60) if rounds else min(5, (seconds or 10) / 5)
+            away = draw.uniform(2, 60) if rounds else min(60, seconds / 20)
             aways.append(away)
             time.sleep(away)
             for server in studio.servers.values():
