@@ -1,9 +1,9 @@
-import CurlEngine
+package import CurlEngine
 import Foundation
 import TransferCore
 
 /// What a server said of a file when it began to send it; what a checkpoint holds of a download.
-struct RemoteFile: Codable, Sendable, Hashable {
+package struct RemoteFile: Codable, Sendable, Hashable {
     /// What no file system of today holds, 64 PiB: a length above it is a server's mistake, and sums of lengths below it do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
@@ -30,15 +30,22 @@ struct RemoteFile: Codable, Sendable, Hashable {
             let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
             return isBeyond ? nil : time
         }
-        length =
-            status == 200
-            ? headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil } : ContentRange(headers)?.total
+        length = Self.length(status: status, headers: headers)
         digest = ContentDigest(headers, isWhole: status == 200)
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
             // A file that changed in this very second may change once more in it (RFC 9110, section 8.8.2.2).
             validator = headers["Last-Modified"]
+        }
+    }
+
+    /// How long a file is in bytes by the answer to a `GET` of all of it or a part; nil if the answer does not say.
+    package static func length(status: Int, headers: HTTPHeaders) -> Int64? {
+        switch status {
+        case 200: headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        case 206, 416: ContentRange(headers)?.total
+        default: nil
         }
     }
 

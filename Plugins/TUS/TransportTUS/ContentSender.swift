@@ -177,9 +177,9 @@ struct ContentSender {
             let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
-            // The checkpoint has as much of it as is kept while the request is under way.
-            server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
-            await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value
+            let request = UnansweredRequest(offset: offset, taken: watch.taken)
+            server.memory.note(request, of: url)
+            await Task { [record, slot] in try? await record.noteAbandoned(request, of: slot) }.value
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
@@ -195,6 +195,7 @@ struct ContentSender {
             let failure = try await server.refused(answer)
             // This request is no longer one without an answer, whatever becomes of the next one.
             if wasMarked { try await record.save() }
+            if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
             // Where the server stands is for the next attempt to ask.
             if failure.wantsPeace { throw failure }
             return try await settle(failure, from: offset, count: count, status: answer.status)
@@ -245,6 +246,12 @@ struct ContentSender {
         var telling = cut.taken > ChunkPlan.buffered ? cut : nil
         telling?.isWitnessed = true
         guard await record[slot].unanswered != telling else { return }
+    /// Keeps a request that a gateway answered, because the server behind it did not: the server may have bytes of it that it does not count.
+    private func noteGateway(_ request: UnansweredRequest) async throws {
+        guard request.taken > 0 else { return }
+        try await record.save { [slot] in $0[slot].doubtful = request }
+    }
+
         try await record.save { [slot] in $0[slot].unanswered = telling }
     }
 

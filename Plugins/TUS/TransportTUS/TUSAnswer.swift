@@ -51,6 +51,9 @@ struct TUSAnswer {
     /// knows.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
+    /// Whether a gateway answered because the server behind it did not (RFC 9110, sections 15.6.3 and 15.6.5).
+    var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
+
     /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 

@@ -1,6 +1,7 @@
 import CurlEngine
 import Foundation
 import HTTPClient
+import HTTPDownload
 import TransferCore
 import TransportSupport
 
@@ -152,6 +153,20 @@ extension TUSServer {
     /// - Parameter length: As for ``offset(of:length:)``.
     func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
         guard let url = upload.url else { return (false, nil) }
+    /// How large the file of a complete upload is, by an answer to `GET`.
+    ///
+    /// - Returns: nil if the server does not give it back, or does not answer. The size is reliable if the tus server itself answered, and not a page
+    ///   of something before it.
+    func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
+        let answer: TUSAnswer
+        do {
+            answer = try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
+        } catch is CurlEngineError {
+            return nil
+        }
+        return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
+    }
+
         let seen = memory.requestBeforeOutage(of: url)
         guard let request = seen ?? upload.doubt, request.offset == 0 else { return (false, nil) }
         let standing = try await offset(of: url, length: length)
