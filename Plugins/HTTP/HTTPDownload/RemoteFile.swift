@@ -50,7 +50,9 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     }
 
     init?(_ checkpoint: Checkpoint) {
-        guard let stored = try? JSONDecoder().decode(RemoteFile.self, from: checkpoint.data) else { return nil }
+        guard let stored = try? JSONDecoder().decode(RemoteFile.self, from: checkpoint.data),
+            stored.length.map({ (0...Self.maximumLength).contains($0) }) ?? true
+        else { return nil }
         self = stored
     }
 

@@ -349,7 +349,7 @@ struct ContentSender {
 
     /// Refuses bytes that the server can't have from us.
     private func checkPlausible(_ offset: Int64) throws(TransferError) {
-        guard offset <= reach else {
+        guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(
                 .resumeLost, .uploadGone,
                 "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")

@@ -74,6 +74,7 @@ struct TUSAnswer {
 
     private func number(_ name: String) -> Int64? {
         guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return Int64(text)
+        // What is beyond any upload stays so, and sums with it do not overflow.
+        return Int64(text).map { min($0, RemoteUpload.sizes.upperBound + 1) }
     }
 }

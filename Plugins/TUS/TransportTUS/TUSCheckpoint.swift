@@ -49,7 +49,7 @@ extension RemoteUpload {
 
 extension Int64 {
     /// Moves a stored position to the nearest that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
-    fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), 1 << 56) }
+    fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), RemoteUpload.sizes.upperBound) }
 }
 
 extension RemoteUpload {

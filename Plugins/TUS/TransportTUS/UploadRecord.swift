@@ -146,7 +146,7 @@ actor UploadRecord {
         let doubtful = request ?? checkpoint[slot].doubt
         checkpoint[slot].doubtful = nil
         guard let doubtful, doubtful.offset == offset else { return }
-        checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + doubtful.taken
+        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + doubtful.taken, RemoteUpload.sizes.upperBound)
     }
 
     /// Keeps a request that this process ended before it was answered. The server may end at the same moment, and only its next answer shows
