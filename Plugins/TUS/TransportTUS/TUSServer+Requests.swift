@@ -105,7 +105,7 @@ extension TUSServer {
 
     /// Takes the upload's address from an answer to a creation.
     ///
-    /// - Throws: The error for an answer that is no success.
+    /// - Throws: The error for an answer that is no success, and for an address at an origin that the endpoint does not trust.
     func created(_ answer: TUSAnswer) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
@@ -115,6 +115,13 @@ extension TUSServer {
                     + "(X-Forwarded-Proto). The upload that it made is left there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
+        if let target = Origin(location), target != origin, !settings.origins.contains(target) {
+            throw TransferError(
+                .permanent, .badAnswer,
+                "The server \(origin) wants the content sent to \(target), which this endpoint does not trust. If that is right, add it to the "
+                    + "endpoint's setting origins (--setting 'origins=\(target)'). The upload that was made is left there until it expires."
+            )
+        }
         return location.absoluteString
     }
 
@@ -146,13 +153,6 @@ extension TUSServer {
         return (offset, answer)
     }
 
-    /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count
-    /// then, and append to them what comes next (tuspyserver, for one).
-    ///
-    /// - Returns: Whether that was so; and if not, where the server stands, if it was asked.
-    /// - Parameter length: As for ``offset(of:length:)``.
-    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
-        guard let url = upload.url else { return (false, nil) }
     /// How large the file of a complete upload is, by an answer to `GET`.
     ///
     /// - Returns: nil if the server does not give it back, or does not answer. The size is reliable if the tus server itself answered, and not a page
@@ -167,6 +167,13 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
+    /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count
+    /// then, and append to them what comes next (tuspyserver, for one).
+    ///
+    /// - Returns: Whether that was so; and if not, where the server stands, if it was asked.
+    /// - Parameter length: As for ``offset(of:length:)``.
+    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
+        guard let url = upload.url else { return (false, nil) }
         let seen = memory.requestBeforeOutage(of: url)
         guard let request = seen ?? upload.doubt, request.offset == 0 else { return (false, nil) }
         let standing = try await offset(of: url, length: length)
