@@ -90,6 +90,8 @@ package struct RemoteFile: Codable, Sendable, Hashable {
 struct ContentRange {
     /// nil if the server could send none.
     var start: Int64?
+    /// After the last byte; nil as ``start``.
+    var end: Int64?
     /// nil if the server does not know.
     var total: Int64?
 
@@ -105,5 +107,6 @@ struct ContentRange {
             return nil
         }
         start = first
+        end = last < .max ? last + 1 : last
     }
 }

@@ -49,6 +49,7 @@ struct HTTPServer {
         // Where a name is put in, there is no signature.
         signatures = Self.signatures(in: endpoint.address).filter { !$0.contains("{") } + Self.signatures(in: givenURL ?? "")
         logger = attempt?.logger ?? Logger(label: "TransferKit.http")
+        if let warning = self.credentials.cleartextWarning, resources.warned.isFirst(warning) { logger.warning("\(warning)") }
     }
 
     var habits: ServerHabits { resources.habits }
@@ -117,8 +118,8 @@ struct HTTPServer {
     /// Sends one request once.
     private func send(_ flight: Flight, asked: Origin, isTrusted: Bool) async throws -> HTTPAnswer {
         var request = flight.request
-        let fields = isTrusted ? try await credentials.headers() : []
         // Where credentials do not go, configured headers do not go either: they may be secrets, too.
+        let fields = isTrusted ? try await credentials.headers() : []
         let configured = isTrusted ? Array(settings.headers) + Array(plan.headers) : []
         for field in configured + fields { request.headers.append(field.name, field.value) }
         if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }

@@ -159,5 +159,6 @@ struct TransportResources: Sendable {
     let disks: DiskThreads
     let acceptance = Acceptance()
     let habits = ServerHabits()
+    let warned = FirstTimes()
     let hook: HeaderSource?
 }
