@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import TransferCore
 
@@ -87,7 +88,7 @@ final class DownloadPlace: Sendable {
         try unlink(part)
         try requireSpace(size ?? 0)
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         return (FileDescriptor(rawValue: descriptor), false)
     }
@@ -150,6 +151,29 @@ final class DownloadPlace: Sendable {
         guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
+    /// What only this user may read and write.
+    static let privateMode: mode_t = 0o600
+
+    /// The permissions that this process gives new files (umask(2)).
+    private static let usualMode: mode_t = {
+        #if canImport(Darwin)
+            let mask = umask(0o077)
+            umask(mask)
+        #else
+            // Changing the mask to read it would change the files that other threads make meanwhile.
+            let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+            let line = status.split(separator: "\n").first { $0.hasPrefix("Umask:") }
+            let mask = line?.split(separator: "\t").last.flatMap { mode_t($0, radix: 8) } ?? 0o077
+        #endif
+        return 0o666 & ~mask | privateMode
+    }()
+
+    /// Gives a complete part the permissions of any new file. Until then only this user could read it, and this is still so where the file system
+    /// has no permissions of its own.
+    func publish(_ part: FileDescriptor) {
+        _ = fchmod(part.rawValue, Self.usualMode)
+    }
+
     func unlink(_ name: FilePath) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
         guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(destination.partPath, errno: errno) }
@@ -172,10 +196,12 @@ final class DownloadPlace: Sendable {
     }
 
     /// As `rsync` does: a time of whole seconds is compared with the other one's whole seconds, as HTTP and SFTP version 3 tell no more.
-    private static func compare(_ remote: Int64, _ local: Int64) -> Int64 {
+    private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
-        guard remote.isMultiple(of: second) else { return remote - local }
-        return remote / second - (local - ((local % second) + second) % second) / second
+        // Times before 1970 are rounded down, too.
+        let floor = local / second - (local % second < 0 ? 1 : 0)
+        let (left, right) = remote.isMultiple(of: second) ? (remote / second, floor) : (remote, local)
+        return left < right ? -1 : left > right ? 1 : 0
     }
 
     private func notTold(_ what: String) -> TransferError {

@@ -37,6 +37,13 @@ package struct EndpointCredentials {
     /// Whether there is something to prove to the server itself who we are with.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
+    /// What to warn of before credentials are sent: that they go over the network without encryption. Nil if they do not.
+    package var cleartextWarning: String? {
+        guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
+        return
+            "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
+    }
+
     /// Reads the secrets that connections need.
     package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
         var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)

@@ -18,6 +18,9 @@ package import TransportSupport
 ///
 /// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
 /// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
+///
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
+/// used for several queues, at the same time or one after the other.
 public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
     /// `http`
     public let id: TransportID = .http
@@ -83,8 +86,20 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
-        resources = TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
+        self.init(
+            resources: TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) }),
+            wait: wait)
+    }
+
+    private init(resources: TransportResources, wait: @escaping @Sendable (Duration) async throws -> Void) {
+        self.resources = resources
         self.wait = wait
+    }
+
+    /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
+    /// that opens with this transport.
+    public func makeInstance() -> HTTPTransport {
+        HTTPTransport(resources: TransportResources(disks: resources.disks, hook: resources.hook), wait: wait)
     }
 
     /// Uploads or downloads one file in one request.
@@ -154,5 +169,6 @@ struct TransportResources: Sendable {
     let disks: DiskThreads
     let acceptance = Acceptance()
     let habits = ServerHabits()
+    let warned = FirstTimes()
     let hook: HeaderSource?
 }

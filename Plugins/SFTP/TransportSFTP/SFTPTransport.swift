@@ -16,6 +16,9 @@ package import TransportSupport
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
 /// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
+///
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
+/// used for several queues, at the same time or one after the other.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
@@ -71,24 +74,36 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: ConnectionPool
+    private let makePool: @Sendable () -> ConnectionPool
     private let disks: DiskThreads
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
     /// Makes a transport. Threads and connections come with the first attempt.
     public init() {
-        self.init(connector: SSHConnector())
+        self.init(policy: PoolPolicy())
     }
 
     /// Makes a transport that shares its connections in its own way.
     package init(policy: PoolPolicy) {
-        self.init(connector: SSHConnector(), policy: policy)
+        self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
     /// Makes a transport with its own way to connect, and threads of the caller's choice.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
-        pool = ConnectionPool(connector, policy: policy)
+        self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
+    }
+
+    private init(makePool: @escaping @Sendable () -> ConnectionPool, disks: DiskThreads) {
+        self.makePool = makePool
+        pool = makePool()
         self.disks = disks
+    }
+
+    /// Returns a transport with the same configuration, and with connections and threads of its own. Called by each queue that opens with this
+    /// transport.
+    public func makeInstance() -> SFTPTransport {
+        SFTPTransport(makePool: makePool, disks: disks)
     }
 
     /// Sends or receives one file.

@@ -34,19 +34,22 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var offset: Int64
     /// How many bytes the network took of it at least.
     var taken: Int64
-    /// Whether the process that sent it was there when it ended; nil if it was not, as far as is known.
+    /// Whether the process that sent it saw the connection break while the server was there; nil if it ended the request, or ended with it.
     var isWitnessed: Bool?
 }
 
 extension RemoteUpload {
-    /// The last `PATCH`, if the server may have what it does not count by what earlier processes stored: it was gone when that was cut, or the process
-    /// ended with it, so that nobody saw whether it was.
+    /// The sizes and positions that an upload can have, in bytes: 64 PiB at most, which no file system of today holds.
+    static let sizes: ClosedRange<Int64> = 0...1 << 56
+
+    /// The last `PATCH`, if the server may have bytes of it that it does not count: the server was gone after it, or the request was abandoned (by a
+    /// pause, or with the process), so the server may have ended at the same moment.
     var doubt: UnansweredRequest? { doubtful ?? unanswered.flatMap { $0.isWitnessed == true ? nil : $0 } }
 }
 
 extension Int64 {
     /// Moves a stored position to the nearest that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
-    fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), 1 << 56) }
+    fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), RemoteUpload.sizes.upperBound) }
 }
 
 extension RemoteUpload {

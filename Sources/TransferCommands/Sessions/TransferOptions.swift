@@ -59,7 +59,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Seconds that the server may take from the last byte of a file to its answer, as one that stores or checks the file first. It is never less than --stall-timeout. Otherwise 300.",
+            "Seconds that the server may take from the last byte of a file above 1 MiB to its answer, as one that stores or checks the file first. It is never less than --stall-timeout. Otherwise 300.",
             valueName: "seconds"))
     var responseTimeout: Double?
 

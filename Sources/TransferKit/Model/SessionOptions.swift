@@ -30,7 +30,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// How long an attempt may go on with no byte taken by the network and none confirmed. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// How long the server may take to answer after the last byte of a file was sent. Default: 300 s.
+    /// How long the server may take to answer after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
     public var responseTimeout: Duration
 
     /// What happens to a file that changed after a part of it was sent. Default: it fails, and the error says what changed.

@@ -121,8 +121,10 @@ extension FileRunner {
                 active.isAnswerAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
+            // A server that never answered and has at most little of the file: the account's next endpoint may do better.
+            let isSilent = !prepared.signs.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
-                .transient, .stalled,
+                isSilent ? .unreachable : .transient, .stalled,
                 "Nothing moved between this machine and \(attempt.endpoint.location) for \(limit) while \(file.source) was transferred.")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
