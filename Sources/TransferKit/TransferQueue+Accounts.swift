@@ -37,6 +37,15 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
+    /// Asks the endpoints of an account once more that are left alone, because they failed too often or asked for it: one session that waits
+    /// finds out for all. So do ``run(_:again:)-(SessionReference,_)``, ``retry(_:)-(SessionReference)``, ``unblockAccount(_:)``, ``save(_:)``,
+    /// and a network that came back. On endpoints that may be asked: nothing.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`.
+    public nonisolated func retryEndpoints(of name: String) async throws {
+        try await mailbox.send(.command(.retryEndpoints(account: name)))
+    }
+
     /// All accounts, by name.
     public func accounts() async -> [AccountStatus] {
         await settle()
