@@ -129,7 +129,9 @@ extension ReferenceQueue {
     }
 
     mutating func loseInterruption(_ index: Int) {
-        if sessions[index].lane == .interrupted { sessions[index].clearLane() }
+        guard sessions[index].lane == .interrupted else { return }
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
     }
 
     private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {
