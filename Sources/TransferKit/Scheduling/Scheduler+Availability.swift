@@ -60,6 +60,7 @@ extension Scheduler {
 
     mutating func changeHealth(_ change: (inout EndpointHealth) -> Void) {
         mutateFlags { change(&$0.health) }
+        roster.recallAllLines()
     }
 
     /// An endpoint gave a sign of life: the failures before it no longer count, whichever run met them.

@@ -10,6 +10,7 @@ extension Scheduler {
         // What failed before says nothing of another network.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
+        roster.recallAllLines()
         for key in roster.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
@@ -37,6 +38,7 @@ extension Scheduler {
             $0.scarceSpace = isScarce ? freeSpace : nil
             $0.diskCheckAt = now.uptime + Self.diskCheckInterval
         }
+        roster.recallAllLines()
     }
 
     /// Whoever looks at the disk has done so by now.

@@ -51,6 +51,7 @@ extension Scheduler {
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended:
+            if let account = flags.ending[report.run] { roster.recallLines(of: account) }
             mutateFlags { $0.ending[report.run] = nil }
             endProbes(of: report.run)
             endTime(of: nil, run: report.run, at: now, &transaction)
