@@ -14,6 +14,8 @@ extension TransferQueue {
 
     /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
     ///
+    /// Sessions whose account no transport of this process serves are added, with a warning in the log, and wait for a person.
+    ///
     /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
     /// first runs. Bytes in memory are on disk when the call returns. The folder of a download must exist and be writable.
     ///

@@ -38,6 +38,7 @@ extension TransferQueue {
     /// Whether a session with a deduplication key is there already is seen when it is stored: until then its draft keeps the refusal.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
+        warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
         var last: Wish?
         for (index, request) in requests.enumerated() {
             let wish = Wish(account: request.account, direction: request.direction, options: request.options)

@@ -4,13 +4,14 @@ import SystemPackage
 import TransferCore
 
 extension FileRunner {
-    /// Looks at what moves, and makes the attempt.
-    mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt {
+    /// Looks at what moves, and makes the attempt; nil if another run probes the endpoint.
+    mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.hasMoved = false
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
         let moving = try await moving(at: endpoint)
+        guard try await mayAsk(endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint
         if let size = moving.size, size != file.size { tellSize(size) }
         announce(endpoint)
@@ -159,7 +160,7 @@ extension FileRunner {
                 if grew.confirmed || isDownload && grew.sent {
                     signs.answered()
                 } else if grew.sent {
-                    signs.sent()
+                    signs.sent(active.moved)
                 }
             },
             checkpoint: { checkpoint in

@@ -70,7 +70,8 @@ package struct RunContext: Sendable {
     }
 
     /// Puts a report into the mailbox, and returns when it is durable.
-    func tell(_ content: Report.Content) async throws(QueueError) {
+    @discardableResult
+    func tell(_ content: Report.Content) async throws(QueueError) -> Answer {
         try await mailbox.send(input(content))
     }
 

@@ -238,6 +238,7 @@ package struct Scheduler: Sendable {
         dirty.removeAll()
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
+        roster.recallAllLines()
         storedSettings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
     }
 
@@ -249,6 +250,7 @@ package struct Scheduler: Sendable {
         revert(to: savepoint.changes)
         dirty.removeLast(dirty.count - savepoint.dirty)
         flags = savepoint.flags
+        roster.recallAllLines()
     }
 
     private mutating func revert(to count: Int) {
@@ -262,6 +264,7 @@ package struct Scheduler: Sendable {
                 if let name = accounts[key]?.account.name { accountKeys[name] = nil }
                 accounts[key] = before
                 if let name = before?.account.name { accountKeys[name] = key }
+                roster.recallLines(of: key)
             }
         }
     }
@@ -328,6 +331,7 @@ package struct Scheduler: Sendable {
         if let name = before?.account.name { accountKeys[name] = nil }
         accounts[key] = entry
         if let name = entry?.account.name { accountKeys[name] = key }
+        roster.recallLines(of: key)
     }
 
     /// Adds what has to be stored for what changed since the last call.
