@@ -219,6 +219,11 @@ if isStrict {
     ]
 }
 
+// A build of some tests only, as it saves most of the time that a sanitizer's takes: Tests/sanitize names them with commas between.
+if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").map(String.init) {
+    package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
+}
+
 // Fuzzing needs code that is compiled for it: Tests/Fuzzing/run builds this in a folder of its own.
 if Context.environment["TRANSFERKIT_FUZZING"] != nil {
     package.targets += [
