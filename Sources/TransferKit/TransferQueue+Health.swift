@@ -48,8 +48,10 @@ extension QueueStore {
         do {
             return try await pool.read { db in
                 var problems = try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.reportedProblems))").filter { $0 != "ok" }
-                for row in try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(Self.reportedProblems) {
-                    problems.append("a row of \(row[0] as String) refers to a row of \(row[2] as String) that does not exist")
+                let broken = try StoredRow.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+                while let row = try broken.next(), problems.count < 2 * Self.reportedProblems {
+                    let (table, parent) = (try row.decode(String.self, atIndex: 0), try row.decode(String.self, atIndex: 2))
+                    problems.append("a row of \(table) refers to a row of \(parent) that does not exist")
                 }
                 return StoreHealth(
                     sqliteVersion: try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? "",

@@ -95,8 +95,12 @@ final class DownloadPlace: Sendable {
     /// Whatever has that name; nil if nothing that could be the part.
     private func openExistingPart() throws(TransferError) -> FileDescriptor? {
         // Without O_NONBLOCK, opening a FIFO that somebody put there would wait for its other end (open(2)).
-        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        var descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
+        if descriptor < 0, errno == EACCES {
+            // A complete file keeps the name of its part until the store knows, and may have got a mode without write permission since.
+            descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
+        }
         if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
         switch errno {
         case ENOENT, ELOOP, ENXIO, EISDIR: return nil

@@ -35,8 +35,9 @@ package final class ActiveFile: Sendable {
         self.isSizeGuessed = isSizeGuessed
         self.position = position
         knownSize = Atomic(size ?? -1)
+        let start = max(0, start)
         self.start = start
-        self.floor = min(floor, size ?? .max)
+        self.floor = max(0, min(floor, size ?? .max))
         sentBytes = Atomic(start)
         confirmedBytes = Atomic(start)
     }

@@ -60,6 +60,11 @@ extension FileRunner {
         let active = prepared.active
         do {
             let receipt = try await send(prepared)
+            guard context.live.admits(receipt.bytes, insteadOf: active.size) else {
+                throw TransferError(
+                    .protocolViolation, .badAnswer,
+                    "\(prepared.endpoint.location) reports an impossible size of \(file.source): \(receipt.bytes) bytes.")
+            }
             // What a listing tells is not relied on: the file may be another since.
             if active.size == nil || file.isListed && !active.isSizeTold { setSize(of: active, receipt.bytes) }
             guard let size = active.size, receipt.bytes == size else {
@@ -178,16 +183,13 @@ extension FileRunner {
                 return allowance
             },
             total: { [self] total in
-                guard isDownload, (0...Self.largestSize).contains(total) else { return }
+                guard isDownload, context.live.admits(total, insteadOf: active.size) else { return }
                 active.noteSizeTold()
                 setSize(of: active, total)
             },
             activity: { active.isActive() },
             record: { active.noteRecord() }, wait: { active.awaitsAnswer() })
     }
-
-    /// 64 PiB: what no file has, whatever a server says. Sums of sizes below it do not overflow.
-    private static var largestSize: Int64 { 1 << 56 }
 
     /// The size turned out.
     private func setSize(of active: ActiveFile, _ size: Int64) {

@@ -36,6 +36,7 @@ extension FileRunner {
                 "The bytes of \(String(decoding: file.destination, as: UTF8.self)) are gone: those from memory are kept until they have arrived, and no longer. Enqueue them anew.",
                 cause: error.cause)
         }
+        guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
         return MovingFile(payload: .upload(UploadSource(path: path, identity: identity)), size: identity.size, identity: identity)
     }

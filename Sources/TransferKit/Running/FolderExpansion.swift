@@ -16,6 +16,7 @@ package struct FolderExpansion: Sendable {
     private let remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?
     private let tell: @Sendable (ExpansionStep) async throws -> Void
     private let grow: @Sendable (ManifestTotals) -> Void
+    private let bytesKnown: @Sendable () -> Int64
 
     /// - Parameters:
     ///   - fault: What goes wrong with reading; for tests.
@@ -28,12 +29,15 @@ package struct FolderExpansion: Sendable {
         self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow)
     }
 
-    /// - Parameter remote: Brings the remote folder of an item into the manifest as a whole; returns how the run ends if it can't now.
+    /// - Parameters:
+    ///   - bytesKnown: How many bytes the session's files come to now.
+    ///   - remote: Brings the remote folder of an item into the manifest as a whole; returns how the run ends if it can't now.
     init(
-        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil,
+        of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
         tell: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void
     ) {
+        self.bytesKnown = bytesKnown
         self.key = key
         self.store = store
         self.fault = fault
@@ -70,7 +74,9 @@ package struct FolderExpansion: Sendable {
     }
 
     private func expand(_ item: PendingItem, from start: ManifestStart) async throws {
-        let walk = await DiskThread.run { [storage = store.folder, fault] in FolderWalk(item, from: start, excluding: storage, fault: fault)
+        let room = FileSize.sessionMaximum.subtractingSaturated(bytesKnown())
+        let walk = await DiskThread.run { [storage = store.folder, fault] in
+            FolderWalk(item, from: start, excluding: storage, mostBytes: room, fault: fault)
         }
         while true {
             let (batch, withdrawn) = try await walk.next(Self.batch)

@@ -41,6 +41,8 @@ actor FolderWalk {
     private let ancestors: [FileNumber]
     /// The queue's own storage, which is never sent: what is in it gives access to uploads.
     private let excluded: FileNumber?
+    /// How many bytes its files may come to.
+    private let mostBytes: Int64
     private var stack: [Frame] = []
     private var isBegun = false
     private var nextPosition: Int64
@@ -51,8 +53,12 @@ actor FolderWalk {
     private var batchStart: ManifestStart
     private var withdrawn: WithdrawnRows?
 
-    init(_ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, fault: FolderFault? = nil) {
+    init(
+        _ root: PendingItem, from start: ManifestStart, excluding storage: FilePath, mostBytes: Int64 = FileSize.sessionMaximum,
+        fault: FolderFault? = nil
+    ) {
         self.fault = fault
+        self.mostBytes = max(0, mostBytes)
         batchStart = start
         self.root = root
         ancestors = root.ancestors.compactMap { FileNumber(of: $0) }
@@ -157,6 +163,9 @@ actor FolderWalk {
         guard let frame = stack.last else { return }
         let source = Data(entry.name)
         switch entry.kind {
+        case .file(let size) where size > mostBytes - totals.bytes:
+            let error = FileSize.exceedsSession(FilePath(bytes: frame.path + [UInt8(ascii: "/")] + entry.name))
+            add(.file, frame.row.number, source, Data(), state: .failed, error: error, &batch)
         case .file(let size): add(.file, frame.row.number, source, Data(), size: size, &batch)
         case .folder(let isLink):
             try enter(

@@ -32,7 +32,9 @@ struct FoundEntry {
                 status = try folder.status(of: name, followsLink: true)
             }
             switch status.st_mode & S_IFMT {
-            case S_IFREG: kind = .file(size: Int64(status.st_size))
+            case S_IFREG:
+                let size = Int64(status.st_size)
+                kind = size <= FileSize.maximum ? .file(size: size) : .failed(FileSize.tooLarge(shown))
             case S_IFDIR:
                 guard !isLink || policy == .follow else { return nil }
                 kind = .folder(isLink: isLink)

@@ -66,10 +66,10 @@ package final class LiveRun: Sendable {
     /// What was read of the session's folders made its figures grow.
     func found(_ growth: ManifestTotals) {
         state.withLock {
-            $0.base.files += Int(growth.files)
-            $0.base.filesFailed += Int(growth.failed)
-            $0.base.bytesKnown += growth.bytes
-            $0.base.filesUnsized += Int(growth.unsized)
+            $0.base.files.addSaturated(Int(clamping: growth.files))
+            $0.base.filesFailed.addSaturated(Int(clamping: growth.failed))
+            $0.base.bytesKnown.addSaturated(growth.bytes)
+            $0.base.filesUnsized.addSaturated(Int(clamping: growth.unsized))
         }
     }
 
@@ -81,9 +81,9 @@ package final class LiveRun: Sendable {
     /// Items were added to the session.
     func grow(_ items: ItemFigures) {
         state.withLock {
-            $0.base.files += items.files
-            $0.base.bytesKnown += items.bytes
-            $0.base.filesUnsized += items.unsized
+            $0.base.files.addSaturated(items.files)
+            $0.base.bytesKnown.addSaturated(items.bytes)
+            $0.base.filesUnsized.addSaturated(items.unsized)
         }
     }
 
@@ -118,7 +118,7 @@ package final class LiveRun: Sendable {
             let file = ActiveFile(
                 position: position, size: size, start: stored, floor: counted, isSizeGuessed: isSizeGuessed, isAwaiting: isAwaiting)
             Self.count(size, insteadOf: knownSize, in: &$0.base)
-            $0.base.bytesDone -= counted
+            Self.takeBack(counted, in: &$0.base)
             $0.counted[position] = 0
             $0.active[position] = file
             return file
@@ -126,8 +126,23 @@ package final class LiveRun: Sendable {
     }
 
     private static func count(_ size: Int64?, insteadOf known: Int64?, in base: inout SessionStatistics) {
-        base.bytesKnown += (size ?? 0) - (known ?? 0)
+        base.bytesKnown = max(0, base.bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size ?? 0))
         base.filesUnsized += (size == nil ? 1 : 0) - (known == nil ? 1 : 0)
+    }
+
+    /// Confirmed bytes of a file no longer count.
+    private static func takeBack(_ bytes: Int64, in base: inout SessionStatistics) {
+        base.bytesDone = max(0, base.bytesDone.subtractingSaturated(bytes))
+    }
+
+    /// Whether the files of the session may come to so many more bytes.
+    func admits(_ size: Int64, insteadOf known: Int64?) -> Bool {
+        Self.admits(size, insteadOf: known, bytesKnown)
+    }
+
+    private static func admits(_ size: Int64, insteadOf known: Int64?, _ bytesKnown: Int64) -> Bool {
+        (0...FileSize.maximum).contains(size)
+            && bytesKnown.subtractingSaturated(known ?? 0).addingSaturated(size) <= FileSize.sessionMaximum
     }
 
     /// The size of a file in flight became known. That of an attempt that is over counts when the next one begins.
@@ -136,7 +151,9 @@ package final class LiveRun: Sendable {
     func setSize(of file: ActiveFile, _ size: Int64, _ body: () -> Void) {
         guard file.size != size else { return }
         state.withLock { state in
-            guard file.size != size, state.active[file.position] === file else { return }
+            guard file.size != size, state.active[file.position] === file,
+                Self.admits(size, insteadOf: file.size, state.base.bytesKnown)
+            else { return }
             Self.count(size, insteadOf: file.size, in: &state.base)
             file.setSize(size)
             body()
@@ -147,9 +164,9 @@ package final class LiveRun: Sendable {
     func end(_ file: ActiveFile, confirmed: Int64) {
         state.withLock {
             $0.active[file.position] = nil
-            $0.base.bytesDone += confirmed
+            $0.base.bytesDone.addSaturated(confirmed)
             $0.counted[file.position] = confirmed
-            $0.moved += file.moved
+            $0.moved.addSaturated(file.moved)
         }
     }
 
@@ -167,7 +184,7 @@ package final class LiveRun: Sendable {
     func foundFolder(position: Int64, size: Int64?) {
         state.withLock {
             Self.count(0, insteadOf: size, in: &$0.base)
-            $0.base.bytesDone -= $0.counted[position] ?? 0
+            Self.takeBack($0.counted[position] ?? 0, in: &$0.base)
             $0.counted[position] = nil
         }
     }
@@ -175,7 +192,7 @@ package final class LiveRun: Sendable {
     /// A file begins anew at byte 0: what its abandoned life had confirmed is taken out of the figures.
     func restart(_ file: PendingFile) {
         state.withLock {
-            $0.base.bytesDone -= $0.counted[file.position] ?? file.confirmed
+            Self.takeBack($0.counted[file.position] ?? file.confirmed, in: &$0.base)
             $0.counted[file.position] = 0
         }
     }
@@ -233,6 +250,9 @@ package final class LiveRun: Sendable {
         }
     }
 
+    /// What the files of known size come to, in bytes.
+    var bytesKnown: Int64 { state.withLock { $0.base.bytesKnown } }
+
     /// Bytes per second at present; nil if not known.
     var rate: Double? { state.withLock { $0.meter.rate } }
 
@@ -242,7 +262,7 @@ package final class LiveRun: Sendable {
     var moved: Int64 { state.withLock { Self.moved($0) } }
 
     private static func moved(_ state: State) -> Int64 {
-        state.active.values.reduce(state.moved) { $0 + $1.moved }
+        state.active.values.reduce(state.moved) { $0.addingSaturated($1.moved) }
     }
 
     private static func statistics(_ state: State) -> SessionStatistics {
@@ -250,8 +270,8 @@ package final class LiveRun: Sendable {
         statistics.bytesSent = statistics.bytesDone
         for file in state.active.values {
             let confirmed = file.shownConfirmed
-            statistics.bytesDone += confirmed
-            statistics.bytesSent += max(file.shownSent, confirmed)
+            statistics.bytesDone.addSaturated(confirmed)
+            statistics.bytesSent.addSaturated(max(file.shownSent, confirmed))
         }
         return statistics
     }

@@ -35,7 +35,7 @@ package final class QueueThroughput: Sendable {
         state.withLock { state in
             guard let seen = state.seen[run] else { return }
             state.seen[run] = max(seen, moved)
-            state.moved += max(0, moved - seen)
+            state.moved.addSaturated(max(0, moved - seen))
             state.meter.sample(bytes: state.moved, at: uptime)
             state.sampledAt = uptime
         }

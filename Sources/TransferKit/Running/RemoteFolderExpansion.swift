@@ -15,8 +15,6 @@ actor RemoteFolderExpansion {
     private static let longestWait = Duration.seconds(1)
     /// So many folders are asked of the store at once.
     private static let page = 256
-    /// 64 PiB: more than any folder has, and little enough that sums do not overflow.
-    private static let mostBytes: Int64 = 1 << 56
 
     private let context: RunContext
     private let record: EndpointRecord
@@ -46,8 +44,8 @@ actor RemoteFolderExpansion {
     /// - Returns: How the run ends, if the item can't be listed to its end now.
     /// - Throws: `CancellationError`; ``QueueError`` when the store can't be used.
     func run(_ item: PendingItem, from start: ManifestStart) async throws -> RunOutcome? {
-        let known = context.live.statistics(at: context.clock.now()).bytesKnown
-        place = FolderCatalogue.Place(position: start.position, directory: start.directory, bytes: max(0, Self.mostBytes - known))
+        let room = FileSize.maximum.subtractingSaturated(context.live.bytesKnown)
+        place = FolderCatalogue.Place(position: start.position, directory: start.directory, bytes: max(0, room))
         var next = item.nextDirectory ?? start.directory
         if item.nextDirectory == nil {
             let root = ListedFolder(

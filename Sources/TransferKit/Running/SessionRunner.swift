@@ -69,7 +69,8 @@ package struct SessionRunner: Sendable {
         context.live.prepare()
         defer { context.live.prepared() }
         return try await FolderExpansion(
-            of: context.key, in: context.store, remote: { try await listing.run($0, from: $1) },
+            of: context.key, in: context.store, bytesKnown: { [context] in context.live.bytesKnown },
+            remote: { try await listing.run($0, from: $1) },
             tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) }
         ).run()
     }

@@ -103,9 +103,9 @@ package struct ManifestTotals: Sendable, Codable, Equatable {
     }
 
     package static func += (left: inout ManifestTotals, right: ManifestTotals) {
-        left.files += right.files
-        left.failed += right.failed
-        left.bytes += right.bytes
-        left.unsized += right.unsized
+        left.files.addSaturated(right.files)
+        left.failed.addSaturated(right.failed)
+        left.bytes.addSaturated(right.bytes)
+        left.unsized.addSaturated(right.unsized)
     }
 }

@@ -30,7 +30,7 @@ package struct ItemFigures: Sendable, Equatable {
 
     package init(_ items: [ItemDraft]) {
         files = items.count
-        bytes = items.reduce(0) { $0 + $1.size }
+        bytes = items.reduce(0) { $0.addingSaturated($1.size) }
         unsized = items.count { $0.isUnsized }
     }
 }

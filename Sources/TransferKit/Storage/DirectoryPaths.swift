@@ -69,7 +69,7 @@ struct DirectoryPaths {
                 location = found
                 break
             }
-            guard let row = try Row.fetchOne(statement, arguments: [session, number]) else {
+            guard let row = try StoredRow.fetchOne(statement, arguments: [session, number]) else {
                 throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder \(number)")
             }
             guard let parent = try row.decode(Int64?.self, atIndex: 0) else {

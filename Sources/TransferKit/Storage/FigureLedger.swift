@@ -86,7 +86,7 @@ struct FigureLedger {
     }
 
     private func image(of key: SessionKey, _ selection: String) throws -> Image? {
-        try Row.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
+        try StoredRow.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
             (state: try $0.decode(atIndex: 0), figures: try SessionFigures($0))
         }
     }

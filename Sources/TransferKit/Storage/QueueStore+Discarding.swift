@@ -20,7 +20,7 @@ extension QueueStore {
     ///
     /// - Parameter isHeld: Whether a run of the session may still complete what it sends; then nothing is removed before that has let go.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
-        let rows = try Row.fetchAll(
+        let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
         guard !rows.isEmpty else { return }
         try discard(rows, of: key, isHeld: isHeld, at: now, in: db)
@@ -35,7 +35,7 @@ extension QueueStore {
 
     /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
-        let rows = try Row.fetchAll(
+        let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])
         guard !rows.isEmpty else { return }
@@ -48,7 +48,7 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
 
-    private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
+    private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
         // Of a download nothing is left at a server, but maybe a part on this machine.
         for row in rows {
@@ -93,11 +93,11 @@ extension QueueStore {
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
         if let quarantine = try quarantine(of: key, in: db) {
-            let row = Row([
-                "session": key, "position": position, "endpoint": endpoint.address, "data": checkpoint.data,
-                "confirmed": checkpoint.confirmed,
-            ])
-            return try keep(row, of: "checkpoint", in: quarantine, db)
+            return try keep(
+                [
+                    ("session", key.databaseValue), ("position", position.databaseValue), ("endpoint", endpoint.address.databaseValue),
+                    ("data", checkpoint.data.databaseValue), ("confirmed", checkpoint.confirmed.databaseValue),
+                ], of: "checkpoint", in: quarantine, db)
         }
         try dropDiscard(of: key, position: position, endpoint, in: db)
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
@@ -123,7 +123,7 @@ extension QueueStore {
             let now = StoreCoding.encode(date)
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
-            for row in try Row.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit]) {
+            for row in try StoredRow.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit]) {
                 if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
             let next = try Int64.fetchOne(db, sql: DiscardQuery.next(isLocalOnly: isLocalOnly), arguments: [now])
@@ -134,7 +134,7 @@ extension QueueStore {
     /// What is due later, though its server did not ask to be left alone until after this date; in the order of the keys.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
-            try Row.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
+            try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
                 .compactMap { try? PendingDiscard($0) }
         }
     }
@@ -142,7 +142,7 @@ extension QueueStore {
     /// Where servers asked to be left alone until a later date, and until when.
     func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
-            try Row.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
+            try StoredRow.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
                 guard let endpoint: Endpoint = try? StoreCoding.decode(from: row.decode(atIndex: 0)) else { return nil }
                 return (endpoint, StoreCoding.date(try row.decode(atIndex: 1)))
             }
@@ -158,7 +158,7 @@ extension QueueStore {
 }
 
 extension PendingDiscard {
-    fileprivate init(_ row: Row) throws {
+    fileprivate init(_ row: StoredRow) throws {
         self.init(
             key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
             checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),

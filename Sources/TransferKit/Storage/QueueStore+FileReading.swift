@@ -33,7 +33,7 @@ package struct StoredCheckpoint: Sendable {
 
 extension QueueStore {
     /// A number of which there can't be less than none; 0 if there is none.
-    private static func bytes(_ row: Row, atIndex index: Int) throws -> Int64 {
+    private static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
         min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
     }
 
@@ -42,7 +42,7 @@ extension QueueStore {
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            return try Row.fetchAll(
+            return try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT position, kind, directory, source, destination, size, generation,
@@ -74,7 +74,7 @@ extension QueueStore {
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
-                let row = try Row.fetchOne(
+                let row = try StoredRow.fetchOne(
                     db.cachedStatement(
                         sql: """
                             SELECT data, confirmed, identity, expires_at FROM checkpoint
@@ -111,7 +111,7 @@ extension QueueStore {
     /// The source of the first file of a session that failed.
     static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
         guard
-            let row = try Row.fetchOne(
+            let row = try StoredRow.fetchOne(
                 db.cachedStatement(
                     sql: """
                         SELECT kind, directory, source, destination FROM file INDEXED BY file_failed

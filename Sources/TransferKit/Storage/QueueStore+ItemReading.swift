@@ -39,7 +39,7 @@ extension QueueStore {
     func pendingItem(of key: SessionKey) async throws -> PendingItem? {
         try await read { [sources] db in
             guard
-                let row = try Row.fetchOne(
+                let row = try StoredRow.fetchOne(
                     db.cachedStatement(
                         sql: """
                             SELECT sequence, kind, directory, source, destination, symbolic_links, first_position, first_directory,
@@ -80,7 +80,7 @@ extension QueueStore {
     package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            var items = try Row.fetchAll(
+            var items = try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT file.*, (SELECT max(confirmed) FROM checkpoint
@@ -96,7 +96,7 @@ extension QueueStore {
                 db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
             let next = (last ?? -1) + 1
             let skipped = position > next ? position - next : 0
-            let rows = try Row.fetchCursor(
+            let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(sql: "SELECT * FROM item WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?"),
                 arguments: [key, limit - items.count, skipped])
             var place = next + skipped
@@ -116,11 +116,11 @@ extension QueueStore {
     }
 
     /// Nil while it is not known.
-    private static func size(_ row: Row) throws -> Int64? {
+    private static func size(_ row: StoredRow) throws -> Int64? {
         try row.decode(Bool.self, forColumn: "unsized") ? nil : try row.decode(Int64.self, forColumn: "size")
     }
 
-    private static func itemStatus(_ row: Row, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
+    private static func itemStatus(_ row: StoredRow, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
         let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
         let location = try paths.location(
             kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),

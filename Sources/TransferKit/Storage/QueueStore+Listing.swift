@@ -20,7 +20,7 @@ extension QueueStore {
     func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            return try Row.fetchAll(
+            return try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT number, parent, source, destination FROM directory

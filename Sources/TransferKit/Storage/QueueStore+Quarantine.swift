@@ -29,8 +29,10 @@ extension QueueStore {
         var content: [String: String] = [:]
         for table in ["schedule", "session"] {
             let column = table == "schedule" ? "session" : "key"
-            guard let row = try Row.fetchOne(db, sql: "SELECT * FROM \(table) WHERE \(column) = ?", arguments: [key]) else { continue }
-            for (name, value) in row { content["\(table).\(name)"] = text(of: value) }
+            guard let row = try StoredRow.fetchOne(db, sql: "SELECT * FROM \(table) WHERE \(column) = ?", arguments: [key]) else {
+                continue
+            }
+            for (name, value) in row.columns { content["\(table).\(name)"] = text(of: value) }
         }
         try execute(
             db, "INSERT INTO quarantine(found_at, reason, content, session) VALUES (?, ?, ?, ?)",
@@ -42,10 +44,10 @@ extension QueueStore {
     }
 
     /// Keeps a row of something that was set aside.
-    static func keep(_ row: Row, of table: String, in quarantine: Int64, _ db: Database) throws {
+    static func keep(_ columns: [(name: String, value: DatabaseValue)], of table: String, in quarantine: Int64, _ db: Database) throws {
         var content: [String: String] = [:]
         // What is kept here is shown; upload URLs never are.
-        for (name, value) in row where name != "upload_url" { content[name] = text(of: value) }
+        for (name, value) in columns where name != "upload_url" { content[name] = text(of: value) }
         try execute(
             db, "INSERT INTO quarantined_row(quarantine, origin, content) VALUES (?, ?, ?)",
             [quarantine, table, try StoreCoding.encode(content)])
@@ -69,7 +71,7 @@ extension QueueStore {
     /// All that was set aside, the oldest first.
     package func quarantined() async throws -> [QuarantinedRow] {
         try await read { db in
-            try Row.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
+            try StoredRow.fetchAll(db, sql: "SELECT key, found_at, reason, content FROM quarantine ORDER BY key").map {
                 QuarantinedRow(
                     number: try $0.decode(atIndex: 0), foundAt: StoreCoding.date(try $0.decode(atIndex: 1)),
                     reason: try $0.decode(atIndex: 2), content: try $0.decode(atIndex: 3))
@@ -80,7 +82,7 @@ extension QueueStore {
     /// The rows that belonged to something that was set aside, in order.
     package func quarantinedParts(of number: Int64, after part: Int64, limit: Int) async throws -> [QuarantinedPart] {
         try await read { db in
-            try Row.fetchAll(
+            try StoredRow.fetchAll(
                 db, sql: "SELECT number, origin, content FROM quarantined_row WHERE quarantine = ? AND number > ? ORDER BY number LIMIT ?",
                 arguments: [number, part, limit]
             ).map {

@@ -62,7 +62,7 @@ extension QueueStore {
             var unreadable: [SessionKey: String] = [:]
             var missing = Set(keys)
             let statement = try db.cachedStatement(sql: query)
-            let rows = try Row.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
+            let rows = try StoredRow.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
             while let row = try rows.next() {
                 let row = SessionRow(row: row)
                 let key = try row.value(.key, as: SessionKey.self)

@@ -27,10 +27,10 @@ extension QueueStore {
                     """)
             var work: [SessionKey: RemainingWork] = [:]
             for key in keys {
-                guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+                guard let row = try StoredRow.fetchOne(statement, arguments: [key]) else { continue }
                 let isUnknown: Bool = try row.decode(atIndex: 1)
                 // A limit that is no number can only be damage.
-                let limit = Int64.fromDatabaseValue(row[2] as DatabaseValue).flatMap { $0 > 0 ? $0 : nil }
+                let limit = Int64.fromDatabaseValue(try row.value(atIndex: 2)).flatMap { $0 > 0 ? $0 : nil }
                 work[key] = RemainingWork(bytes: isUnknown ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
             }
             return work

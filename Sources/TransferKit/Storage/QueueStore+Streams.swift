@@ -29,7 +29,7 @@ extension QueueStore {
     /// The streams of sessions that have yet to end, with what there is of them.
     func leftStreams() async throws -> [LeftStream] {
         let streams = try await read { db in
-            try Row.fetchAll(
+            try StoredRow.fetchAll(
                 db,
                 sql: """
                     SELECT schedule.id, file.source, file.destination, file.size, file.unsized,

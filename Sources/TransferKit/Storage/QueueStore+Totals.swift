@@ -16,13 +16,14 @@ extension QueueStore {
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()
-            for row in try Row.fetchAll(db, sql: "SELECT state, files, files_done, files_failed, bytes_total, bytes_done FROM total") {
+            for row in try StoredRow.fetchAll(db, sql: "SELECT state, files, files_done, files_failed, bytes_total, bytes_done FROM total")
+            {
                 guard let state = SessionState(rawValue: try row.decode(atIndex: 0)) else { continue }
                 totals.states[state] = try SessionFigures(row)
             }
             let statement = try db.cachedStatement(sql: "\(SessionFigures.selection) WHERE session.key = ?")
             for key in keys {
-                guard let row = try Row.fetchOne(statement, arguments: [key]),
+                guard let row = try StoredRow.fetchOne(statement, arguments: [key]),
                     let state = SessionState(rawValue: try row.decode(atIndex: 0))
                 else { continue }
                 let figures = try SessionFigures(row)

@@ -112,7 +112,7 @@ package final class QueueStore: Sendable {
 
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
-        if error is DecodingError || error is RowDecodingError {
+        if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {
             return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
         }
         guard let error = error as? DatabaseError else {

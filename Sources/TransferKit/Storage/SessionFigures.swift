@@ -11,7 +11,7 @@ package struct SessionFigures: Sendable, Equatable {
     package init() {}
 
     /// Columns of a row, from the second on.
-    init(_ row: Row) throws {
+    init(_ row: StoredRow) throws {
         files = try row.decode(atIndex: 1)
         filesDone = try row.decode(atIndex: 2)
         filesFailed = try row.decode(atIndex: 3)

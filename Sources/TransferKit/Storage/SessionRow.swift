@@ -68,15 +68,15 @@ struct SessionRow {
         """
     }
 
-    let row: Row
+    let row: StoredRow
 
-    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+    func value<Value: StoredRow.Value>(
         _ column: Column, as type: Value.Type = Value.self
     ) throws -> Value {
         try row.decode(atIndex: column.rawValue)
     }
 
-    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+    func value<Value: StoredRow.Value>(
         _ column: Column, ifPresent type: Value.Type = Value.self
     ) throws -> Value? {
         try row.decode(Value?.self, atIndex: column.rawValue)
