@@ -17,7 +17,7 @@ struct SessionOpening {
     }
 
     func run() throws -> SSHConnection.Agreement {
-        let check = try HostKeyCheck(settings)
+        let check = try HostKeyCheck(settings, logger: logger)
         try setPreferences(knownTypes: check.knownTypes)
         try shakeHands()
         guard let key = hostKey else {
