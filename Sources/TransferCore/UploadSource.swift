@@ -14,11 +14,16 @@ public struct UploadSource: Hashable, Sendable {
     /// The size in ``identity`` means nothing then, and the file is not compared with it.
     public let growth: SourceGrowth?
 
+    /// Whether the file is the queue's own copy of bytes from memory, so that its permissions mean nothing to the other end. So is any source that
+    /// grows.
+    public let isSpooled: Bool
+
     /// Makes a source.
-    public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil) {
+    public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false) {
         self.path = path
         self.identity = identity
         self.growth = growth
+        self.isSpooled = isSpooled || growth != nil
     }
 
     /// The size in bytes of a file that is whole.

@@ -38,7 +38,8 @@ extension FileRunner {
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
-        return MovingFile(payload: .upload(UploadSource(path: path, identity: identity)), size: identity.size, identity: identity)
+        let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob)
+        return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
     }
 
     /// The stream of an app in this process, from where the other end has it.

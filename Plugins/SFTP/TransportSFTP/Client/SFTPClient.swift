@@ -43,6 +43,9 @@ package final class SFTPClient: Sendable {
     /// What was asked for, and is not yet on the disk.
     let downloads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
 
+    /// The permissions that the server gives to new files.
+    let newFileModes = NewFileModes()
+
     /// How many bytes of content are on their way, in either direction.
     var contentUnderway: Int { uploads.underway + downloads.underway }
 
