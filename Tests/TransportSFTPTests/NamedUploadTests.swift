@@ -104,13 +104,13 @@ import TransportSFTP
         }
     }
 
-    /// What a small file costs: each request waits for those of its round.
+    /// What a small file costs: each request waits for those of its round. The first one in a folder is looked at and hidden, others are created so.
     @Test(
         arguments: [
             (["partFiles": "false", "sync": "false"], [.open, .write, .fstat, .close]),
             (["partFiles": "false"], [.open, .write, .extended, .fstat, .close]),
-            (["sync": "false"], [.remove, .open, .write, .fstat, .close, .rename]),
-            ([:], [.remove, .open, .write, .extended, .fstat, .close, .rename]),
+            (["sync": "false"], [.remove, .open, .fstat, .fsetstat, .write, .fsetstat, .fstat, .close, .rename]),
+            ([:], [.remove, .open, .fstat, .fsetstat, .write, .fsetstat, .extended, .fstat, .close, .rename]),
         ] as [([String: String], [PacketType])])
     func requests(settings: [String: String], expected: [PacketType]) async throws {
         let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-named-\(UUID().uuidString)").path)

@@ -132,7 +132,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 await pool.prepare(
                     count, to: attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials,
                     logger: attempt.logger)
-            }, lend: { body in try await use(attempt, settings, apart: true, body) })
+            }, lend: { body in try await use(attempt, settings, apart: true, reporter, body) })
         switch attempt.payload {
         case .upload(let source):
             guard attempt.options.expectedChecksum == nil else {
@@ -145,14 +145,14 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             // Looked at before a connection is made, which may take its time.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
-            return try await use(attempt, settings) { connection, features in
+            return try await use(attempt, settings, reporter) { connection, features in
                 try await SFTPUpload(
                     attempt, settings, over: connection, features, others: others, from: file, on: threads, reporting: reporter
                 ).run()
             }
         case .download(let destination):
             let threads = disks.threads(for: destination)
-            return try await use(attempt, settings) { connection, features in
+            return try await use(attempt, settings, reporter) { connection, features in
                 try await SFTPDownload(
                     attempt, settings, over: connection, features, others: others, on: threads, reporting: reporter
                 ).run()
@@ -161,11 +161,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     private func use<Result: Sendable>(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false,
+        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false, _ reporter: AttemptReporter,
         _ body: (PooledConnection, ServerFeatures) async throws -> Result
     ) async throws -> Result {
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger
+            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
+            waiting: { reporter.reportActivity() }
         ) { connection in
             var features = try await connection.client.features()
             if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }

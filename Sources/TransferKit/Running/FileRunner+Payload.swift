@@ -44,7 +44,7 @@ extension FileRunner {
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
-        let source = UploadSource(path: path, identity: identity, confinement: confinement)
+        let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
         return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
     }
 

@@ -94,7 +94,7 @@ struct SFTPDownload {
         default:
             throw TransferError(.permanent, .rejected, "\(place.name) is no regular file at \(client.serverName).")
         }
-        guard let version = RemoteVersion(found) else {
+        guard try found.checkedSize(of: place.name, at: client.serverName) != nil, let version = RemoteVersion(found) else {
             throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not tell how large \(place.name) is.")
         }
         return (version, found.permissions)

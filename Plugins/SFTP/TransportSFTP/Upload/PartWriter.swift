@@ -252,6 +252,7 @@ final class PartWriter: Sendable {
         try await drained()
         try await sync?.success()
         state.withLock { $0.isSynced = sync != nil }
+        // Compared with what was sent, and not computed with.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
         return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
     }

@@ -17,12 +17,25 @@ extension SFTPUpload {
     /// Opens the part of a checkpoint, or makes a new one.
     func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
-        return OpenPart(handle: try await newPart(placing), checkpoint: checkpoint, confirmed: 0)
+        // Until it is complete, only the account may read a part. It gets its own permissions before its name.
+        let key = creationKey
+        let isHidden = !isNamed && (keepsMode || client.newFileModes.isKnown(key))
+        let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.asked))
+        var checkpoint = checkpoint
+        do {
+            if !isNamed, !keepsMode {
+                checkpoint.mode = try await client.newFileModes.mode(of: handle, key, isHidden: isHidden, at: client)
+            }
+        } catch {
+            client.close(handle)
+            throw error
+        }
+        return OpenPart(handle: handle, checkpoint: checkpoint, confirmed: 0)
     }
 
-    private func newPart(_ placing: PartPlacing) async throws -> Handle {
+    private func newPart(_ placing: PartPlacing, _ creation: FileAttributes) async throws -> Handle {
         do {
-            return try await makePart()
+            return try await makePart(creation)
         } catch let failure as StatusFailure where failure.status.code == .failure && isNamed {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
             throw placing.isFolder
@@ -30,18 +43,27 @@ extension SFTPUpload {
             // Whether they could be made is seen by the part.
             let answers = place.parents.map { client.begin(.mkdir($0)) }
             for answer in answers { _ = try await answer.answer() }
-            return try await makePart()
+            return try await makePart(creation)
         }
     }
 
-    private func makePart() async throws -> Handle {
+    /// Whether the file gets the permissions of its source.
+    var keepsMode: Bool { settings.keepsModes && sourceMode != nil }
+
+    /// What the permissions of a new file depend on: its folder, whose access list the server may apply, and what was asked for.
+    private var creationKey: NewFileModes.Key {
+        let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
+        return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
+    }
+
+    private func makePart(_ creation: FileAttributes) async throws -> Handle {
         // Where it will be read back, whether it may be is known before the first byte.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
-        if isNamed { return try await client.open(.open(part, mode.union(.truncate))) }
+        if isNamed { return try await client.open(.open(part, mode.union(.truncate), creation)) }
         // Whatever has its name is of an earlier attempt, or was put there for us to write through.
         let removal = client.begin(.remove(part))
-        let opening = client.begin(.open(part, mode.union(.exclusive)))
+        let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
             _ = try await removal.answer()
         } catch {
@@ -51,7 +73,7 @@ extension SFTPUpload {
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
-            client.close(try await client.open(.open(part, [.write, .create, .exclusive])))
+            client.close(try await client.open(.open(part, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(part))
             throw ContentComparison.impossible(place.name, at: client.serverName, failure)
         }
@@ -111,8 +133,8 @@ extension SFTPUpload {
     private func openForWriting() async throws -> Handle {
         do {
             return try await client.open(.open(part, [.write]))
-        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && settings.keepsModes {
-            // It has got the permissions of a file that nobody may write.
+        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !isNamed {
+            // It may already have the permissions of a file that nobody may write.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
         }

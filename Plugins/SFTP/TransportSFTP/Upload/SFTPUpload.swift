@@ -15,6 +15,8 @@ struct SFTPUpload {
     let settings: EndpointSettings
     /// Where an earlier attempt got to; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
+    /// The permissions of the source; nil if they mean nothing to the server.
+    let sourceMode: UInt32?
     /// Whether an earlier attempt failed since the process started.
     let isRepeated: Bool
     let threads: WorkerThreads
@@ -35,6 +37,7 @@ struct SFTPUpload {
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
         isRepeated = attempt.number > 1
+        sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
             // The account may have been changed since.
             part = [UInt8](known.checkpoint.part)
@@ -100,16 +103,18 @@ struct SFTPUpload {
         let writer = PartWriter(
             part.handle, at: client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
         do {
-            var (size, warnings) = try await write(writer, record)
+            let mode = keepsMode ? sourceMode : part.checkpoint.mode
+            var (size, warnings) = try await write(writer, record, mode)
             let checksum = try await verify(size, &warnings)
             record.end()
             var receipt = try await give(placing, name: size, checksum: checksum)
             receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
-            if !Self.dropsPart(error) { await writer.keepBeforeEnd() }
+            let isKept = !Self.dropsPart(error)
+            if isKept { await writer.keepBeforeEnd() }
             writer.close()
-            throw error
+            throw isKept ? namingPart(error) : error
         }
     }
 
@@ -117,6 +122,16 @@ struct SFTPUpload {
     private static func dropsPart(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
+    }
+
+    /// Adds where the part is that stays at the server, for a person who does not want to resume.
+    private func namingPart(_ error: any Error) -> any Error {
+        guard var error = error as? TransferError, !isNamed,
+            [.transient, .unreachable, .remoteFull].contains(error.failureClass)
+        else { return error }
+        let place = "unfinished part at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
+        error.cause = error.cause.map { "\($0); \(place)" } ?? place
+        return error
     }
 
     /// When checkpoints are made: sooner where an attempt failed already, as the next cut may come soon, and a process that dies loses what came after
@@ -139,14 +154,14 @@ struct SFTPUpload {
 
     // MARK: Content
 
-    private func write(_ writer: PartWriter, _ record: UploadRecord) async throws -> (size: Int64, warnings: [String]) {
+    private func write(_ writer: PartWriter, _ record: UploadRecord, _ mode: UInt32?) async throws -> (size: Int64, warnings: [String]) {
         if file.source.growth == nil { try await requireSpace(at: writer.handle, for: record.rest(of: file.source.size)) }
         let size: Int64
         let end: PartWriter.End
         do {
             let written = try await writeAll(writer, record)
             size = file.source.growth == nil ? file.source.size : written
-            end = try await writer.finish(times: times, mode: settings.keepsModes ? file.descriptor.mode : nil)
+            end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two.
@@ -163,7 +178,7 @@ struct SFTPUpload {
         }
         var warnings: [String] = []
         if !end.tookTimes { warnings.append("\(client.serverName) did not let \(place.name) have the time of its last change.") }
-        if !end.tookMode { warnings.append("\(client.serverName) did not let \(place.name) have its permissions.") }
+        if !end.tookMode, keepsMode { warnings.append("\(client.serverName) did not let \(place.name) have its permissions.") }
         return (size, warnings)
     }
 

@@ -44,6 +44,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
     /// Of a file that is sent in order, the position up to which the server acknowledged the bytes before the connection broke, without having synced
     /// them; nil if that is no further than what the checkpoint confirms. A server that ran on still has them.
     package var acknowledged: Int64?
+    /// The permissions that the part gets before its name; nil to leave those that it has.
+    var mode: UInt32?
 
     package init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
         self.part = Data(part)
