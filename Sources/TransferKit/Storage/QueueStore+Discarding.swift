@@ -73,7 +73,7 @@ extension QueueStore {
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: (try? row.decode(Int64.self, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
+                Checkpoint(data: data, confirmed: (try? bytes(row, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
                 heldBy: isHeld ? key : nil, position: try row.decode(atIndex: 3), now, in: db)
         }
     }
@@ -161,7 +161,8 @@ extension PendingDiscard {
     fileprivate init(_ row: StoredRow) throws {
         self.init(
             key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
-            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try QueueStore.bytes(row, atIndex: 3)),
+            attempts: Int(min(max(0, try row.decode(Int64.self, atIndex: 4)), QueueStore.mostAttempts)),
+            giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
     }
 }

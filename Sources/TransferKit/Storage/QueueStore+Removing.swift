@@ -73,9 +73,11 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Whether there are sessions out of the queue with rows left.
+    /// Whether there are sessions out of the queue with rows left, or more rows than the store keeps.
     func hasRowsToSweep() async throws -> Bool {
-        try await read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true }
+        try await read { db in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
+        }
     }
 
     /// Works off what is left of one session that is out of the queue, at most so many rows.

@@ -20,6 +20,8 @@ package enum StoreWrite: Sendable {
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Sets a session that can't be read aside.
     case quarantine(SessionKey, String)
+    /// The rows of a session in quarantine are back in their tables: it takes its place again.
+    case restoreSession(SessionKey, quarantine: Int64)
 
     case beginSession(SessionKey, Date)
     case setEndpoint(SessionKey, String, TransportID)
@@ -63,7 +65,8 @@ extension StoreWrite {
         case .schedule(let row): row.entry.key
         case .updateSession(let key, _), .addItems(let key, _), .expansion(let key, _), .resetSession(let key, _),
             .deleteSession(let key, _),
-            .quarantine(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _), .attemptFailed(let key, _, _),
+            .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
+            .attemptFailed(let key, _, _),
             .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .holdDiscard(let key, _, _, _),
             .dropDiscard(let key, _, _), .releaseDiscards(let key):
             key

@@ -4,6 +4,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTesting
 
 /// Sessions with more rows of each kind than one transaction takes, through all that the queue does in the background.
 @Suite struct LargeSessionTests {
