@@ -67,6 +67,7 @@ package final class RowSweeper: Sendable {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
                     while try await store.trim() {}
+                    try await store.finishResets()
                 } catch {
                     throw SweepFailure(session: nil, isLasting: false, error: error)
                 }

@@ -33,6 +33,18 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
+    /// Moves what files at these positions left at their servers into the outbox.
+    static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
+        let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
+        let rows = try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?"),
+            arguments: range)
+        guard !rows.isEmpty else { return }
+        try discard(rows, of: key, isHeld: false, at: now, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
+    }
+
     /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(

@@ -3,19 +3,6 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Lets failed files, or all of them, be done again.
-    static func resetFiles(of key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
-        if isWhole { try discardCheckpoints(of: key, at: now, in: db) }
-        try retryFailedItems(of: key, at: now, in: db)
-        guard isWhole else { return }
-        try execute(
-            db,
-            """
-            UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1
-            WHERE session = ? AND state <> 'skipped'
-            """, [key])
-    }
-
     /// The size of the file ?2 of the session ?1, bounded.
     private static let sizeOfFile = """
         ifnull((SELECT min(max(size, 0), \(FileSize.maximum)) FROM file WHERE session = ?1 AND position = ?2), 0)

@@ -1,5 +1,5 @@
-package import Foundation
-package import GRDB
+import Foundation
+import GRDB
 import TransferCore
 
 extension QueueStore {
@@ -76,44 +76,5 @@ extension QueueStore {
         try execute(
             db, "UPDATE session SET files = files + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
             [items.count, SessionFigures.bytes(items), key])
-    }
-
-    /// Makes a session's failed files pending again; folders that could not be read are read anew, and a file that changed is taken as it is.
-    /// What only stands for a file remains failed.
-    package static func retryFailedItems(of key: SessionKey, at now: Date, in db: Database) throws {
-        try beginChangedFilesAnew(of: key, at: now, in: db)
-        try execute(
-            db,
-            """
-            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
-            SELECT session, position + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
-                kind, directory, source, destination, 0, symbolic_links
-            FROM file WHERE session = ?1 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
-            """, [key])
-        try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind IN ('folder', 'remoteFolder')", [key])
-        try execute(
-            db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed' AND generation <> ?",
-            [key, standInGeneration])
-        try execute(
-            db,
-            """
-            UPDATE session SET files_failed =
-                (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
-                WHERE key = ?1
-            """, [key])
-    }
-
-    /// Who retries a file that changed after a part of it was sent wants what it is now: what was sent is of no use for that.
-    private static func beginChangedFilesAnew(of key: SessionKey, at now: Date, in db: Database) throws {
-        let positions = try Int64.fetchAll(
-            db,
-            sql: """
-                SELECT position FROM file WHERE session = ? AND state = 'failed'
-                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
-                """, arguments: [key, FailureClass.sourceChanged.rawValue])
-        for position in positions {
-            try discardCheckpoints(of: key, position: position, leaving: nil, at: now, in: db)
-            try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])
-        }
     }
 }

@@ -50,6 +50,7 @@ extension QueueStore {
             db, "INSERT INTO quarantine(found_at, reason, content, session) VALUES (?, ?, ?, ?)",
             [StoreCoding.encode(transaction.now), reason, try StoreCoding.encode(content), key])
         let number = db.lastInsertedRowID
+        try endReset(of: key, in: db)
         try takeOut(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
         // The sweeper also looks whether there is too much in quarantine now.

@@ -102,7 +102,9 @@ extension QueueStore {
         case .expansion(let key, let step):
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
-            try reset(key, isWhole: isWhole, at: transaction.now, in: db)
+            try reset(key, isWhole: isWhole, &transaction, in: db)
+        case .continueReset(let key):
+            try continueReset(key, at: transaction.now, in: db)
         case .deleteSession(let key, let isRunning):
             try remove(key, isRunning: isRunning, &transaction, in: db)
         case .quarantine(let key, let reason):
@@ -195,14 +197,6 @@ extension QueueStore {
         if let verification = update.verification { options.verification = verification }
         if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
-    }
-
-    private static func reset(_ key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
-        try resetFiles(of: key, isWhole: isWhole, at: now, in: db)
-        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
-        if isWhole {
-            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
-        }
     }
 
     static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {
