@@ -75,8 +75,10 @@ package enum ConfinedFolder {
     private static func make(_ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
-            if errno == EEXIST { return }
-            throw .destinationUnavailable(path, errno: errno)
+            guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
+            // Whoever made it may have ended before its name was durable. Some file systems do not sync folders.
+            _ = fsync(parent.rawValue)
+            return
         }
         guard fsync(parent.rawValue) == 0 else { throw .destinationUnavailable(path, errno: errno) }
     }

@@ -251,6 +251,7 @@ public actor TransferQueue {
         }
         unreadableSessions.insert(key)
         setAsideTimes.append(now.uptime)
+        configuration.logger.error("The session \(id) was quarantined. \(reason)")
         mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
         return true
     }

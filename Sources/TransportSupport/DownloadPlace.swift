@@ -33,9 +33,11 @@ final class DownloadPlace: Sendable {
     /// In the folder, as the part is.
     let name: FilePath
     let part: FilePath
+    let faults: PlacingFaults
 
-    init(_ destination: DownloadDestination, creates: Bool) throws(TransferError) {
+    init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
         self.destination = destination
+        self.faults = faults
         guard let part = destination.partName.lastComponent, part.kind == .regular,
             destination.partName.removingLastComponent() == destination.name.removingLastComponent()
         else {
@@ -66,12 +68,12 @@ final class DownloadPlace: Sendable {
     /// - Parameter size: That of the whole file; nil if nobody knows.
     /// - Returns: Also whether it has its final name already.
     func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
-        let final = try status(of: name)
         if let found = try openExistingPart() {
             do throws(TransferError) {
                 let status = try status(of: found)
                 if try ownName(status) != nil { return (found, true) }
-                try requireMayReplace(final)
+                try removePlaceholder(of: status)
+                try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
                     try requireSpace((size ?? 0) - confirmed)
@@ -82,10 +84,13 @@ final class DownloadPlace: Sendable {
                 throw error
             }
             try? found.close()
+        } else if let delivered = try openDelivered() {
+            return (delivered, true)
         }
-        try requireMayReplace(final)
+        try requireMayReplace(try status(of: name))
         guard confirmed == 0 else { throw resumeLost() }
         try unlink(part)
+        try removeNote()
         try requireSpace(size ?? 0)
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
         let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }

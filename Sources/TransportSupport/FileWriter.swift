@@ -59,18 +59,19 @@ public final class FileWriter: Sendable {
     }
 
     private static func openNow(
-        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule
+        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule,
+        _ faults: PlacingFaults = PlacingFaults()
     ) throws(TransferError) -> FileWriter {
-        let place = try DownloadPlace(destination, creates: true)
+        let place = try DownloadPlace(destination, creates: true, faults)
         let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
         return try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
     }
 
     package static func open(
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64? = nil, on threads: WorkerThreads,
-        syncing schedule: SyncSchedule
+        syncing schedule: SyncSchedule, faults: PlacingFaults = PlacingFaults()
     ) async throws -> FileWriter {
-        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule) }
+        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule, faults) }
     }
 
     private init(

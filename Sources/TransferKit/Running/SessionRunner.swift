@@ -54,6 +54,7 @@ package struct SessionRunner: Sendable {
     }
 
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
+        try await context.store.finishReset(of: context.key)
         if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // The process may have ended between the failure of a file and that of the session.

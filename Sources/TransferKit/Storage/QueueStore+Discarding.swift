@@ -33,6 +33,18 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
+    /// Moves what files at these positions left at their servers into the outbox.
+    static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
+        let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
+        let rows = try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?"),
+            arguments: range)
+        guard !rows.isEmpty else { return }
+        try discard(rows, of: key, isHeld: false, at: now, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
+    }
+
     /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
         let rows = try StoredRow.fetchAll(
@@ -73,7 +85,7 @@ extension QueueStore {
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: (try? row.decode(Int64.self, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
+                Checkpoint(data: data, confirmed: (try? bytes(row, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
                 heldBy: isHeld ? key : nil, position: try row.decode(atIndex: 3), now, in: db)
         }
     }
@@ -161,7 +173,8 @@ extension PendingDiscard {
     fileprivate init(_ row: StoredRow) throws {
         self.init(
             key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
-            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try QueueStore.bytes(row, atIndex: 3)),
+            attempts: Int(min(max(0, try row.decode(Int64.self, atIndex: 4)), QueueStore.mostAttempts)),
+            giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
     }
 }

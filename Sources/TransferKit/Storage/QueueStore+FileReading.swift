@@ -34,9 +34,20 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    /// A number of which there can't be less than none; 0 if there is none.
-    private static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
-        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
+    /// A size or count that no file exceeds; 0 for NULL. Damaged ones are bounded before anything is added to them.
+    static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
+        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
+    }
+
+    /// A position, sequence or number that others are counted on from.
+    ///
+    /// - Throws: `DatabaseError` for one that no session comes to.
+    static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
+        let position: Int64 = try row.decode(atIndex: index)
+        guard (0...greatestPosition).contains(position) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session comes to")
+        }
+        return position
     }
 
     /// The next files of a session that are not finished, in order; only those of its manifest, see ``FolderExpansion``. One whose
@@ -62,7 +73,8 @@ extension QueueStore {
                     destination: try row.decode(atIndex: 4), in: db)
                 let isUnsized: Bool = try row.decode(atIndex: 9)
                 return PendingFile(
-                    position: try row.decode(atIndex: 0), source: FilePath(bytes: location.source), destination: location.destination,
+                    position: try Self.position(row, atIndex: 0), source: FilePath(bytes: location.source),
+                    destination: location.destination,
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
@@ -87,7 +99,7 @@ extension QueueStore {
             else { return nil }
             return StoredCheckpoint(
                 checkpoint: Checkpoint(
-                    data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1),
+                    data: try row.decode(atIndex: 0), confirmed: try Self.bytes(row, atIndex: 1),
                     expiresAt: try row.decode(Int64?.self, atIndex: 3).map(StoreCoding.date)),
                 identity: try Self.identity(try row.decode(String.self, atIndex: 2)))
         }

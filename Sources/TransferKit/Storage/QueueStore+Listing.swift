@@ -27,7 +27,7 @@ extension QueueStore {
                         WHERE session = ? AND number >= ? ORDER BY number LIMIT ?
                         """), arguments: [key, number, limit]
             ).map { row in
-                let number: Int64 = try row.decode(atIndex: 0)
+                let number = try Self.position(row, atIndex: 0)
                 return ListedFolder(
                     number: number, parent: try row.decode(atIndex: 1), source: try row.decode(atIndex: 2),
                     destination: try row.decode(atIndex: 3), remotePath: try paths.location(of: number, in: db).destination)

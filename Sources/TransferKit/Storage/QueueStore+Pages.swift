@@ -61,7 +61,7 @@ extension QueueStore {
 
     private static func storedCheckpoint(_ row: StoredRow) throws -> StoredCheckpoint {
         StoredCheckpoint(
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try row.decode(atIndex: 4)),
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try bytes(row, atIndex: 4)),
             identity: try identity(try row.decode(atIndex: 5)))
     }
 }

@@ -11,6 +11,18 @@ public struct QuarantinedRow: Hashable, Sendable {
     public var reason: String
     /// The session as it was, as JSON; its files and checkpoints are in ``TransferQueue/quarantinedParts(of:after:limit:)``.
     public var content: String
+
+    /// The ID of the session, if it can be read.
+    public var session: SessionID? {
+        guard let digits = values["schedule.id"]?.utf8, digits.count == 32 else { return nil }
+        let pairs = stride(from: 0, to: 32, by: 2).map { String(decoding: Array(digits.dropFirst($0).prefix(2)), as: UTF8.self) }
+        return SessionID(data: Data(pairs.compactMap { UInt8($0, radix: 16) }))
+    }
+
+    /// The name of the session, if it can be read.
+    public var name: String? { values["session.name"] }
+
+    private var values: [String: String] { (try? StoreCoding.decode(from: content)) ?? [:] }
 }
 
 /// A row that belonged to something that was set aside: a file of a session, or a checkpoint.
@@ -38,9 +50,11 @@ extension QueueStore {
             db, "INSERT INTO quarantine(found_at, reason, content, session) VALUES (?, ?, ?, ?)",
             [StoreCoding.encode(transaction.now), reason, try StoreCoding.encode(content), key])
         let number = db.lastInsertedRowID
+        try endReset(of: key, in: db)
         try takeOut(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
-        if transaction.rowsToSweep <= 0 { transaction.leavesRows = true }
+        // The sweeper also looks whether there is too much in quarantine now.
+        transaction.leavesRows = true
     }
 
     /// Keeps a row of something that was set aside.

@@ -87,5 +87,9 @@ extension QueueStore {
     }
 
     /// Figures are added up; damaged ones must not go beyond what a number holds.
-    static let mostBytes: Int64 = 1 << 60
+    static let mostBytes = FileSize.sessionMaximum
+    /// No session makes more attempts; a greater number can only be damage.
+    static let mostAttempts: Int64 = 1 << 31
+    /// Positions and sequences grow from what is stored; a damaged row must leave them room.
+    static let greatestPosition: Int64 = 1 << 62
 }

@@ -12,12 +12,13 @@ extension QueueStore {
     /// What is left of sessions, by key; files that failed are not.
     func remaining(of keys: [SessionKey]) async throws -> [SessionKey: RemainingWork] {
         try await read { db in
+            let mostBytes = Self.mostBytes
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT bytes_total - bytes_done - failed, is_unknown, limited FROM (
                         SELECT \(SessionFigures.columns),
-                            ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file INDEXED BY file_failed
-                                WHERE file.session = session.key AND state = 'failed'), 0) AS failed,
+                            CAST(min((SELECT total(\(SessionFigures.clamped("size"))) FROM file INDEXED BY file_failed
+                                WHERE file.session = session.key AND state = 'failed'), \(mostBytes)) AS INTEGER) AS failed,
                             EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind IN ('folder', 'remoteFolder') OR unsized = 1))
                                 OR EXISTS (SELECT 1 FROM file INDEXED BY file_unsized
                                     WHERE file.session = session.key AND unsized = 1 AND state = 'pending')

@@ -31,6 +31,7 @@ extension QueueStore {
 
     /// - Parameter isRunning: Whether a run has yet to let go, which may complete a file after all.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
+        try endReset(of: key, in: db)
         try discardCheckpoints(of: key, isHeld: isRunning, at: transaction.now, in: db)
         let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
         guard rows > transaction.rowsToSweep else {
@@ -73,9 +74,12 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Whether there are sessions out of the queue with rows left.
+    /// Whether there are sessions out of the queue with rows left, or more rows than the store keeps.
     func hasRowsToSweep() async throws -> Bool {
-        try await read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true }
+        try await read { db in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
+                || Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name GLOB 'reset *')") == true
+        }
     }
 
     /// Works off what is left of one session that is out of the queue, at most so many rows.

@@ -48,8 +48,8 @@ extension QueueStore {
                 else { return nil }
                 return LeftStream(
                     session: id, name: try row.decode(atIndex: 1), destination: destination,
-                    length: try row.decode(Bool.self, atIndex: 4) ? nil : try row.decode(atIndex: 3),
-                    confirmed: try row.decode(Int64?.self, atIndex: 5) ?? 0, size: nil, isWhole: false)
+                    length: try row.decode(Bool.self, atIndex: 4) ? nil : try Self.bytes(row, atIndex: 3),
+                    confirmed: try Self.bytes(row, atIndex: 5), size: nil, isWhole: false)
             }
         }
         guard !streams.isEmpty else { return [] }

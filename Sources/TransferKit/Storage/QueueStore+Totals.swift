@@ -45,14 +45,15 @@ extension QueueStore {
             db,
             """
             INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = min(max(ifnull(value, 0), 0), \(mostBytes)) + excluded.value
-            """, [name, amount])
+            """, [name, min(amount, mostBytes)])
     }
 
     /// A session ran for so long, and the queue as a whole.
     static func ran(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
         if let key, session > 0 {
             try execute(
-                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?", [session, key])
+                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?",
+                [min(session, mostBytes), key])
         }
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }

@@ -47,15 +47,16 @@ package struct Spool: Sendable {
         }
     }
 
+    /// Makes the folder, and its name durable: also if it was there, as the process that made it may have ended before that.
     func makeFolder() throws {
-        guard unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 else {
-            return try Self.sync(folder.removingLastComponent())
+        if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
+            guard errno == EEXIST else { throw Errno(rawValue: errno) }
+            var status = stat()
+            guard unsafe folder.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw Errno.notDirectory
+            }
         }
-        guard errno == EEXIST else { throw Errno(rawValue: errno) }
-        var status = stat()
-        guard unsafe folder.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else {
-            throw Errno.notDirectory
-        }
+        try Self.sync(folder.removingLastComponent())
     }
 
     /// The path of a file.
@@ -99,21 +100,35 @@ package struct Spool: Sendable {
         }
     }
 
+    /// The names that only rows in quarantine still refer to, in hexadecimal digits.
+    private static func quarantinedNames(in db: Database) throws -> Set<String> {
+        try String.fetchSet(
+            db,
+            sql: """
+                SELECT json_extract(content, '$.source') FROM quarantined_row
+                WHERE origin IN ('file', 'item') AND json_valid(content) AND json_extract(content, '$.kind') IN ('blob', 'stream')
+                    AND json_type(content, '$.source') = 'text'
+                """)
+    }
+
     /// Removes the files that no unfinished item refers to. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in
-            // What was set aside may be the only place that still names some of them.
-            guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine)") != true else { return }
+            let quarantined = try Self.quarantinedNames(in: db)
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
                         OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN schedule ON schedule.session = file.session
                             WHERE \(Self.isLeftStream) AND source = ?1)
+                        OR EXISTS (SELECT 1 FROM file JOIN removal ON removal.session = file.session
+                            WHERE kind = 'stream' AND source = ?1 AND removal.quarantine IS NOT NULL)
                     """)
             while let name = try stream.next() {
-                if try Bool.fetchOne(statement, arguments: [Data(name)]) != true { delete([Data(name)]) }
+                let digits = name.map { String(format: "%02x", $0) }.joined()
+                guard !quarantined.contains(digits), try Bool.fetchOne(statement, arguments: [Data(name)]) != true else { continue }
+                delete([Data(name)])
             }
         }
     }

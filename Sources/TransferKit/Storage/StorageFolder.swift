@@ -20,7 +20,11 @@ package enum StorageFolder {
         for component in folder.components {
             made.append(component)
             let mode: mode_t = made.components.count == folder.components.count ? 0o700 : 0o777
-            guard unsafe made.withPlatformString({ unsafe mkdir($0, mode) }) != 0, errno != EEXIST else { continue }
+            if unsafe made.withPlatformString({ unsafe mkdir($0, mode) }) == 0 {
+                sync(made.removingLastComponent())
+                continue
+            }
+            guard errno != EEXIST else { continue }
             // A parent that exists may be unwritable, or on a read-only file system, which mkdir(2) may tell before EEXIST.
             let code = errno
             var status = stat()
@@ -29,6 +33,8 @@ package enum StorageFolder {
                 .storageUnavailable,
                 "The storage folder \(folder) can't be made: \(Errno(rawValue: code)). Choose another, or mend its permissions.")
         }
+        // Also if it was there: a process that ended before this sync may have made it.
+        sync(folder.removingLastComponent())
         var status = stat()
         if unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_mode & S_IFMT != S_IFDIR {
             throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: it is a file, and no folder.")
@@ -83,14 +89,29 @@ package enum StorageFolder {
         )
     }
 
+    /// Makes the names in a folder durable, as far as the system permits: a parent may be unreadable, or on a file system without this.
+    static func sync(_ folder: FilePath) {
+        try? Spool.sync(folder.isEmpty ? FilePath(".") : folder)
+    }
+
     /// Looks into the database file's header (sqlite.org/fileformat.html, section 1.3) before SQLite may change anything.
     ///
-    /// SQLite takes a file that is shorter than a page for an empty database, so that a truncated store would seem to be a new one.
-    static func inspect(_ path: FilePath) throws(QueueError) {
+    /// SQLite takes a file that is shorter than a page for an empty database, so that a truncated store would seem to be a new one; of an empty
+    /// file, it would also delete the write-ahead log.
+    ///
+    /// - Parameter notesStore: Whether an earlier owner noted that the folder holds a store.
+    static func inspect(_ path: FilePath, notesStore: Bool) throws(QueueError) {
         guard let descriptor = try? open(path, .readOnly) else { return }
         defer { try? descriptor.close() }
         var header = [UInt8](repeating: 0, count: 100)
-        guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }), count > 0 else { return }
+        guard let count = try? unsafe header.withUnsafeMutableBytes({ unsafe try descriptor.read(into: $0) }) else { return }
+        guard count > 0 else {
+            guard notesStore || hasRemains(of: path) else { return }
+            throw QueueError(
+                .storageDamaged,
+                "The store \(path) is damaged: the file is empty, but the folder holds parts of an earlier queue. Restore the folder from a backup, or move it away."
+            )
+        }
         guard count == 100, header.starts(with: "SQLite format 3\0".utf8) else {
             throw QueueError(
                 .storageDamaged,
@@ -102,6 +123,15 @@ package enum StorageFolder {
             throw QueueError(.storageUnavailable, "\(path) is the database of another program. Use another folder.")
         }
         guard version <= Migrations.version else { throw tooNew(path, version) }
+    }
+
+    /// Whether there is a write-ahead log with transactions, or content that an earlier queue kept for its sessions.
+    private static func hasRemains(of path: FilePath) -> Bool {
+        var status = stat()
+        let log = FilePath(path.string + "-wal")
+        if unsafe log.withPlatformString({ unsafe stat($0, &status) }) == 0, status.st_size > 0 { return true }
+        let spool = try? DirectoryStream(opening: path.removingLastComponent().appending("spool"), followsLink: false)
+        return (try? spool?.next()) != nil
     }
 
     private static func integer(_ bytes: ArraySlice<UInt8>) -> Int32 {

@@ -179,7 +179,7 @@ import TransferKit
             #expect(failed.count == 1 && failed.first?.isFolder == true)
             #expect(try await store.sessions([1]).first?.status.failedItem == failed.first?.source)
             #expect(try await store.firstFailure(of: 1) == failed.first?.error)
-            try await store.pool.write { try QueueStore.retryFailedItems(of: 1, at: .now, in: $0) }
+            try await store.commit([.resetSession(1, isWhole: false)])
             #expect(try await fixture.statistics(store).map { [$0.files, $0.filesFailed] } == [3, 0])
             #expect(try await fixture.items(store).last?.isFolder == true)
             try await fixture.expand(store)
