@@ -177,7 +177,7 @@ extension DownloadPlace {
     /// Takes a name by an empty file, which can only be made if there is none (open(2), O_EXCL).
     private func take(_ name: FilePath) throws(TransferError) -> Bool {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
         guard taken >= 0 else {
             if errno == EEXIST { return false }
             throw .destinationUnavailable(destination.path, errno: errno)
