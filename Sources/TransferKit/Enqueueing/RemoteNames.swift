@@ -15,7 +15,8 @@ package struct RemoteNames {
     /// - Parameter source: The absolute path of the file or folder; nil for bytes from memory and streams.
     /// - Returns: The clash, if another source has the name.
     package mutating func add(_ name: Data, _ source: FilePath?) -> RemoteNameClash? {
-        guard let other = sources.updateValue(source, forKey: name) else { return nil }
+        // Most that have one name are one file; to normalize paths takes long.
+        guard let other = sources.updateValue(source, forKey: name), source == nil || other != source else { return nil }
         let (first, second) = (other?.lexicallyNormalized(), source?.lexicallyNormalized())
         if let first, let second, first == second || Self.isFolder(first) && Self.isFolder(second) { return nil }
         return RemoteNameClash(name: name, first: first, second: second)
