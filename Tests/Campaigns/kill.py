@@ -130,6 +130,7 @@ class OneQueue:
 
     def join(self):
         """Waits for the commands, and notes what they did."""
+        run_again = [session for name, session, *_ in self.beside if name == "now"]
         for name, session, arguments, process, is_killed in self.beside:
             if is_killed:
                 output, diagnostics = process.communicate()
@@ -141,8 +142,11 @@ class OneQueue:
             if name == "add":
                 self.note_added(session, output.split())
             elif name in ["cancel", "remove"] and status == 0:
-                session.ends_as = "cancelled" if name == "cancel" else "removed"
+                session.ends_as = "removed" if name == "remove" else "any" if session in run_again else "cancelled"
             elif name in ["cancel", "remove"] and status == -9:
+                session.ends_as = "any"
+            elif name == "now" and session.ends_as == "cancelled":
+                # A cancelled session runs again.
                 session.ends_as = "any"
         self.beside = []
 
