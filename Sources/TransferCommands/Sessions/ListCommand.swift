@@ -31,7 +31,9 @@ struct ListCommand: AsyncParsableCommand {
         let states = try states()
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var hasPrinted = false
-        let (found, table) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+        let (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+            // An owner of an older version knows no such question.
+            let quarantined = (try? await queue.quarantinedCount()) ?? 0
             var table = Table([
                 ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
                 ("ACCOUNT", .left),
@@ -39,7 +41,7 @@ struct ListCommand: AsyncParsableCommand {
             if let account, try await queue.account(account) == nil {
                 throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
             }
-            guard max != 0 else { return (0, table) }
+            guard max != 0 else { return (0, table, quarantined) }
             var found = 0
             var lines = ""
             try await queue.forEachSession { session in
@@ -59,12 +61,13 @@ struct ListCommand: AsyncParsableCommand {
             }
             hasPrinted = true
             await output.write(lines)
-            return (found, table)
+            return (found, table, quarantined)
         }
+        if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }
         guard !common.json else { return }
         if found > 0 {
             await output.write(table.text)
-        } else {
+        } else if quarantined == 0 || !state.isEmpty || account != nil {
             await terminal.write(state.isEmpty && account == nil && max != 0 ? "The queue is empty." : "No session matches.")
         }
     }

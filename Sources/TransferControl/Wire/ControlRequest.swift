@@ -11,11 +11,16 @@ enum ControlRequest: Codable, Sendable {
     case replace(Account?, with: Account)
     case deleteAccount(name: String, cascades: Bool)
     case unblockAccount(name: String)
+    case retryEndpoints(account: String)
 
     case status
     case statistics
     case forecast
     case storeHealth
+    case quarantinedCount
+    case quarantined
+    case restoreQuarantined(Int64)
+    case dropQuarantined(Int64)
     case setSessionLimit(Int?, account: String?)
     case setRateLimit(Int64?, account: String?)
     case setNetworkCondition(NetworkCondition)

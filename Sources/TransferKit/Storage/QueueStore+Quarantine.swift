@@ -2,7 +2,7 @@ public import Foundation
 import GRDB
 
 /// Something of the store that could not be read, and was set aside rather than stop everything else.
-public struct QuarantinedRow: Hashable, Sendable {
+public struct QuarantinedRow: Codable, Hashable, Sendable {
     /// Names it, within one store.
     public var number: Int64
     /// When it was found.
