@@ -87,7 +87,7 @@ import TransferKit
         var watch = watch(file)
         file.report(sent: size, confirmed: 0)
         #expect(!hangs(&watch, file, .seconds(1)))
-        #expect(!hangs(&watch, file, .seconds(60)))
+        #expect(!hangs(&watch, file, .seconds(59)))
         #expect(hangs(&watch, file, .seconds(61)))
     }
 
