@@ -123,7 +123,8 @@ import TransportTesting
 
     @Test(arguments: OverwritePolicy.allCases, [TransferDirection.upload, .download])
     func whatTransportsClaimFailsFilesAndNothingElse(_ policy: OverwritePolicy, _ direction: TransferDirection) async throws {
-        for count in [1, 17, 200] {
+        // A false receipt of an upload is an error of the server, and opens its breaker after five files: more files add nothing.
+        for count in direction == .upload ? [1, 17] : [1, 17, 200] {
             for size in Self.sizes {
                 let fixture = try QueueFixture()
                 let queue = try await fixture.open(transports: [ClaimingTransport(size: size)])
@@ -139,7 +140,12 @@ import TransportTesting
                 }
                 let session = try await queue.enqueue(request)
                 try await queue.start()
-                await queue.waitUntilIdle()
+                await queue.waitUntilIdle(scheduled: false)
+                while let due = await queue.status().nextDue {
+                    let wait = Duration.seconds(due.timeIntervalSince(fixture.clock.engineClock.date()))
+                    fixture.clock.advance(by: max(wait, .milliseconds(1)))
+                    await queue.waitUntilIdle(scheduled: false)
+                }
                 let status = try await session.status
                 #expect(status.state == .completed || status.error?.message.isEmpty == false)
                 #expect(try await queue.quarantined().isEmpty)
