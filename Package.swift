@@ -165,7 +165,8 @@ let package = Package(
         .testTarget(
             name: "SSHEngineTests",
             dependencies: [
-                "Locking", "SSHEngine", "SSHFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "SSHEngine", "SSHFixture", "ProcessFixture", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging,
+                system,
             ],
             swiftSettings: settings),
         .testTarget(
@@ -198,7 +199,7 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferCommands", "TransferControl", "TransferKit", "TransferCore", "ProcessFixture", "SSHFixture",
                 "ScriptedHTTP",
-                "TUSLoopback", "transferq", "tus-loopback", logging, system,
+                "TransportHTTP", "TransportSFTP", "TransportTUS", "TUSLoopback", "transferq", "tus-loopback", logging, system,
             ],
             swiftSettings: settings),
         .testTarget(name: "TUSLoopbackTests", dependencies: ["Locking", "TUSLoopback", "TransferCore", system], swiftSettings: settings),
@@ -215,5 +216,27 @@ if isStrict {
         .testTarget(
             name: "FolderTransportTests", dependencies: ["FolderTransport", "TransportTesting", "TransferCore", logging, system],
             path: "Samples/CustomTransport/Tests/FolderTransportTests", swiftSettings: settings),
+    ]
+}
+
+// A build of some tests only, as it saves most of the time that a sanitizer's takes: Tests/sanitize names them with commas between.
+if let names = Context.environment["TRANSFERKIT_TESTS"]?.split(separator: ",").map(String.init) {
+    package.targets.removeAll { $0.type == .test && !names.contains($0.name) }
+}
+
+// Fuzzing needs code that is compiled for it: Tests/Fuzzing/run builds this in a folder of its own.
+if Context.environment["TRANSFERKIT_FUZZING"] != nil {
+    package.targets += [
+        .systemLibrary(name: "CFuzzer", path: "Tests/Fuzzing/CFuzzer"),
+        .executableTarget(
+            name: "Fuzzer",
+            dependencies: [
+                "CFuzzer", "CurlEngine", "HTTPClient", "HTTPDownload", "Locking", "SSHEngine", "TransferCommands", "TransferControl",
+                "TransferCore", "TransferKit", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting", "TransportTUS",
+                grdb,
+                system,
+            ], path: "Tests/Fuzzing/Fuzzer", swiftSettings: settings,
+            // Debian's default linker can't read the debug information of code for libFuzzer.
+            linkerSettings: [.unsafeFlags(["-use-ld=lld"])]),
     ]
 }

@@ -25,6 +25,8 @@ public protocol ControllableQueue: Sendable {
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Lets the sessions of a blocked account start again.
     func unblockAccount(_ name: String) async throws
+    /// Tries an account's endpoints again now.
+    func retryEndpoints(of account: String) async throws
 
     // MARK: The queue
 
@@ -36,6 +38,14 @@ public protocol ControllableQueue: Sendable {
     func forecast() async throws -> [SessionForecast]
     /// Reads the whole store and looks for damage.
     func storeHealth() async throws -> StoreHealth
+    /// How many sessions could not be read, and are in quarantine.
+    func quarantinedCount() async throws -> Int
+    /// The sessions in quarantine, the oldest first.
+    func quarantined() async throws -> [QuarantinedRow]
+    /// Restores a session from quarantine; the next opening of the queue finds it.
+    func restoreQuarantined(_ number: Int64) async throws
+    /// Deletes a session that is in quarantine.
+    func dropQuarantined(_ number: Int64) async throws
     /// Sets how many sessions may be active at once, of the queue or of an account.
     func setSessionLimit(_ limit: Int?, account: String?) async throws
     /// Sets how fast bytes may move, for the queue or for an account.

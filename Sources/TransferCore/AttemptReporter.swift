@@ -62,7 +62,8 @@ public struct AttemptReporter: Sendable {
     }
 
     /// Tells that all that one request brings was sent, and the other end's answer is awaited: until something moves again, the response timeout
-    /// counts instead of the stall timeout. Behind a file's last byte that is so without, but not after ``reportActivity()``.
+    /// counts instead of the stall timeout. After the last byte of a file above 1 MiB that is so without this call, but not after
+    /// ``reportActivity()``.
     public func reportWaiting() {
         tellOfWait()
     }

@@ -36,6 +36,35 @@ package enum ConfinedFolder {
         return (folder, FilePath(root: nil, components: last))
     }
 
+    /// Opens what is below a folder for reading, or the folder itself for an empty name. Blocks.
+    ///
+    /// - Parameters:
+    ///   - name: Below the root: relative, without `..`.
+    ///   - followsLast: Whether the last component may be a symbolic link.
+    ///   - options: Further flags of open(2).
+    /// - Returns: A descriptor that the caller closes.
+    package static func openForReading(
+        _ root: FilePath, _ name: FilePath, followsLast: Bool = false, options: CInt = 0
+    ) throws(Errno) -> FileDescriptor {
+        guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }) else { throw .invalidArgument }
+        let common = O_RDONLY | O_CLOEXEC | O_NONBLOCK
+        var current: FileDescriptor?
+        var rest = name.components[...]
+        while true {
+            let parent = current
+            defer { try? parent?.close() }
+            let next = parent == nil ? nil : rest.popFirst()
+            let isLast = rest.isEmpty
+            let flags =
+                common | (isLast ? options : O_DIRECTORY) | (next == nil || isLast && followsLast ? 0 : O_NOFOLLOW)
+            let path = next.map { FilePath(root: nil, components: $0) } ?? root
+            let descriptor = unsafe path.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) }
+            guard descriptor >= 0 else { throw Errno(rawValue: errno) }
+            current = FileDescriptor(rawValue: descriptor)
+            if isLast { return FileDescriptor(rawValue: descriptor) }
+        }
+    }
+
     private static func openFolder(_ parent: FileDescriptor?, _ name: FilePath, at path: FilePath) throws(TransferError) -> FileDescriptor {
         let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC | (parent == nil ? 0 : O_NOFOLLOW)
         let descriptor = unsafe name.withPlatformString { unsafe openat(parent?.rawValue ?? AT_FDCWD, $0, flags) }
@@ -46,8 +75,10 @@ package enum ConfinedFolder {
     private static func make(_ name: FilePath.Component, in parent: FileDescriptor, at path: FilePath) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
-            if errno == EEXIST { return }
-            throw .destinationUnavailable(path, errno: errno)
+            guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
+            // Whoever made it may have ended before its name was durable. Some file systems do not sync folders.
+            _ = fsync(parent.rawValue)
+            return
         }
         guard fsync(parent.rawValue) == 0 else { throw .destinationUnavailable(path, errno: errno) }
     }

@@ -6,8 +6,8 @@ public import SystemPackage
 /// whole, and then its folder is synced.
 ///
 /// The part keeps its own name beside the final one, as a second link to the same file, until the queue has stored that the download is
-/// complete, and removes it. So an attempt that comes after a kill in between finds that there is nothing left to do. A part whose file system
-/// knows no links is renamed instead. `FileWriter`, of the product TransportSupport, does all of this.
+/// complete, and removes it. So an attempt that comes after a kill in between finds that there is nothing left to do. On a file
+/// system without links the part is renamed, after a note beside it says to which name. `FileWriter`, of the product TransportSupport, does all of this.
 public struct DownloadDestination: Hashable, Sendable {
     /// The folder that nothing may be written outside of, not even through a symbolic link below it.
     public let root: FilePath
@@ -35,7 +35,7 @@ public struct DownloadDestination: Hashable, Sendable {
     /// The path of the unfinished file.
     public var partPath: FilePath { root.pushing(partName) }
 
-    /// What the part is called for a moment on its way to replace a file.
+    /// What the part is called for a moment on its way to replace a file, or the note of a part that is renamed.
     package static func placingName(of partName: FilePath) -> FilePath {
         FilePath(bytes: partName.bytes + Array(".new".utf8))
     }

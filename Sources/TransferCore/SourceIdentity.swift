@@ -117,6 +117,9 @@ extension TransferError {
             return TransferError(.sourceLost, .noSuchFile, "A part of the path \(path) is no folder.", cause: reason)
         case EACCES, EPERM:
             return TransferError(.sourceLost, .notReadable, "\(path) can't be read: permission is missing.", cause: reason)
+        case ELOOP:
+            return TransferError(
+                .sourceLost, .notReadable, "\(path) is a symbolic link that is not followed, or one without an end.", cause: reason)
         case EMFILE, ENFILE:
             return TransferError(.noSpace, .notReadable, "\(path) can't be opened: too many files are open.", cause: reason)
         default:

@@ -32,6 +32,33 @@ public protocol SessionValidating: Transport {
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
+/// A transport whose endpoints keep files by their remote names, so that two files with one name meet there.
+///
+/// A transport that does not conform keeps such files apart.
+public protocol FileNaming: Transport {
+    /// Decides what happens to two files that have one remote name at an endpoint.
+    ///
+    /// The queue calls it on its callers' executors, before a session is stored and before items are added to one. It refuses files that would
+    /// be lost.
+    ///
+    /// - Parameters:
+    ///   - options: What the session asks for.
+    ///   - endpoint: One of its account's.
+    func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash
+}
+
+/// What happens to two files that have one remote name.
+public enum NameClash: Hashable, Sendable {
+    /// The endpoint keeps both.
+    case keptApart
+    /// The second file is refused, and the first one stays.
+    case refused
+    /// The second file counts as sent, and the first one stays.
+    case leftOut
+    /// One file can replace the other.
+    case replaced
+}
+
 /// A transport that can say whether an endpoint answers, without moving a file.
 public protocol EndpointChecking: Transport {
     /// Connects to an endpoint and asks what it can do.

@@ -4,7 +4,8 @@
 /// the stall watch, persistence — is the queue's, so a transport is small and stateless between attempts: what it must remember of a file
 /// goes into a ``Checkpoint``.
 ///
-/// A transport is registered by value when the queue is made, and serves all accounts that name its ``id``.
+/// A transport is registered by value when a queue opens, and serves all accounts that name its ``id``. The queue uses the value that
+/// ``makeInstance()`` returns, so one value can be registered with several queues.
 public protocol Transport: Sendable {
     /// The name written to the store; never changed once released.
     var id: TransportID { get }
@@ -20,6 +21,17 @@ public protocol Transport: Sendable {
     /// For a transport that saves a checkpoint of each file before it asks for anything: the first ``AttemptReporter/save(_:)`` of a file returns
     /// when the checkpoint is durable and it is the file's turn, so that no more than ``smallFilesInFlight`` begin to ask. Read as that is.
     var smallFilesAhead: Int { get }
+
+    /// Returns the transport that one queue uses; `self` by default.
+    ///
+    /// A queue calls this method once while it opens, on its own executor. The queue then uses the returned value only, and shuts it down at its
+    /// end. A transport that keeps connections, threads or caches returns a value of its own configuration with new ones. Two queues then share
+    /// nothing, and a value stays usable after a queue that it was registered with was shut down. The returned value must hold nothing that needs
+    /// ``shutdown()`` until its first attempt.
+    ///
+    /// The default is right for a transport without such resources, or one whose instances must share them. Such a transport must stay usable
+    /// after ``shutdown()``.
+    func makeInstance() -> Self
 
     /// Moves the bytes of one file, from `attempt.checkpoint` on.
     ///
@@ -43,7 +55,9 @@ public protocol Transport: Sendable {
     /// - Returns: The receipt, once the other end confirmed the last byte; of a download, once the file has its name and both are synced.
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt
 
-    /// Releases connections and threads. Called once, after the last attempt.
+    /// Releases connections and threads.
+    ///
+    /// The queue calls it once on its instance, after the last attempt; see ``makeInstance()``.
     func shutdown() async
 }
 
@@ -53,4 +67,7 @@ extension Transport {
 
     /// None.
     public var smallFilesAhead: Int { 0 }
+
+    /// The transport itself.
+    public func makeInstance() -> Self { self }
 }

@@ -1,9 +1,11 @@
+import Logging
 import TransferCore
 
 extension TransferQueue {
     /// Adds an account, or replaces the one of the same name and lifts its block. Waiting sessions and later attempts see the change.
     ///
-    /// Its endpoints are checked by their transports, as far as this process has them; see `EndpointValidating`.
+    /// Its endpoints are checked by their transports, as far as this process has them; see `EndpointValidating`. An account that no transport of
+    /// this process serves is saved with a warning in the log.
     ///
     /// - Throws: ``QueueError`` with the code `invalidAccount`; nothing is changed then.
     public nonisolated func save(_ account: Account) async throws {
@@ -17,6 +19,24 @@ extension TransferQueue {
             }
         }
         try await mailbox.send(.command(.saveAccount(account)))
+        warn(ofMissingTransports: [account])
+    }
+
+    /// Logs a warning for each account that no transport of this process serves: its sessions wait for a person.
+    nonisolated func warn(ofMissingTransports accounts: [Account]) {
+        for account in accounts where !account.endpoints.contains(where: { transports[$0.transport] != nil }) {
+            let names = Set(account.endpoints.map { "\($0.transport)" }).sorted().joined(separator: ", ")
+            configuration.logger.warning(
+                "No transport of this process serves the account \"\(account.name)\". Register one, or change the account: until then its sessions wait.",
+                metadata: ["account": "\(account.name)", "transports": "\(names)"])
+        }
+    }
+
+    /// As ``warn(ofMissingTransports:)``, of the accounts that sessions refer to.
+    func warnOfMissingTransports() async {
+        await settle()
+        let used = scheduler.accounts.filter { scheduler.roster.sessionsOfAccount[$0.key] ?? 0 > 0 }.values.map(\.account)
+        warn(ofMissingTransports: used.sorted { $0.name < $1.name })
     }
 
     /// Removes an account.
@@ -37,16 +57,30 @@ extension TransferQueue {
         try await mailbox.send(.command(.unblockAccount(name: name)))
     }
 
+    /// Asks the endpoints of an account once more that are left alone, because they failed too often or asked for it: one session that waits
+    /// finds out for all. So do ``run(_:again:)-(SessionReference,_)``, ``retry(_:)-(SessionReference)``, ``unblockAccount(_:)``, ``save(_:)``,
+    /// and a network that came back. On endpoints that may be asked: nothing.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchAccount`.
+    public nonisolated func retryEndpoints(of name: String) async throws {
+        try await mailbox.send(.command(.retryEndpoints(account: name)))
+    }
+
     /// All accounts, by name.
     public func accounts() async -> [AccountStatus] {
         await settle()
-        return scheduler.accounts
-            .map { AccountStatus(account: $1.account, block: $1.block, sessions: scheduler.roster.sessionsOfAccount[$0] ?? 0) }
-            .sorted { $0.account.name < $1.account.name }
+        return scheduler.accounts.keys.compactMap { status(of: $0) }.sorted { $0.account.name < $1.account.name }
     }
 
     /// One account; nil if there is none of that name.
     public func account(_ name: String) async -> AccountStatus? {
-        await accounts().first { $0.account.name == name }
+        await settle()
+        return scheduler.accountKeys[name].flatMap { status(of: $0) }
+    }
+
+    private func status(of key: AccountKey) -> AccountStatus? {
+        scheduler.accounts[key].map {
+            AccountStatus(account: $0.account, block: $0.block, sessions: scheduler.roster.sessionsOfAccount[key] ?? 0)
+        }
     }
 }

@@ -2,9 +2,12 @@ extension TransferQueue {
     /// Lets sessions start, in turn. The next process starts with a stopped queue. A stop that is not done yet is called off. On a running
     /// queue: nothing.
     ///
+    /// Sessions whose account no transport of this process serves stay waiting, with a warning in the log.
+    ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func start() async throws {
         try await mailbox.send(.command(.start))
+        await warnOfMissingTransports()
     }
 
     /// Starts nothing new; what runs is interrupted, or may finish. Returns at once: the event `queueStopped` tells the end, and

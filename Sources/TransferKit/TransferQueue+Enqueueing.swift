@@ -14,6 +14,8 @@ extension TransferQueue {
 
     /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
     ///
+    /// Sessions whose account no transport of this process serves are added, with a warning in the log, and wait for a person.
+    ///
     /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
     /// first runs. Bytes in memory are on disk when the call returns. The folder of a download must exist and be writable.
     ///
@@ -22,6 +24,10 @@ extension TransferQueue {
     /// so. What is merely not had at one endpoint, as a checksum of an upload at a plain HTTP server, is left to the account's others, and refuses
     /// the session if none of them can do it. None of them is asked for a session that exists already, by its deduplication key; what its items name is
     /// looked at all the same.
+    ///
+    /// Two uploads of one call that have one remote name are refused where one would replace the other, or be refused or left out
+    /// (``/TransferCore/FileNaming``): at an SFTP server without the overwrite policy rename, or by a plain HTTP `PUT`. A file that is named
+    /// twice is no clash, and folders merge. What is in folders is not looked at.
     ///
     /// - Parameters:
     ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
@@ -80,6 +86,8 @@ extension TransferQueue {
 
     /// Adds items behind all that a session has. A session that runs goes on with them in the same activation.
     ///
+    /// A remote name that another item of the session has is refused as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
+    ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`, `unreadableItems`
     ///   or `fileExists`; nothing is added then.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
@@ -88,7 +96,8 @@ extension TransferQueue {
         let folder = target.folder.map { DownloadFolder(path: $0, overwrite: options.overwrite) }
         try await check(items, of: Wish(account: target.status.account, direction: target.status.direction, options: options))
         let drafts = try await store.drafts(of: items, downloadingTo: folder)
-        do throws(QueueError) {
+        do {
+            try await checkNames(of: drafts, addedTo: target)
             try take(items, drafts, of: id)
             try await mailbox.send(.command(.addItems(.id(id), drafts)))
         } catch {

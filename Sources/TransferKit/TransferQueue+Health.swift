@@ -1,4 +1,5 @@
 import GRDB
+import Logging
 
 /// What a queue knows of the state of its store.
 public struct StoreHealth: Hashable, Sendable, Codable {
@@ -8,6 +9,19 @@ public struct StoreHealth: Hashable, Sendable, Codable {
     public var schemaVersion: Int
     /// What SQLite's `quick_check` and foreign key check found, each a line in their own words; empty for a sound store.
     public var problems: [String]
+    /// How many sessions could not be read and are in quarantine; see ``TransferQueue/quarantined()``.
+    public var quarantined: Int
+}
+
+extension StoreHealth {
+    /// Also reads what an owner reports that does not know of ``quarantined``.
+    public init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        sqliteVersion = try values.decode(String.self, forKey: .sqliteVersion)
+        schemaVersion = try values.decode(Int.self, forKey: .schemaVersion)
+        problems = try values.decode([String].self, forKey: .problems)
+        quarantined = try values.decodeIfPresent(Int.self, forKey: .quarantined) ?? 0
+    }
 }
 
 extension TransferQueue {
@@ -17,7 +31,8 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
-        try await clientReads.run { try await store.health() }
+        await settle()
+        return try await clientReads.run { try await store.health() }
     }
 }
 
@@ -26,7 +41,8 @@ extension TransferQueue {
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
-        try await clientReads.run { try await store.quarantined() }
+        await settle()
+        return try await clientReads.run { try await store.quarantined() }
     }
 
     /// What belonged to something that was set aside, such as the files and checkpoints of a session: in order, page by page.
@@ -39,6 +55,37 @@ extension TransferQueue {
     public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
         try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
     }
+
+    /// How many sessions are in quarantine. They are in no listing, and never run.
+    ///
+    /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
+    public func quarantinedCount() async throws -> Int {
+        await settle()
+        return try await clientReads.run { try await store.quarantinedCount() }
+    }
+
+    /// Restores a session from quarantine. It is in the queue again, at its place, after the next opening of the queue; if that can't read it,
+    /// it is quarantined again.
+    ///
+    /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that items were given.
+    ///
+    /// - Parameter number: The ``QuarantinedRow/number``.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `noSuchAccount` if its account
+    ///   was deleted; `invalidTransition` while the session is still being set aside; `storageDamaged` or `storageUnavailable`.
+    public func restoreQuarantined(_ number: Int64) async throws {
+        try await store.restoreQuarantined(number)
+        configuration.logger.notice("A session was restored from quarantine. The next opening of the queue finds it.")
+    }
+
+    /// Deletes a session that is in quarantine, for good. What servers have of it is left to expire there.
+    ///
+    /// - Parameter number: The ``QuarantinedRow/number``.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if nothing is in quarantine under the number; `storageDamaged` or
+    ///   `storageUnavailable`.
+    public func dropQuarantined(_ number: Int64) async throws {
+        try await store.dropQuarantined(number)
+        configuration.logger.notice("A session in quarantine was deleted.")
+    }
 }
 
 extension QueueStore {
@@ -46,14 +93,18 @@ extension QueueStore {
 
     func health() async throws -> StoreHealth {
         do {
-            return try await pool.read { db in
-                var problems = try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.reportedProblems))").filter { $0 != "ok" }
-                for row in try Row.fetchAll(db, sql: "PRAGMA foreign_key_check").prefix(Self.reportedProblems) {
-                    problems.append("a row of \(row[0] as String) refers to a row of \(row[2] as String) that does not exist")
+            return try await pool.read { [place] db in
+                var problems = place.problem.map { [$0] } ?? []
+                problems += try String.fetchAll(db, sql: "PRAGMA quick_check(\(Self.reportedProblems))").filter { $0 != "ok" }
+                let broken = try StoredRow.fetchCursor(db, sql: "PRAGMA foreign_key_check")
+                while let row = try broken.next(), problems.count < 2 * Self.reportedProblems {
+                    let (table, parent) = (try row.decode(String.self, atIndex: 0), try row.decode(String.self, atIndex: 2))
+                    problems.append("a row of \(table) refers to a row of \(parent) that does not exist")
                 }
                 return StoreHealth(
                     sqliteVersion: try String.fetchOne(db, sql: "SELECT sqlite_version()") ?? "",
-                    schemaVersion: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, problems: problems)
+                    schemaVersion: try Int.fetchOne(db, sql: "PRAGMA user_version") ?? 0, problems: problems,
+                    quarantined: try Int.fetchOne(db, sql: "SELECT count(*) FROM quarantine") ?? 0)
             }
         } catch let error as CancellationError {
             throw error

@@ -55,7 +55,9 @@ extension TransferQueue {
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()
         guard let key = scheduler.roster.key(of: id) else { throw QueueError(.noSuchSession, "There is no session \(id).") }
-        var items = try await clientReads.run { try await store.items(of: key, from: max(0, position), limit: limit) }
+        var items = try await clientReads.run {
+            try await store.items(of: key, from: max(0, position), limit: max(0, limit))
+        }
         guard let active = live[key]?.activeFiles else { return items }
         for file in active {
             if let index = items.firstIndex(where: { $0.position == file.position && $0.state == .pending }) {

@@ -4,8 +4,8 @@
 /// in the session's state, `invalidTransition`, and then nothing is changed. A call that names a group applies to those that it makes sense for,
 /// and returns them; large groups are worked off in transactions of 10,000.
 extension TransferQueue {
-    /// Runs a session now, whatever the order, a hold, a start time, a dependency or a backoff says, but never with a blocked account, an endpoint
-    /// that is left alone, or a missing transport: then it is next. If no slot is free, one other session is interrupted, and comes back when this
+    /// Runs a session now, whatever the order, a hold, a start time, a dependency or a backoff says, but never with a blocked account or a missing
+    /// transport: then it is next. Endpoints that are left alone are asked once more, at once. If no slot is free, one other session is interrupted, and comes back when this
     /// one is done. On a paused session: as ``resume(_:)-(SessionReference)``. On a running one: nothing. On a stopped queue: it is next, and the
     /// queue is not started.
     ///

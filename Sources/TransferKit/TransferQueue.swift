@@ -70,7 +70,8 @@ public actor TransferQueue {
     ///
     /// - Parameters:
     ///   - storage: Where the queue is stored.
-    ///   - transports: What sessions can be dispatched to, each with an ID of its own.
+    ///   - transports: The transports that sessions can use, each with a unique ID. The queue makes an instance of each for itself
+    ///     (``TransferCore/Transport/makeInstance()``); the same values can be given to other queues.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
     ///   - configuration: What is the same for all sessions.
     ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
@@ -89,7 +90,6 @@ public actor TransferQueue {
                 throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\".")
             }
         }
-        self.transports = byID
         self.credentials = credentials
         self.configuration = configuration
         store = try await QueueStore.open(storage, clock: configuration.clock, observer: configuration.storeObserver)
@@ -113,9 +113,10 @@ public actor TransferQueue {
             await store.abandon()
             throw error
         }
+        self.transports = byID.mapValues { $0.makeInstance() }
         pacer = Pacer(clock: configuration.clock)
         discards = DiscardOutbox(
-            store: store, transports: byID, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
+            store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger)
         if hasRowsToSweep { sweeper.look() }
@@ -259,6 +260,7 @@ public actor TransferQueue {
         }
         unreadableSessions.insert(key)
         setAsideTimes.append(now.uptime)
+        configuration.logger.error("The session \(id) was quarantined. \(reason)")
         mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
         return true
     }

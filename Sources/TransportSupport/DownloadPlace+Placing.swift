@@ -19,7 +19,7 @@ extension DownloadPlace {
             if try isUpToDate(remote) {
                 try unlink(part)
             } else if destination.overwrite == .rename {
-                final = try placeUnderFreeName()
+                final = try placeUnderFreeName(own)
             } else {
                 final = try place(own) ? name : nil
                 if final == nil { try unlink(part) }
@@ -31,6 +31,7 @@ extension DownloadPlace {
 
     /// The name that a complete part has already, besides that of a part.
     func ownName(_ own: Status) throws(TransferError) -> FilePath? {
+        if let noted = try notedName(own) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == own.identity ? name : nil }
         for number in 0..<(own.links > 1 ? Self.mostNumbers : 0) {
             let candidate = Self.numbered(name, number)
@@ -53,14 +54,14 @@ extension DownloadPlace {
         return FilePath(bytes: bytes[..<dot].prefix(max(1, 255 - suffix.count)) + suffix)
     }
 
-    private func placeUnderFreeName() throws(TransferError) -> FilePath {
+    private func placeUnderFreeName(_ own: Status) throws(TransferError) -> FilePath {
         for number in 0..<Self.mostNumbers {
             let candidate = Self.numbered(name, number)
             let result = link(to: candidate)
             if result == 0 { return candidate }
             if result == EEXIST { continue }
             guard Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if try renameOntoOwn(candidate) { return candidate }
+            if try renamePart(own, to: candidate, replaces: false) { return candidate }
         }
         throw .fileExists(destination.path)
     }
@@ -71,7 +72,7 @@ extension DownloadPlace {
             let result = link(to: name)
             if result == 0 || result == EEXIST, try status(of: name)?.identity == own.identity { return true }
             guard result == EEXIST || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
-            if result != EEXIST, try renameOntoOwn(name) { return true }
+            if result != EEXIST, try renamePart(own, to: name, replaces: false) { return true }
             if destination.overwrite == .never { throw .fileExists(destination.path) }
             return false
         }
@@ -79,8 +80,9 @@ extension DownloadPlace {
         try unlink(way)
         let result = link(to: way)
         guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
+        guard result == 0 else { return try renamePart(own, to: name, replaces: true) }
         do throws(TransferError) {
-            try rename(result == 0 ? way : part, to: name)
+            try rename(way, to: name)
         } catch {
             try? unlink(way)
             throw error
@@ -88,31 +90,17 @@ extension DownloadPlace {
         return true
     }
 
-    private func rename(_ old: FilePath, to new: FilePath) throws(TransferError) {
+    func rename(_ old: FilePath, to new: FilePath) throws(TransferError) {
         let result = unsafe old.withPlatformString { old in
             unsafe new.withPlatformString { unsafe renameat(folder.rawValue, old, folder.rawValue, $0) }
         }
         guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
     }
 
-    /// Where the file system knows no links: the name is taken first, by an empty file that can only be made if there is none (open(2), O_EXCL).
-    ///
-    /// - Returns: Whether there was none.
-    private func renameOntoOwn(_ name: FilePath) throws(TransferError) -> Bool {
-        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
-        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
-        guard taken >= 0 else {
-            if errno == EEXIST { return false }
-            throw .destinationUnavailable(destination.path, errno: errno)
-        }
-        _ = close(taken)
-        try rename(part, to: name)
-        return true
-    }
-
     /// - Returns: 0, or the error's number.
     private func link(to new: FilePath) -> CInt {
-        unsafe part.withPlatformString { part in
+        if faults.refusesLinks { return EPERM }
+        return unsafe part.withPlatformString { part in
             unsafe new.withPlatformString { unsafe linkat(folder.rawValue, part, folder.rawValue, $0, 0) == 0 ? 0 : errno }
         }
     }

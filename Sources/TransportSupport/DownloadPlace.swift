@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import TransferCore
 
@@ -32,9 +33,11 @@ final class DownloadPlace: Sendable {
     /// In the folder, as the part is.
     let name: FilePath
     let part: FilePath
+    let faults: PlacingFaults
 
-    init(_ destination: DownloadDestination, creates: Bool) throws(TransferError) {
+    init(_ destination: DownloadDestination, creates: Bool, _ faults: PlacingFaults = PlacingFaults()) throws(TransferError) {
         self.destination = destination
+        self.faults = faults
         guard let part = destination.partName.lastComponent, part.kind == .regular,
             destination.partName.removingLastComponent() == destination.name.removingLastComponent()
         else {
@@ -65,12 +68,12 @@ final class DownloadPlace: Sendable {
     /// - Parameter size: That of the whole file; nil if nobody knows.
     /// - Returns: Also whether it has its final name already.
     func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
-        let final = try status(of: name)
         if let found = try openExistingPart() {
             do throws(TransferError) {
                 let status = try status(of: found)
                 if try ownName(status) != nil { return (found, true) }
-                try requireMayReplace(final)
+                try removePlaceholder(of: status)
+                try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
                     try requireSpace((size ?? 0) - confirmed)
@@ -81,13 +84,16 @@ final class DownloadPlace: Sendable {
                 throw error
             }
             try? found.close()
+        } else if let delivered = try openDelivered() {
+            return (delivered, true)
         }
-        try requireMayReplace(final)
+        try requireMayReplace(try status(of: name))
         guard confirmed == 0 else { throw resumeLost() }
         try unlink(part)
+        try removeNote()
         try requireSpace(size ?? 0)
         let flags = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
-        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o666 as mode_t) }
+        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
         guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
         return (FileDescriptor(rawValue: descriptor), false)
     }
@@ -95,8 +101,12 @@ final class DownloadPlace: Sendable {
     /// Whatever has that name; nil if nothing that could be the part.
     private func openExistingPart() throws(TransferError) -> FileDescriptor? {
         // Without O_NONBLOCK, opening a FIFO that somebody put there would wait for its other end (open(2)).
-        let flags = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
-        let descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        var descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
+        if descriptor < 0, errno == EACCES {
+            // A complete file keeps the name of its part until the store knows, and may have got a mode without write permission since.
+            descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
+        }
         if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
         switch errno {
         case ENOENT, ELOOP, ENXIO, EISDIR: return nil
@@ -161,6 +171,29 @@ final class DownloadPlace: Sendable {
         guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
+    /// What only this user may read and write.
+    static let privateMode: mode_t = 0o600
+
+    /// The permissions that this process gives new files (umask(2)).
+    private static let usualMode: mode_t = {
+        #if canImport(Darwin)
+            let mask = umask(0o077)
+            umask(mask)
+        #else
+            // Changing the mask to read it would change the files that other threads make meanwhile.
+            let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+            let line = status.split(separator: "\n").first { $0.hasPrefix("Umask:") }
+            let mask = line?.split(separator: "\t").last.flatMap { mode_t($0, radix: 8) } ?? 0o077
+        #endif
+        return 0o666 & ~mask | privateMode
+    }()
+
+    /// Gives a complete part the permissions of any new file. Until then only this user could read it, and this is still so where the file system
+    /// has no permissions of its own.
+    func publish(_ part: FileDescriptor) {
+        _ = fchmod(part.rawValue, Self.usualMode)
+    }
+
     func unlink(_ name: FilePath) throws(TransferError) {
         let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
         guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(destination.partPath, errno: errno) }
@@ -183,10 +216,12 @@ final class DownloadPlace: Sendable {
     }
 
     /// As `rsync` does: a time of whole seconds is compared with the other one's whole seconds, as HTTP and SFTP version 3 tell no more.
-    private static func compare(_ remote: Int64, _ local: Int64) -> Int64 {
+    private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
-        guard remote.isMultiple(of: second) else { return remote - local }
-        return remote / second - (local - ((local % second) + second) % second) / second
+        // Times before 1970 are rounded down, too.
+        let floor = local / second - (local % second < 0 ? 1 : 0)
+        let (left, right) = remote.isMultiple(of: second) ? (remote / second, floor) : (remote, local)
+        return left < right ? -1 : left > right ? 1 : 0
     }
 
     private func notTold(_ what: String) -> TransferError {

@@ -30,12 +30,7 @@ public final class FileReader: Sendable {
     private init(_ source: UploadSource, threads: WorkerThreads) throws(TransferError) {
         self.source = source
         self.threads = threads
-        do {
-            // Without O_NONBLOCK, opening a FIFO would wait for a writer; for a regular file it means nothing (open(2)).
-            descriptor = try FileDescriptor.open(source.path, .readOnly, options: [.nonBlocking, .closeOnExec])
-        } catch {
-            throw .sourceUnavailable(source.path, errno: (error as? Errno ?? .ioError).rawValue)
-        }
+        descriptor = try source.open()
     }
 
     deinit {

@@ -9,7 +9,7 @@ public import TransferCore
     import Darwin
 #endif
 
-/// An open local file that is being received: the part of a download, until ``finish(size:modificationTime:)`` gives it its name.
+/// An open local file that is being received: the part of a download, until ``finish(size:modificationTime:staysPrivate:)`` gives it its name.
 ///
 /// Nothing is written outside of the destination's root, whatever links are put in the way. Open it when the server has agreed to send the
 /// file, not before, so that a refusal leaves no empty part behind. The descriptors are open until the last reference goes, so that a write
@@ -25,7 +25,7 @@ public final class FileWriter: Sendable {
     public let start: Int64
 
     /// Whether an earlier attempt received the file completely and gave it its name, and only its end was not stored. Then
-    /// ``finish(size:modificationTime:)`` with the size ``start`` is all that is left to do.
+    /// ``finish(size:modificationTime:staysPrivate:)`` with the size ``start`` is all that is left to do.
     public let isInPlace: Bool
 
     /// Where the file is once it is complete: where it was to go, or, under ``OverwritePolicy/rename``, beside what is there.
@@ -59,9 +59,10 @@ public final class FileWriter: Sendable {
     }
 
     private static func openNow(
-        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule
+        _ destination: DownloadDestination, from confirmed: Int64, size: Int64?, on threads: WorkerThreads, syncing schedule: SyncSchedule,
+        _ faults: PlacingFaults = PlacingFaults()
     ) throws(TransferError) -> FileWriter {
-        let place = try DownloadPlace(destination, creates: true)
+        let place = try DownloadPlace(destination, creates: true, faults)
         let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
         let writer = try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
         // Of two files that fit only one at a time, the second one waits before its first byte.
@@ -71,9 +72,9 @@ public final class FileWriter: Sendable {
 
     package static func open(
         _ destination: DownloadDestination, from confirmed: Int64, size: Int64? = nil, on threads: WorkerThreads,
-        syncing schedule: SyncSchedule
+        syncing schedule: SyncSchedule, faults: PlacingFaults = PlacingFaults()
     ) async throws -> FileWriter {
-        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule) }
+        try await threads.run { try openNow(destination, from: confirmed, size: size, on: threads, syncing: schedule, faults) }
     }
 
     private init(
@@ -172,11 +173,13 @@ public final class FileWriter: Sendable {
     /// - Parameters:
     ///   - size: How many bytes the file has to have.
     ///   - modificationTime: When the file changed last at the server, in nanoseconds since 1970; nil if it does not say.
+    ///   - staysPrivate: Whether the file keeps the permissions of a part, which only this user may read and write, because the transport sets
+    ///     others. By default the file gets those that this process gives new files.
     /// - Returns: Whether the file is in place; false if the policy left what was there.
     /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` where nothing may be replaced; ``FailureClass/protocolViolation`` if
     ///   there are more or fewer bytes; as ``open(_:from:size:on:)`` otherwise.
     @discardableResult
-    public func finish(size: Int64, modificationTime: Int64? = nil) async throws -> Bool {
+    public func finish(size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false) async throws -> Bool {
         try await threads.run {
             let written = try self.place.status(of: self.descriptor).size
             guard written == size else {
@@ -184,6 +187,7 @@ public final class FileWriter: Sendable {
                     .protocolViolation, .badAnswer,
                     "\(self.destination.path) has \(size) bytes at the server, but \(written) were received.")
             }
+            if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor) }
             if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
             guard fsync(self.descriptor.rawValue) == 0 else {
                 throw TransferError.destinationUnavailable(self.destination.partPath, errno: errno)
@@ -198,7 +202,7 @@ public final class FileWriter: Sendable {
     ///
     /// - Parameters:
     ///   - size: The size at the server; nil if it does not say.
-    ///   - modificationTime: As for ``finish(size:modificationTime:)``. Compared by the second if it is a whole one.
+    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:)``. Compared by the second if it is a whole one.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not tell what the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
@@ -220,21 +224,29 @@ public final class FileWriter: Sendable {
 
 /// When a file is synced: seldom enough to cost little, often enough to lose little.
 package struct SyncSchedule: Sendable {
-    private static let bytes: Int64 = 64 << 20
-    private static let interval = Duration.seconds(5)
+    private let bytes: Int64
+    private let interval: Duration
 
     fileprivate(set) var synced: Int64 = 0
     private var time: ContinuousClock.Instant
     private let now: @Sendable () -> ContinuousClock.Instant
 
-    package init(at time: ContinuousClock.Instant, now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+    /// - Parameters:
+    ///   - bytes: After how many bytes a sync is due, however soon that is.
+    ///   - interval: After how long one is due, however little was written.
+    package init(
+        at time: ContinuousClock.Instant, bytes: Int64 = 64 << 20, interval: Duration = .seconds(5),
+        now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
+    ) {
+        self.bytes = bytes
+        self.interval = interval
         self.time = time
         self.now = now
     }
 
     /// Whether a position is far enough ahead, or late enough, that a sync is worth its cost.
     package func isDue(_ position: Int64) -> Bool {
-        position > synced && (position - synced >= Self.bytes || now() - time >= Self.interval)
+        position > synced && (position - synced >= bytes || now() - time >= interval)
     }
 
     package mutating func didSync(_ position: Int64) {

@@ -8,7 +8,7 @@ import Testing
         let program = try TransferQ()
         try program.folder.file("authorities.pem", bytes: [])
         try await program.succeed(
-            "account", "add", "studio", "tus+https://one.example/files/", "http://two.example/files/", "--token-env", "STUDIO_TOKEN",
+            "account", "add", "studio", "tus+https://me@one.example/files/", "http://two.example/files/", "--token-env", "STUDIO_TOKEN",
             "--password-file", "password", "--ca-file", "authorities.pem", "--header", "X-Project: reel", "--header-env", "X-Api-Key: KEY")
         let listed = try await program.succeed("account", "list", "--json")
         let shown = try await program.succeed("account", "show", "studio", "--json")
@@ -18,7 +18,7 @@ import Testing
         #expect(account["name"] as? String == "studio")
         #expect(account["blocked"] is NSNull)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])
-        #expect(endpoints.map { $0["address"] as? String } == ["https://one.example/files/", "http://two.example/files/"])
+        #expect(endpoints.map { $0["address"] as? String } == ["https://me@one.example/files/", "http://two.example/files/"])
         #expect(endpoints.allSatisfy { $0["transport"] as? String == "tus" })
         let settings = try #require(endpoints[0]["settings"] as? [String: String])
         let folder = program.folder.path.string
@@ -40,7 +40,7 @@ import Testing
         let key = program.folder.path.appending("key").string
         try Data().write(to: URL(fileURLWithPath: key))
         try await program.succeed(
-            "account", "add", "studio", "https://one.example/files/", "sftp://me@two.example:2222/in/", "--token-env", "TOKEN",
+            "account", "add", "studio", "https://me@one.example/files/", "sftp://me@two.example:2222/in/", "--token-env", "TOKEN",
             "--password-env", "PASSWORD", "--identity", key, "--known-hosts", "hosts", "--host-key", "accept-new", "--header", "X-A: 1")
         let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])
@@ -257,7 +257,7 @@ import Testing
         try program.folder.sparseFile("secret", size: 100)
         for (file, reason) in [(".", "is a folder"), ("large", "3145728 bytes"), ("secret", nil), ("later", nil)] as [(String, String?)] {
             let word = option == "--header-file" ? "X-Key: \(file)" : file
-            let added = try await program.run("account", "add", "name-\(file)", "https://one.example/", option, word)
+            let added = try await program.run("account", "add", "name-\(file)", "https://me@one.example/", option, word)
             #expect(added.status == (reason == nil ? 0 : 2), "\(added.testDescription)")
             if let reason { #expect(added.diagnostics.contains(reason) && added.diagnostics.contains(option)) }
         }
@@ -268,5 +268,22 @@ import Testing
         let address = option == "--identity" ? "sftp://me@one.example/" : "https://one.example/"
         let added = try await program.run("account", "add", "studio", address, option, ".")
         #expect(added.status == 2 && added.diagnostics.contains("is a folder"), "\(added.testDescription)")
+    }
+
+    /// It would be of no use, and each transfer would fail.
+    @Test(arguments: ["--password-file", "--password-env"]) func aPasswordWithoutAUser(option: String) async throws {
+        let program = try TransferQ()
+        for address in ["https://one.example/", "https+put://one.example/", "https+form://one.example/"] {
+            let added = try await program.run("account", "add", "studio", address, option, "PASSWORD")
+            #expect(added.status == 2 && added.diagnostics.contains("https://user@host/"), "\(added.testDescription)")
+        }
+        // The user of the second one has it, and the first one gets none.
+        try await program.succeed("account", "add", "studio", "https://one.example/", "https://me@two.example/", option, "PASSWORD")
+        let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
+        let endpoints = try #require(account["endpoints"] as? [[String: Any]])
+        #expect(endpoints.map { ($0["credentials"] as? [[String: Any]])?.count } == [0, 1])
+        // A new address takes the user away.
+        let edited = try await program.run("account", "edit", "studio", "https://one.example/", option, "PASSWORD")
+        #expect(edited.status == 2, "\(edited.testDescription)")
     }
 }

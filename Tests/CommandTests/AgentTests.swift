@@ -185,6 +185,12 @@ import TransferKit
         let unit = try await program.succeed("agent", "unit", "--store", "/a folder/100%/$x\"y\\").output
         #expect(unit.contains("ExecStart=\"\(TransferQ.executable)\" \"agent\" \"run\" \"--store\" \"/a folder/100%%/$$x\\\"y\\\\\"\n"))
         #expect(unit.hasPrefix("[Unit]\n") && unit.contains("WantedBy=default.target\n"))
+        for setting in [
+            "LimitCORE=0", "NoNewPrivileges=yes", "LockPersonality=yes", "MemoryDenyWriteExecute=yes", "RestrictSUIDSGID=yes",
+            "RestrictRealtime=yes", "RestrictNamespaces=yes", "SystemCallArchitectures=native",
+        ] {
+            #expect(unit.contains("\n\(setting)\n"), "\(setting)")
+        }
     }
 
     @Test func aLogThatIsFull() async throws {

@@ -5,9 +5,9 @@ import Testing
     static let commands = [
         "add", "run", "list", "show", "why", "watch", "now", "next", "move", "pause", "resume", "hold", "release", "stop", "cancel",
         "retry", "remove", "set", "doctor", "account add", "account list", "account show", "account edit", "account check",
-        "account unblock",
+        "account unblock", "account retry",
         "account remove", "queue status", "queue set", "queue start", "queue stop", "queue drain", "agent start", "agent stop",
-        "agent status", "agent unit", "agent run",
+        "agent status", "agent unit", "agent run", "quarantine list", "quarantine retry", "quarantine drop",
     ]
 
     /// As the parser has them: none is left out of what is checked of each.

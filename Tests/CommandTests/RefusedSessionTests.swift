@@ -63,4 +63,31 @@ import TransferKit
         #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }
+
+    /// Sparse files can claim more than any disk has. Only some file systems, such as tmpfs, take them.
+    @Test func filesOfAbsurdSizes() async throws {
+        let program = try TransferQ()
+        let folder = FilePath("/dev/shm").appending("transferq-\(UUID().uuidString)")
+        guard (try? FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)) != nil else { return }
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        try await program.succeed("account", "add", "studio", "https://one.example/")
+        for (size, words) in [(7 << 60, "64 PiB"), (1 << 61, "64 PiB"), (1 << 57, "64 PiB")] as [(Int64, String)] {
+            var paths: [String] = []
+            for name in ["a", "b"] {
+                let path = folder.appending(name)
+                let file = try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: .ownerReadWrite)
+                defer { try? file.close() }
+                // Not every file system takes so large a file.
+                guard (try? file.resize(to: size)) != nil else { return }
+                paths.append(path.string)
+            }
+            for added in [paths, ["--each"] + paths, [paths[0]]] {
+                let result = try await program.run(["add", "studio"] + added)
+                #expect(result.status == 2 && result.lines == [] && result.diagnostics.contains(words), "\(result.testDescription)")
+            }
+        }
+        #expect(try await program.succeed("list", "--json").lines == [])
+        let doctor = try await program.run("doctor", "--json")
+        #expect(doctor.output.contains("is sound"), "\(doctor.testDescription)")
+    }
 }

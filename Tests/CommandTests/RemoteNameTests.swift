@@ -16,7 +16,9 @@ import TransferCore
     }
 
     /// One would take the other's place, and nobody would know.
-    @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}"])
+    @Test(arguments: [
+        "sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}", "https+form://one.example/",
+    ])
     func filesOfOneName(address: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", address)
@@ -34,8 +36,9 @@ import TransferCore
 
     /// Servers that keep them apart.
     @Test(arguments: [
-        ("https://one.example/", []), ("https+form://one.example/", []), ("https+put://one.example/{transfer}/{name}", []),
-        ("https+put://one.example/", ["--setting", "upload=form"]),
+        ("https://one.example/", []), ("https+form://one.example/{transfer}", []),
+        ("https+form://one.example/", ["--setting", "field.id={transfer}"]), ("https+put://one.example/{transfer}/{name}", []),
+        ("https+put://one.example/", ["--setting", "upload=form", "--setting", "field.id=x{transfer}"]),
     ])
     func filesOfOneNameThatAreKeptApart(address: String, options: [String]) async throws {
         let program = try program()
@@ -196,8 +199,8 @@ import TransferCore
 
     /// What becomes of the second file is said.
     @Test(arguments: [
-        ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "take the place"),
-        ("newer", "take the place"), ("different", "take the place"),
+        ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "replace the other"),
+        ("newer", "replace the other"), ("different", "replace the other"),
     ])
     func whyFilesOfOneNameAreRefused(policy: String, words: String) async throws {
         let program = try program()
@@ -210,7 +213,7 @@ import TransferCore
     }
 
     /// A fallback that may never be asked is no reason to refuse what loses nothing there.
-    @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "take the place")])
+    @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
     func filesOfOneNameAtAFallback(address: String, status: Int32, words: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https://one.example/", address)
@@ -225,7 +228,9 @@ import TransferCore
         try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")
         let url = ["--setting", "uploadURL.reel=https://one.example/a?signature=x"]
         #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url).status == 2)
-        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + ["--setting", "upload=form"]).status == 0)
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + ["--setting", "upload=form"]).status == 2)
+        let form = ["--setting", "upload=form", "--setting", "field.id={transfer}"]
+        #expect(try await program.run(["add", "place", "one/reel", "two/reel"] + url + form).status == 0)
         #expect(try await program.run(["add", "place", "one/reel"] + url).status == 0)
     }
 

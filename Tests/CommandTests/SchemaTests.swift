@@ -23,6 +23,7 @@ import Testing
             try await check("account", "show", "other")
             try await check("account", "edit", "other", "--max-sessions", "2", "--rate", "1M")
             try await check("account", "unblock", "other")
+            try await check("account", "retry", "other")
             try await check("account", "check", "studio")
             try await check("account", "remove", "other")
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
@@ -41,6 +42,12 @@ import Testing
             try await check("run")
             try await check("show", ids[0])
             try await check("watch")
+            try await program.changeStore("UPDATE session SET direction = 'sideways' WHERE key IN (1, 2)")
+            // Sessions are quarantined when they are read.
+            try await program.succeed("list")
+            try await check("quarantine", "list")
+            try await check("quarantine", "retry", "1")
+            try await check("quarantine", "drop", "2")
             try await check("remove", "--all")
             try await check("agent", "unit")
             try await check("agent", "start")

@@ -30,6 +30,12 @@ import TransferKit
             let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
             #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
             #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
+            // Only a store that was put back to an earlier state has not come that far.
+            for since in [events.count + 1, events.count + 10, Int.max] {
+                let gap = try await program.succeed("watch", "--json", "--since", "\(since)").objects()
+                #expect(gap.compactMap { $0["event"] as? String } == ["gap"])
+                #expect(gap.first?["from"] as? Int == events.count + 1 && gap.first?["to"] as? Int == since)
+            }
             let people = try await program.succeed("watch")
             #expect(people.lines.count == events.count)
             #expect(people.lines.contains { $0.contains("completed") && $0.contains(ids[1].prefix(8)) })

@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SSHFixture
 import SystemPackage
 import Testing
@@ -91,6 +92,52 @@ struct SFTPOutageTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
         impatience.cancel()
         relay.stop()
+        await folder.close()
+    }
+
+    // MARK: Paths that break
+
+    /// More often than a file may fail, and always before the first regular checkpoint.
+    @Test(arguments: [true, false]) func aPathThatKeepsBreakingLeadsToTheEnd(isUpload: Bool) async throws {
+        let (size, life) = (64 << 20, 4 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let direction: RawServer.Direction = isUpload ? .fromClient : .fromServer
+        let relay = Locked<RawServer?>(nil)
+        let counts = Locked<(all: Int, cuts: Int)>((0, 0))
+        let started = try RawServer.relay(
+            to: folder.server.port,
+            passes: { way, count in
+                guard way == direction else { return true }
+                let isCut = counts.withLock { counts in
+                    counts.all += count
+                    guard counts.all > (counts.cuts + 1) * life else { return false }
+                    counts.cuts += 1
+                    return true
+                }
+                if isCut { relay.withLock { $0 }?.cut() }
+                return !isCut
+            })
+        relay.withLock { $0 = started }
+        let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
+        let (source, target) = isUpload ? (folder.local, folder.files) : (folder.files, folder.local)
+        let content = Data.unlike(size)
+        try content.write(to: source.appending(path: "reel"))
+        let request: SessionRequest =
+            isUpload
+            ? try .upload([FilePath(source.appending(path: "reel").path)], to: "real")
+            : try .download(items: [.remote(RemotePath("reel"))], from: "real", to: FilePath(target.path))
+        let queue = try await openQueue(workshop, account)
+        let id = try await queue.enqueue(request).id
+        try await queue.start()
+        #expect(try await queue.handle(id).value.state == .completed)
+        let (all, cuts) = counts.withLock { $0 }
+        #expect(cuts > RetryPolicy().maximumAttempts && all < 2 * size, "\(cuts) cuts, \(all) bytes")
+        #expect(try Data(contentsOf: target.appending(path: "reel")) == content)
+        await queue.shutdown()
+        #expect(try FileManager.default.contentsOfDirectory(atPath: target.path) == ["reel"])
+        started.stop()
+        relay.withLock { $0 = nil }
         await folder.close()
     }
 }

@@ -48,14 +48,25 @@ package final class StartedProgram: Sendable {
     package func kill() {
         process.withLock { process in
             guard let number = process else { return }
-            #if canImport(Glibc)
-                _ = Glibc.kill(number, SIGKILL)
-            #else
-                _ = Darwin.kill(number, SIGKILL)
-            #endif
+            Self.send(SIGKILL, to: number)
             ChildProcess.reap(number)
             process = nil
         }
+    }
+
+    /// Stops it where it is, so that it sees nothing of what happens from now on. It still can be killed.
+    package func suspend() {
+        process.withLock { process in
+            if let number = process { Self.send(SIGSTOP, to: number) }
+        }
+    }
+
+    private static func send(_ signal: CInt, to number: pid_t) {
+        #if canImport(Glibc)
+            _ = Glibc.kill(number, signal)
+        #else
+            _ = Darwin.kill(number, signal)
+        #endif
     }
 
     private func closeInput() {

@@ -148,4 +148,20 @@ struct HostKeyTests {
         #expect(error.failureClass == .trust)
         #expect(error.message.contains(server.folder.path))
     }
+
+    @Test func `lines that can't be understood, and revoked keys, are logged and named`() async throws {
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        let known = try String(contentsOfFile: server.knownHosts(), encoding: .utf8)
+        let other = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ4d0DuTGuDBlXEmqIKDiF9pTZvq9xbpNLXB4Bbd3LpW"
+        let path = try file(server, "@revoked nonsense\n\(known)@revoked * \(other)\n")
+        let log = RecordedLog()
+        var settings = try server.settings()
+        settings.hostKeys = HostKeyPolicy(userFile: path)
+        try await server.connect(settings, logger: log.logger).close()
+        #expect(log.metadata(of: "A line of a file of known hosts").map { $0["line"] } == ["\(path):1"])
+        #expect(log.metadata(of: "A key of the SSH server is revoked").map { $0["line"] } == ["\(path):3"])
+        let strange = try await refusal(server, HostKeyPolicy(userFile: try file(server, "nonsense\n")))
+        #expect(strange.message.contains("Lines that can't be understood: "), "\(strange)")
+    }
 }

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import SSHEngine
+import SystemPackage
 import Testing
 
 struct KnownHostsTests {
@@ -143,5 +144,24 @@ struct KnownHostsTests {
             #expect(known.entries.count <= bytes.count)
             _ = HostKey(bytes)
         }
+    }
+
+    @Test func `lines that can't be understood are told`() {
+        var known = KnownHosts()
+        let lines = ["# a comment", "", " \t", "example.com ssh-ed25519 \(Self.key)", "example.com ssh-ed25519 AAAA", "@revoked oops", "x"]
+        known.add(Array(lines.joined(separator: "\n").utf8), file: "known")
+        #expect(known.entries.count == 1)
+        #expect(known.faults.map(\.place) == ["known:5", "known:6", "known:7"])
+        #expect(known.faults.map(\.hasMarker) == [false, true, false])
+    }
+
+    @Test func `the files are those of OpenSSH`() throws {
+        let policy = HostKeyPolicy()
+        let user = try #require(policy.userFile)
+        #expect(user.lastComponent?.string == "known_hosts")
+        #expect(
+            policy.systemFiles == [
+                user.removingLastComponent().appending("known_hosts2"), "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2",
+            ])
     }
 }

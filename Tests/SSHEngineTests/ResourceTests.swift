@@ -74,4 +74,24 @@ struct ResourceTests {
         cancelled.cancel()
         if let connection = try? await cancelled.value { await connection.close() }
     }
+
+    /// Passphrases and passwords that it has read are of no use to a connection that is made.
+    @Test func `a connection does not keep the credentials`() async throws {
+        final class Secrets: CredentialProvider {
+            func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }
+        }
+        let server = try await SSHServerProcess.start()
+        defer { server.stop() }
+        weak var kept: Secrets?
+        let connection: SSHConnection
+        do {
+            let secrets = Secrets()
+            kept = secrets
+            connection = try await SSHConnection.open(try server.settings(), credentials: secrets, logger: .silent)
+        }
+        // The thread lets go before it tells that the connection is made.
+        #expect(kept == nil)
+        #expect(connection.isAlive)
+        await connection.close()
+    }
 }

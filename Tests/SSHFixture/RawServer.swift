@@ -32,6 +32,12 @@ package final class RawServer: Sendable {
             return Array(chunk.prefix(max(0, count)))
         }
 
+        /// Sends no more, and waits for the other end to close.
+        package func endOutputAndWait() {
+            shutdown(descriptor, CInt(SHUT_WR))
+            waitForEnd()
+        }
+
         /// Waits for the other end to close.
         package func waitForEnd() {
             while !receive().isEmpty {}

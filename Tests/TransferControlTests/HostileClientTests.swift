@@ -28,6 +28,32 @@ import TransportTesting
         }
     }
 
+    /// Numbers that no client sends are refused before anything is computed with them.
+    @Test(arguments: [
+        (#"{"items":{"of":"NUMBER","from":0,"limit":-1}}"#, "negative"),
+        (#"{"items":{"of":"NUMBER","from":-9223372036854775808,"limit":-9223372036854775808}}"#, "negative"),
+        (#"{"findSessionIDs":{"prefix":"","limit":-1}}"#, "negative"),
+        (#"{"stop":{"_0":"drain","deadline":[-9223372036854775808,0]}}"#, "negative"),
+        (#"{"stop":{"_0":"drain","deadline":[9223372036854775807,0]}}"#, "too large"),
+        (#"{"stopAndWait":{"_0":"drain","deadline":[-1,0]}}"#, "negative"),
+        (#"{"setSessionLimit":{"_0":-9223372036854775808}}"#, "at least 1"),
+        (#"{"setRateLimit":{"_0":-9223372036854775808}}"#, "at least 1"),
+        (#"{"setSessionLimit":{"_0":-1,"account":"a"}}"#, "at least 1"),
+        (#"{"add":{"at":-9223372036854775808,"held":false}}"#, "index"),
+        (#"{"items":{"of":"NUMBER","from":9223372036854775807,"limit":9223372036854775807}}"#, "value"),
+        (#"{"sessions":{"from":-9223372036854775808,"to":9223372036854775807}}"#, "value"), (#"{"sessions":{"from":5,"to":3}}"#, "value"),
+    ])
+    func numbersThatNoClientSends(request: String, words: String) async throws {
+        try await ControlFixture.with { fixture in
+            let id = try await fixture.remote.add([fixture.upload("a")])[0]
+            let client = try RawClient(fixture.store)
+            try client.send(Self.greeting + Self.frame(request.replacingOccurrences(of: "NUMBER", with: id.description)))
+            let answer = String(decoding: await client.readToEnd(), as: UTF8.self)
+            #expect(answer.contains(words), "\(answer)")
+            #expect(try await fixture.remote.status().sessions == 1)
+        }
+    }
+
     @Test func anotherVersion() async throws {
         try await ControlFixture.with { fixture in
             let client = try RawClient(fixture.store)

@@ -21,6 +21,38 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// The rest of a file that has no length by the server's word: the answer ends where its own range does.
+    @Test(arguments: ["bytes 5-9/*", "bytes 5-9/10"]) func anAnswerInPartEndsWithItsRange(range: String) async throws {
+        let transfer = try TestTransfer(
+            "get",
+            answers: [
+                [.raw("HTTP/1.1 200 Scripted\r\nETag: \"v1\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n01234\r\n"), .close],
+                [
+                    .raw("HTTP/1.1 206 Scripted\r\nETag: \"v1\"\r\nContent-Range: \(range)\r\nTransfer-Encoding: chunked\r\n\r\n"),
+                    .raw(String(repeating: "5\r\n56789\r\n", count: 1_000)), .silence,
+                ],
+            ])
+        #expect(await transfer.failure()?.failureClass == .transient)
+        let failure = await transfer.failure(from: transfer.recorder.checkpoints.last)
+        #expect(failure?.failureClass == .protocolViolation && failure?.message.contains("10") == true, "\(String(describing: failure))")
+        #expect((transfer.content?.count ?? 0) <= 10)
+        await transfer.end()
+    }
+
+    /// Such a download begins again.
+    @Test(arguments: [
+        (#"{"validator":"\"v1\"","length":-1}"#, Int64(5)), (#"{"validator":"\"v1\"","length":9223372036854775807}"#, 5),
+        (#"{"validator":"\"v1\"","received":[[0,9223372036854775807]]}"#, 5), (#"{"validator":"\"v1\""}"#, .max),
+        (#"{"validator":"\"v1\"","name":"file"}"#, -1), (#"{"validator":"\"v1\"","name":"file"}"#, .min),
+    ])
+    func aCheckpointThatThisTransportNeverStored(data: String, confirmed: Int64) async throws {
+        let transfer = try TestTransfer("get") { _, _ in [.answer(200, ["ETag": "\"v1\""], body: "0123456789")] }
+        let checkpoint = Checkpoint(data: Data(data.utf8), confirmed: confirmed)
+        let failure = await transfer.failure(from: checkpoint)
+        #expect(failure == nil || failure?.failureClass == .resumeLost)
+        await transfer.end()
+    }
+
     /// The last one that HTTP can tell.
     @Test func aTimeThatNoFileSystemKnowsIsLeftOut() async throws {
         let transfer = try TestTransfer(

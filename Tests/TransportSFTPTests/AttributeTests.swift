@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 import SystemPackage
 import Testing
 import TransferCore
@@ -60,6 +61,55 @@ import TransferCore
                     "pipe did not let a.bin have the time of its last change.", "pipe did not let a.bin have its permissions.",
                 ])
             #expect(transfer.stored == content(1000))
+        }
+    }
+
+    /// Modes of the part whenever something was confirmed or saved, and of the file in the end.
+    private func modes(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (part: Set<Int>, file: Int?) {
+        let part = transfer.fixture.server.appending(path: ".tq-t-1.part").path
+        let seen = Locked<Set<Int>>([])
+        let look = { @Sendable in
+            guard let found = try? FileManager.default.attributesOfItem(atPath: part), (found[.size] as? Int ?? 0) > 0,
+                let mode = found[.posixPermissions] as? Int
+            else { return }
+            seen.withLock { _ = $0.insert(mode) }
+        }
+        _ = try await transfer.upload(
+            source, reporting: AttemptReporter(progress: { _, _ in look() }, checkpoint: { if $0.confirmed == 0 { look() } }))
+        return (seen.withLock { $0 }, try attributes(transfer.fixture.server.appending(path: transfer.name).path).mode)
+    }
+
+    /// While a part has content and is not complete, only the account may read it; the file never gets more than its source has.
+    @Test(arguments: [0o644, 0o640, 0o600, 0o777, 0o444]) func partsAreHidden(mode: Int) async throws {
+        // Learned from the first file, and known for the second one.
+        try await ProcessFixture.with { fixture in
+            for name in ["a.bin", "b.bin"] {
+                let transfer = TestTransfer(fixture, name)
+                let path = try transfer.source(content(3_000_000)).path
+                try set(path.string, mode: mode)
+                let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path))
+                let (part, file) = try await modes(transfer, source)
+                let plain = fixture.server.appending(path: "plain")
+                try Data().write(to: plain)
+                let usual = try #require(try attributes(plain.path).mode)
+                // At the end it has its own, before its name.
+                #expect(part.subtracting([mode & usual]).isSubset(of: [0o600]) && !part.isEmpty, "\(part)")
+                #expect(file == mode & usual, "\(String(file ?? 0, radix: 8))")
+            }
+        }
+    }
+
+    /// What comes from memory goes through a file of the queue's, whose permissions mean nothing.
+    @Test func bytesFromMemoryGetTheUsualMode() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let path = try transfer.source(content(1000)).path
+            try set(path.string, mode: 0o600)
+            let source = UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path), isSpooled: true)
+            _ = try await transfer.upload(source)
+            let plain = fixture.server.appending(path: "plain")
+            try Data().write(to: plain)
+            #expect(try attributes(fixture.server.appending(path: "a.bin").path).mode == attributes(plain.path).mode)
         }
     }
 }

@@ -11,10 +11,17 @@ import TransportSFTP
 struct CheckpointTests {
     private static let size = 3_000_000
 
-    private func goOn(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint) async throws {
+    /// - Parameter position: Where the upload has to resume; nil for what the checkpoint confirms.
+    private func goOn(_ transfer: TestTransfer, _ source: UploadSource, from checkpoint: Checkpoint, at position: Int64? = nil) async throws
+    {
         let before = transfer.recorder.sent.count
         _ = try await transfer.upload(source, from: checkpoint)
-        #expect(transfer.recorder.sent.dropFirst(before).first == checkpoint.confirmed, "What arrived is not sent again.")
+        let resumed = transfer.recorder.sent.dropFirst(before).first { $0 > 0 }
+        if position == 0 {
+            #expect(resumed ?? 0 < 100_000, "All is sent again.")
+        } else {
+            #expect(resumed == position ?? checkpoint.confirmed, "What arrived is not sent again.")
+        }
         #expect(transfer.stored == content(Self.size) && transfer.fixture.names == ["a.bin"])
     }
 
@@ -46,18 +53,98 @@ struct CheckpointTests {
         return count
     }
 
-    /// Of a server that can't sync, as one that can has no time to do so.
+    /// The position up to which a server acknowledged what it did not sync.
+    private func acknowledged(_ checkpoint: Checkpoint) throws -> Int64? {
+        try (JSONSerialization.jsonObject(with: checkpoint.data) as? [String: Any])?["acknowledged"] as? Int64
+    }
+
+    /// Lets a connection break.
+    private func cut(_ transfer: TestTransfer, _ source: UploadSource) async throws -> (count: Int, checkpoint: Checkpoint) {
+        let count = try await interrupt(transfer, source) { _ in
+            for server in transfer.fixture.connector.servers { server.kill() }
+        }
+        for server in transfer.fixture.connector.servers { await server.close() }
+        return (count, try #require(transfer.recorder.checkpoints.last))
+    }
+
     @Test func aCutKeepsWhatTheServerConfirmed() async throws {
         try await ProcessFixture.with(options: ["-P", "fsync"]) { fixture in
             let transfer = TestTransfer(fixture)
             let source = try transfer.source(content(Self.size))
-            let count = try await interrupt(transfer, source) { _ in
-                for server in fixture.connector.servers { server.kill() }
-            }
-            for server in fixture.connector.servers { await server.close() }
-            let checkpoint = try #require(transfer.recorder.checkpoints.last)
+            let (count, checkpoint) = try await cut(transfer, source)
             #expect(checkpoint.confirmed >= count)
             try await goOn(transfer, source, from: checkpoint)
+        }
+    }
+
+    /// A server that can sync has no time to do so, and is asked for it by the next attempt.
+    @Test func aCutKeepsWhatTheServerAcknowledged() async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(Self.size))
+            let (count, checkpoint) = try await cut(transfer, source)
+            // Where this takes long, a regular checkpoint was made meanwhile.
+            let kept = try acknowledged(checkpoint) ?? checkpoint.confirmed
+            #expect(kept == Int64(count) && checkpoint.confirmed <= kept)
+            try await goOn(transfer, source, from: checkpoint, at: Int64(count))
+            // Vouched for as soon as it is synced.
+            let checkpoints = transfer.recorder.checkpoints
+            let next = try #require(checkpoints.firstIndex(of: checkpoint).map { checkpoints[$0 + 1] })
+            #expect(next.confirmed == count)
+            #expect(try acknowledged(next) == nil)
+        }
+    }
+
+    /// What a server that lost its power has of what it acknowledged.
+    enum Loss: CaseIterable {
+        case size
+        case content
+    }
+
+    @Test(arguments: Loss.allCases) func whatTheServerLostAfterACutIsSentAgain(loss: Loss) async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(Self.size))
+            let (count, checkpoint) = try await cut(transfer, source)
+            // Where this takes long, a regular checkpoint was made meanwhile.
+            guard checkpoint.confirmed < count else { return }
+            var part = try #require(transfer.part)
+            switch loss {
+            case .size: part = part.prefix(count - 1)
+            case .content: part[part.startIndex + count - 1] ^= 1
+            }
+            try part.write(to: fixture.server.appending(path: ".tq-t-1.part"))
+            try await goOn(transfer, source, from: checkpoint, at: checkpoint.confirmed)
+        }
+    }
+
+    /// A checkpoint comes from a store, whose numbers may be damaged.
+    @Test(arguments: [Int64.min, -1, 3_000_001, .max]) func impossiblePositionsAreRefused(position: Int64) async throws {
+        try await ProcessFixture.with { fixture in
+            let transfer = TestTransfer(fixture)
+            let source = try transfer.source(content(Self.size))
+            let part = Data(fixture.server.appending(path: "p").path.utf8).base64EncodedString()
+            let stored = #"{"part":"PART","final":"Zg==","stage":"STAGE","acknowledged":ACKNOWLEDGED,"ranges":RANGES}"#
+            let rangeText = #"[{"start":0,"end":END,"confirmed":CONFIRMED}]"#
+            func checkpoint(_ stage: String, _ confirmed: Int64, _ acknowledged: Int64? = nil, _ ranges: String? = nil) -> Checkpoint {
+                let text = stored.replacing("STAGE", with: stage).replacing("ACKNOWLEDGED", with: acknowledged.map { "\($0)" } ?? "null")
+                let all = text.replacing("RANGES", with: ranges ?? "null").replacing("PART", with: part)
+                return Checkpoint(data: Data(all.utf8), confirmed: confirmed)
+            }
+            func ranges(_ end: Int64, _ confirmed: Int64) -> String {
+                rangeText.replacing("END", with: "\(end)").replacing("CONFIRMED", with: "\(confirmed)")
+            }
+            let size = Int64(Self.size)
+            let checkpoints = [
+                checkpoint("writing", position), checkpoint("placing", position), checkpoint("writing", 1, position),
+                checkpoint("writing", 1, nil, ranges(position, 1)), checkpoint("writing", 1, nil, ranges(size, position)),
+                checkpoint("writing", position, nil, ranges(size, 1)),
+            ]
+            try fixture.put(content(Self.size), "p")
+            for checkpoint in checkpoints {
+                let failure = await transfer.failure { try await transfer.upload(source, from: checkpoint) }
+                #expect(failure?.failureClass == .resumeLost, "\(failure?.description ?? "")")
+            }
         }
     }
 

@@ -100,4 +100,19 @@ import TransportSFTP
         #expect(peer.client.isOpen)
         await peer.close()
     }
+
+    @Test(arguments: [(UInt64(1), 4_096), (0, 32_640), (10_000, 10_000), (.max, 32_640)]) func limitsHaveAFloor(
+        limit: UInt64, size: Int
+    ) async throws {
+        let text = Array("limits@openssh.com".utf8)
+        let greeting = ScriptedPeer.packet(
+            .version, ScriptedPeer.number(3), ScriptedPeer.number(text.count), text, ScriptedPeer.number(1), [0x31])
+        let number = (0..<8).map { UInt8(truncatingIfNeeded: limit >> (56 - 8 * $0)) }
+        let peer = ScriptedPeer(greeting: greeting) { question in
+            [ScriptedPeer.packet(.extendedReply, ScriptedPeer.number(Int(question.id)), number, number, number, number)]
+        }
+        let features = try await peer.client.features()
+        #expect(features.readSize == size && features.writeSize == size)
+        await peer.close()
+    }
 }

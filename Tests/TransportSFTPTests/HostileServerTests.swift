@@ -9,6 +9,8 @@ import TransportSFTP
 @Suite(.timeLimit(.minutes(10)))
 struct HostileServerTests {
     private static let size = 300_000
+    private static let impossibleSizes: [UInt64] = [1 << 56 + 1, UInt64(Int64.max), .max]
+    private static let policies: [OverwritePolicy] = [.never, .skip, .newer, .different, .always, .rename]
 
     /// Downloads a file that a script serves.
     ///
@@ -122,10 +124,11 @@ struct HostileServerTests {
         #expect(try Data(contentsOf: target) == Data("theirs".utf8))
     }
 
-    @Test(arguments: [UInt64.max, UInt64(Int64.max)]) func sizesThatCannotBeAreRefused(told: UInt64) async throws {
+    @Test(arguments: Self.impossibleSizes) func sizesThatCannotBeAreRefused(told: UInt64) async throws {
         let (received, error) = try await download(told: told) { id, _, count in ScriptedPeer.data(id, [UInt8](repeating: 1, count: count))
         }
-        #expect(error != nil && received == nil)
+        #expect(error?.failureClass == .protocolViolation && received == nil)
+        #expect(error?.message.contains("no file has") == true, "\(error?.description ?? "")")
     }
 
     @Test func aServerThatStopsKnowingTheFileIsAnError() async throws {
@@ -133,6 +136,39 @@ struct HostileServerTests {
             offset < 100_000 ? ScriptedPeer.data(id, Self.part(offset, count)) : ScriptedPeer.status(id, .permissionDenied)
         }
         #expect(error?.code == .forbidden && received == nil)
+    }
+
+    /// Sizes that no file has, in whatever is asked of a server.
+    @Test(arguments: Self.policies, Self.impossibleSizes)
+    func impossibleSizesEndNoUpload(policy: OverwritePolicy, told: UInt64) async throws {
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-sizes-\(UUID().uuidString)").path)
+        try content(1000).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let peer = ScriptedPeer { question in
+            switch question.type {
+            case .open: [ScriptedPeer.handle(question.id)]
+            case .lstat, .fstat, .stat: [ScriptedPeer.attributes(question.id, size: told)]
+            default: [ScriptedPeer.status(question.id, .ok)]
+            }
+        }
+        let transport = SFTPTransport(connector: PeerConnector(peer: peer))
+        let growth = SourceGrowth(.complete(1000))
+        for source in [
+            UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
+            UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path), growth: growth),
+        ] {
+            for checkpoint in [nil, Checkpoint(data: Data(#"{"part":"cA==","final":"Zg==","stage":"writing"}"#.utf8), confirmed: 10)] {
+                let attempt = FileAttempt(
+                    transferID: "t-1", endpoint: .sftp("sftp://me@peer/"), source: source, remotePath: try RemotePath("file"),
+                    checkpoint: checkpoint, options: AttemptOptions(overwrite: policy), credentials: NoCredentials(),
+                    logger: Logger(label: "test"))
+                let error = await #expect(throws: TransferError.self) {
+                    try await transport.perform(attempt, reporting: Recorder().reporter)
+                }
+                #expect(error?.message.isEmpty == false)
+            }
+        }
+        await transport.shutdown()
     }
 }
 

@@ -1,4 +1,7 @@
+import Foundation
 import Locking
+import Logging
+import SystemPackage
 import Testing
 import TransferCore
 import TransportSFTP
@@ -157,7 +160,10 @@ struct PoolTests {
     /// The SSH server still lives, and tells so; attempts over the connection are ended one after the other as they don't move.
     @Test func aServerThatHangsIsNotAskedAgain() async throws {
         let connector = ProcessConnector()
-        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        var policy = clock.policy
+        // However long this takes here.
+        policy.hush = .seconds(1_000_000)
+        let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
@@ -194,6 +200,89 @@ struct PoolTests {
         clock.advance(by: clock.policy.silence)
         try await check(transport)
         #expect(connector.attempts == 1)
+        await transport.shutdown()
+    }
+
+    /// The queue ends an attempt that stalls, and begins another.
+    @Test func aSilentConnectionCostsOneAttempt() async throws {
+        let connector = ProcessConnector()
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        let (first, hanging) = try await waitForSuspended(connector, transport)
+        clock.advance(by: clock.policy.hush)
+        hanging.cancel()
+        await #expect(throws: CancellationError.self) { try await hanging.value }
+        try await check(transport)
+        #expect(connector.servers.count == 2 && !first.client.isOpen)
+        first.kill()
+        await transport.shutdown()
+    }
+
+    /// What makes the connection has limits of its own, so that the attempt is not ended as one that stalls.
+    @Test func whoWaitsForAConnectionReportsIt() async throws {
+        let clock = clock
+        let connector = TestConnector { _ in
+            try await clock.policy.sleep(.seconds(1_000_000))
+            return Self.willing()
+        }
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        let words = Locked(0)
+        let reporter = AttemptReporter(progress: { _, _ in }, checkpoint: { _ in }, activity: { words.withLock { $0 += 1 } })
+        let root = FilePath(FileManager.default.temporaryDirectory.path)
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: Self.endpoint,
+            payload: .download(DownloadDestination(root: root, name: "never", partName: ".never.part")), remotePath: try RemotePath("a"),
+            credentials: NoCredentials(), logger: Logger(label: "test"))
+        let waiting = Task { try await transport.perform(attempt, reporting: reporter) }
+        for count in 1...3 {
+            await clock.waitForSleeper(for: clock.policy.wordInterval)
+            #expect(words.withLock { $0 } == count)
+            clock.advance(by: clock.policy.wordInterval)
+        }
+        waiting.cancel()
+        _ = await waiting.result
+        await transport.shutdown()
+    }
+
+    /// A large file that fills one connection leaves another one to small files.
+    @Test func smallFilesGoBesideALargeOne() async throws {
+        let number = Locked(0)
+        let peers = Locked<[ScriptedPeer]>([])
+        let connector = TestConnector { _ in
+            let isFirst = number.withLock { number in
+                number += 1
+                return number == 1
+            }
+            // The first takes what is written, and never says so.
+            let peer = ScriptedPeer { question in
+                switch question.type {
+                case .write where isFirst: []
+                case .open: [ScriptedPeer.handle(question.id)]
+                case .lstat: [ScriptedPeer.status(question.id, .noSuchFile)]
+                default: [ScriptedPeer.status(question.id, .ok)]
+                }
+            }
+            peers.withLock { $0.append(peer) }
+            return peer
+        }
+        let transport = SFTPTransport(connector: connector, policy: clock.policy)
+        let path = FilePath(FileManager.default.temporaryDirectory.appending(path: "sftp-large-\(UUID().uuidString)").path)
+        try content(1 << 20).write(to: URL(filePath: path.string))
+        defer { try? FileManager.default.removeItem(atPath: path.string) }
+        let attempt = FileAttempt(
+            transferID: "t-1", endpoint: Self.endpoint, source: UploadSource(path: path, identity: try SourceIdentity(ofFileAt: path)),
+            remotePath: try RemotePath("large"), credentials: NoCredentials(), logger: Logger(label: "test"))
+        let large = Task { try await transport.perform(attempt, reporting: Recorder().reporter) }
+        while (peers.withLock { $0.first }?.asked ?? []).count(where: { $0.type == .write }) < 4 { await Task.yield() }
+        // Whoever comes now has another connection made, and whoever comes then gets that.
+        try await check(transport)
+        while peers.withLock({ $0.count }) < 2 { await Task.yield() }
+        let second = try #require(peers.withLock { $0.last })
+        while !second.asked.contains(where: { $0.type == .realpath }) { try await check(transport) }
+        let after = (peers.withLock { $0.first }?.asked ?? []).count { $0.type == .realpath }
+        for _ in 0..<10 { try await check(transport) }
+        #expect((peers.withLock { $0.first }?.asked ?? []).count { $0.type == .realpath } == after)
+        large.cancel()
+        _ = await large.result
         await transport.shutdown()
     }
 }

@@ -42,7 +42,7 @@ import TransportSFTP
                 try await record.save(writers[number].positions)
                 let kept = try #require(saved.last.withLock { $0 })
                 let stored = try #require(UploadCheckpoint(kept))
-                #expect(stored.covers(size))
+                #expect(stored.isSound(kept.confirmed, for: size))
                 #expect(kept.confirmed >= confirmed, "what was vouched for stays so")
                 confirmed = kept.confirmed
                 #expect(stored.ranges?.reduce(0) { $0 + $1.confirmed - $1.start } == kept.confirmed)

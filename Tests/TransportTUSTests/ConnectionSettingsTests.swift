@@ -76,7 +76,8 @@ import TransportTUS
     /// Where a server keeps uploads at another host, that one may be gone alone.
     @Test func theHostOfTheUploadIsNamed() async throws {
         let closed = try ClosedPort()
-        let upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
+        var upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
+        upload.endpoint.settings["origins"] = "http://127.0.0.1:\(closed.port)"
         let error = try #require(await upload.failure())
         #expect(error.message.contains("http://127.0.0.1:\(closed.port) can't be reached."), "\(error.message)")
         await upload.end()

@@ -125,7 +125,21 @@ import TransportTUS
         await upload.end()
     }
 
-    @Test(arguments: [413, 415]) func aRefusalOfTheUploadItself(status: Int) async throws {
+    /// A proxy or a server that sees the end of a connection within a request may answer 400.
+    @Test func aCreationWhoseContentWasCut() async throws {
+        let upload = try TestUpload(size: 100, offers: Self.offers) { request, _ in
+            if request.method == "PATCH" { return [.accepted(100)] }
+            return [request.contentLength > 0 ? .answer(400) : .created]
+        }
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        // Nothing follows from it for other files.
+        _ = try await upload.run()
+        #expect(upload.methods.suffix(3) == ["POST", "POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test(arguments: [400, 413, 415]) func aRefusalOfTheUploadItself(status: Int) async throws {
         let upload = try TestUpload(size: 100, offers: Self.offers) { _, _ in [.tus(status)] }
         #expect(await upload.failure()?.failureClass == .permanent)
         #expect(upload.methods == ["POST", "POST"])
@@ -133,7 +147,7 @@ import TransportTUS
     }
 
     @Test func refusalsOfTheContentAreThoseOfACreation() async throws {
-        for expected in StatusTests.creation where ![204, 413, 415].contains(expected.status) {
+        for expected in StatusTests.creation where ![204, 400, 413, 415].contains(expected.status) {
             let upload = try TestUpload(size: 10, offers: Self.offers) { _, _ in [.tus(expected.status)] }
             let error = await upload.failure()
             #expect(error?.failureClass == expected.failureClass, "\(expected.status)")

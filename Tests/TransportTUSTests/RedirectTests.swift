@@ -75,13 +75,11 @@ import TransportTUS
 
     @Test func credentialsGoToAnOriginThatIsListed() async throws {
         let other = try ScriptedServer { _, _ in [.accepted(10)] }
-        for isListed in [false, true] {
-            let upload = try upload(origins: isListed ? [other] : []) { _, _ in [.tus(201, ["Location": other.url("/1")])] }
-            _ = try await upload.run()
-            #expect(other.requests.last?.method == "PATCH")
-            #expect(other.requests.last?.headers["authorization"] == (isListed ? "Bearer \(Self.token)" : nil))
-            await upload.end()
-        }
+        let upload = try upload(origins: [other]) { _, _ in [.tus(201, ["Location": other.url("/1")])] }
+        _ = try await upload.run()
+        #expect(other.requests.map(\.method) == ["PATCH"])
+        #expect(other.requests.last?.headers["authorization"] == "Bearer \(Self.token)")
+        await upload.end()
         other.stop()
     }
 

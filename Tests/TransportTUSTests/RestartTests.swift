@@ -78,11 +78,50 @@ import TransportTUS
         (#""unanswered":{"offset":100,"taken":70,"isWitnessed":true}"#, 100, 0),
     ])
     func whatAServerMayHaveIsToldAfterARestart(request: String, offset: Int, warnings: Int) async throws {
-        let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)]])
+        let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)], [.answer(404)]])
         let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,\#(request)}"#
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 100))
         #expect(receipt.warnings.count == warnings && receipt.warnings.first?.contains(" 70 bytes") ?? true, "\(receipt.warnings)")
-        #expect(upload.methods == ["HEAD", "PATCH"])
+        #expect(upload.methods == ["HEAD", "PATCH"] + (warnings > 0 ? ["GET"] : []))
+        await upload.end()
+    }
+
+    /// A server that gives the file back shows its size: bytes that it did not count make it larger. A page of another server proves nothing.
+    @Test(arguments: [
+        (ServerStep.tus(206, ["Content-Range": "bytes 0-0/200"], body: "x"), 0, true),
+        (.answer(200, body: String(repeating: "x", count: 200)), 0, true),
+        (.tus(206, ["Content-Range": "bytes 0-0/270"], body: "x"), 0, false),
+        (.tus(200, body: String(repeating: "x", count: 270)), 0, false),
+        (.answer(200, body: "<html>"), 1, true), (.tus(206, ["Content-Range": "bytes 0-0/*"], body: "x"), 1, true),
+        (.tus(500), 1, true), (.reset, 1, true),
+    ])
+    func theSizeThatIsGivenBackDecides(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
+        let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [answer], [.tus(204)]])
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"doubtful":{"offset":100,"taken":70}}"#
+        let checkpoint = Checkpoint(data: Data(known.utf8), confirmed: 100)
+        if isComplete {
+            #expect(try await upload.run(from: checkpoint).warnings.count == warnings)
+            // libcurl asks once more where a connection that was used before breaks.
+            #expect(upload.methods.prefix(3) == ["HEAD", "PATCH", "GET"])
+        } else {
+            let error = await upload.failure(from: checkpoint)
+            #expect(error?.failureClass == .resumeLost && error?.code == .checksumMismatch)
+            #expect(upload.methods == ["HEAD", "PATCH", "GET", "DELETE"])
+        }
+        await upload.end()
+    }
+
+    /// A gateway answered for a server that was gone: what the server had of the request is unknown.
+    @Test(arguments: [502, 504]) func aGatewayThatLostItsServerLeavesDoubt(status: Int) async throws {
+        let answers: [[ServerStep]] = [
+            [.offset(100)], [.answer(status)], [.offset(100)], [.offset(100)], [.accepted(200)], [.answer(404)],
+        ]
+        let upload = try TestUpload(size: 200, answers: answers)
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100}"#
+        #expect(await upload.failure(from: Checkpoint(data: Data(known.utf8), confirmed: 100))?.failureClass == .transient)
+        let receipt = try await upload.run(from: upload.recorder.checkpoints.last)
+        #expect(receipt.warnings.count == 1 && receipt.warnings.first?.contains(" 100 bytes") == true, "\(receipt.warnings)")
+        #expect(upload.methods == ["HEAD", "PATCH", "HEAD", "HEAD", "PATCH", "GET"])
         await upload.end()
     }
 
@@ -93,6 +132,24 @@ import TransportTUS
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 0))
         #expect(receipt.warnings.isEmpty && upload.methods == ["HEAD", "DELETE", "POST", "PATCH"])
         await upload.end()
+    }
+
+    /// A damaged store holds any number. The attempt goes by what the server has.
+    @Test(arguments: [Int64.min, -1, .max]) func positionsThatNoFileHasDoNoHarm(position: Int64) async throws {
+        let request = #"{"offset":\#(position),"taken":\#(position)}"#
+        let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
+        let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [.answer(404)]])
+        let url = upload.server.url("/1")
+        let whole = #"{"url":"\#(url)",\#(numbers),"doubtful":\#(request),"unanswered":\#(request),"chunkLimit":\#(position)}"#
+        _ = try await upload.run(from: Checkpoint(data: Data(whole.utf8), confirmed: position))
+        #expect(upload.methods.prefix(2) == ["HEAD", "PATCH"])
+        await upload.end()
+
+        let parts = Array(repeating: "{\(numbers)}", count: 200).joined(separator: ",")
+        let parallel = try TestUpload(size: 200) { _, _ in [.tus(500)] }
+        let split = #"{\#(numbers),"partSize":\#(max(1, position)),"parts":[\#(parts)]}"#
+        #expect(await parallel.failure(from: Checkpoint(data: Data(split.utf8), confirmed: position)) != nil)
+        await parallel.end()
     }
 
     @Test func aSizeThatWorksIsKnownAfterARestart() async throws {
@@ -144,12 +201,24 @@ import TransportTUS
     @Test func aRequestThatIsCancelledTellsOfItselfOnly() async throws {
         let size = 4_000_000
         let (arrived, arrival) = AsyncStream.makeStream(of: Void.self)
-        var upload = try TestUpload(
-            size: size,
-            answers: [
-                [.created], [.read(nil), .answer(413)], [.offset(0)], [.read(1000), .call { arrival.finish() }, .silence],
-                [.offset(0)], [.read(nil), .accepted(size / 2)], [.read(nil), .accepted(size)],
-            ])
+        let patches = Locked(0)
+        var upload = try TestUpload(size: size) { request, _ in
+            switch request.method {
+            case "POST": return [.created]
+            case "HEAD": return [.offset(0)]
+            case "DELETE": return [.tus(204)]
+            default:
+                let number = patches.withLock { patches in
+                    defer { patches += 1 }
+                    return patches
+                }
+                switch number {
+                case 0: return [.read(nil), .answer(413)]
+                case 1: return [.read(1000), .call { arrival.finish() }, .silence]
+                default: return [.read(nil), .accepted(size / 2 * (number - 1))]
+                }
+            }
+        }
         let left = Locked<Int?>(size + 1000)
         upload.allowance = { wanted in
             left.withLock { left in

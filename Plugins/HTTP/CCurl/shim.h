@@ -3,7 +3,9 @@
 #define CCURL_SHIM_H
 
 #include <curl/curl.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -26,6 +28,20 @@ static inline CURLcode ccurl_setopt_data_callback(CURL *easy, CURLoption option,
 static inline CURLcode ccurl_setopt_progress_callback(CURL *easy, ccurl_progress_callback value) { return curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, value); }
 static inline CURLcode ccurl_setopt_prereq_callback(CURL *easy, ccurl_prereq_callback value) { return curl_easy_setopt(easy, CURLOPT_PREREQFUNCTION, value); }
 static inline CURLcode ccurl_setopt_trailer_callback(CURL *easy, curl_trailer_callback value) { return curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, value); }
+
+// A program that this process starts must not inherit connections. libcurl opens sockets without that flag.
+static inline curl_socket_t ccurl_open_socket(void *context, curlsocktype purpose, struct curl_sockaddr *address) {
+    (void)context;
+    (void)purpose;
+#ifdef SOCK_CLOEXEC
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+#else
+    curl_socket_t descriptor = socket(address->family, address->socktype, address->protocol);
+    if (descriptor >= 0) fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+    return descriptor;
+#endif
+}
+static inline CURLcode ccurl_setopt_close_on_exec(CURL *easy) { return curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, ccurl_open_socket); }
 
 static inline CURLcode ccurl_getinfo_long(CURL *easy, CURLINFO info, long *value) { return curl_easy_getinfo(easy, info, value); }
 static inline CURLcode ccurl_getinfo_offset(CURL *easy, CURLINFO info, curl_off_t *value) { return curl_easy_getinfo(easy, info, value); }

@@ -34,6 +34,7 @@ import CCurl
 
     private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
+        unsafe ccurl_setopt_close_on_exec(pointer)
         // The same for all transfers: libcurl keeps the buffer of the first one.
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }

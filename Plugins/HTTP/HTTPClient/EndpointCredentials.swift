@@ -22,8 +22,27 @@ package struct EndpointCredentials {
         self.provider = provider
     }
 
+    /// Refuses a password where the address names no user to go with it.
+    ///
+    /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
+    package static func check(_ endpoint: Endpoint) throws(TransferError) {
+        let url = try endpoint.validate()
+        guard url.user() == nil, endpoint.credentials.contains(where: { $0.kind == .password }) else { return }
+        throw TransferError(
+            .permanent, .invalidEndpoint,
+            "The endpoint \(endpoint.location) has a password but no user name; write the user into its address: \(url.scheme ?? "https")://user@\(url.host() ?? "host")/…"
+        )
+    }
+
     /// Whether there is something to prove to the server itself who we are with.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
+
+    /// What to warn of before credentials are sent: that they go over the network without encryption. Nil if they do not.
+    package var cleartextWarning: String? {
+        guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
+        return
+            "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
+    }
 
     /// Reads the secrets that connections need.
     package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {

@@ -12,10 +12,13 @@ package enum SettingsValue {
         return choice
     }
 
+    /// The largest number of bytes that a setting can be, 64 PiB. Sums with positions in files do not overflow.
+    private static let mostBytes: Int64 = 1 << 56
+
     /// A number of bytes.
     package static func bytes(_ key: String, _ value: String, from minimum: Int64) throws(TransferError) -> Int64 {
-        guard let bytes = Int64(value), bytes >= minimum else {
-            throw invalid("The setting \(key) is \(value.debugDescription); write a number of bytes, \(minimum) or more.")
+        guard let bytes = Int64(value), (minimum...mostBytes).contains(bytes) else {
+            throw invalid("The setting \(key) is \(value.debugDescription); write a number of bytes from \(minimum) to \(mostBytes).")
         }
         return bytes
     }

@@ -48,8 +48,8 @@ extension ByteRanges: Codable {
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         for range in try container.decode([Range<Int64>].self) {
-            guard range.lowerBound >= 0 else {
-                throw DecodingError.dataCorruptedError(in: container, debugDescription: "A range of bytes begins before the first one.")
+            guard range.lowerBound >= 0, range.upperBound <= RemoteFile.maximumLength else {
+                throw DecodingError.dataCorruptedError(in: container, debugDescription: "A range of bytes is outside of any file.")
             }
             insert(range)
         }

@@ -52,7 +52,9 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         let parallel = server.isChanging ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
         // Of an empty file that was about to be given its name, nothing is confirmed.
-        if let checkpoint, checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil {
+        if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
+            checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
+        {
             known = RemoteFile(checkpoint)
             received = known?.received(upTo: checkpoint.confirmed) ?? ByteRanges(upTo: checkpoint.confirmed)
             let opened = try await FileWriter.open(destination.named(by: known), from: received.end, on: threads)

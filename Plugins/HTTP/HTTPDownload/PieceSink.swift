@@ -16,6 +16,8 @@ final class PieceSink: HTTPResponseSink {
         var position: Int64
         /// Up to where bytes are to come; nil if nobody knows.
         var end: Int64?
+        /// Up to where the answer may bring bytes.
+        var limit = RemoteFile.maximumLength
     }
 
     private let piece: Piece
@@ -84,7 +86,10 @@ final class PieceSink: HTTPResponseSink {
         if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || server.ignoresRanges { remote.validator = nil }
         let isPiece = head.status == 206 && piece.end != nil
         let end = isPiece ? min(piece.end ?? .max, remote.length ?? .max) : remote.length
-        state.withLock { $0 = State(isAccepted: true, isPiece: isPiece, position: piece.start, end: end) }
+        // An answer in part says where it ends, also when the rest of the file was asked for and its length is unknown.
+        let partEnd = head.status == 206 ? ContentRange(head.headers)?.end : nil
+        let limit = min(end ?? RemoteFile.maximumLength, partEnd ?? RemoteFile.maximumLength)
+        state.withLock { $0 = State(isAccepted: true, isPiece: isPiece, position: piece.start, end: end, limit: limit) }
         part.accept(remote)
         if isFirst, isPiece, let end, let length = remote.length, end < length {
             part.plan { $0.add([end..<length], of: length) }
@@ -112,9 +117,9 @@ final class PieceSink: HTTPResponseSink {
     }
 
     func write(_ bytes: RawSpan) throws {
-        let (start, end, isPiece) = state.withLock { ($0.position, $0.end, $0.isPiece) }
+        let (start, limit) = state.withLock { ($0.position, $0.limit) }
         let position = start + Int64(bytes.byteCount)
-        if isPiece, let end, position > end { throw violation("beyond the byte \(end), up to which it was asked for") }
+        guard position <= limit else { throw violation("beyond the byte \(limit), where the answer had to end") }
         try part.write(bytes, at: start)
         state.withLock { $0.position = position }
     }

@@ -1,9 +1,9 @@
-import CurlEngine
+package import CurlEngine
 import Foundation
 import TransferCore
 
 /// What a server said of a file when it began to send it; what a checkpoint holds of a download.
-struct RemoteFile: Codable, Sendable, Hashable {
+package struct RemoteFile: Codable, Sendable, Hashable {
     /// What no file system of today holds, 64 PiB: a length above it is a server's mistake, and sums of lengths below it do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
@@ -30,9 +30,7 @@ struct RemoteFile: Codable, Sendable, Hashable {
             let (time, isBeyond) = Int64(seconds).multipliedReportingOverflow(by: 1_000_000_000)
             return isBeyond ? nil : time
         }
-        length =
-            status == 200
-            ? headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil } : ContentRange(headers)?.total
+        length = Self.length(status: status, headers: headers)
         digest = ContentDigest(headers, isWhole: status == 200)
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
@@ -42,8 +40,19 @@ struct RemoteFile: Codable, Sendable, Hashable {
         }
     }
 
+    /// How long a file is in bytes by the answer to a `GET` of all of it or a part; nil if the answer does not say.
+    package static func length(status: Int, headers: HTTPHeaders) -> Int64? {
+        switch status {
+        case 200: headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+        case 206, 416: ContentRange(headers)?.total
+        default: nil
+        }
+    }
+
     init?(_ checkpoint: Checkpoint) {
-        guard let stored = try? JSONDecoder().decode(RemoteFile.self, from: checkpoint.data) else { return nil }
+        guard let stored = try? JSONDecoder().decode(RemoteFile.self, from: checkpoint.data),
+            stored.length.map({ (0...Self.maximumLength).contains($0) }) ?? true
+        else { return nil }
         self = stored
     }
 
@@ -56,7 +65,7 @@ struct RemoteFile: Codable, Sendable, Hashable {
 
     func checkpoint(of received: ByteRanges) throws -> Checkpoint {
         var remote = self
-        remote.received = received.ranges.count > 1 ? received : nil
+        remote.received = received == ByteRanges(upTo: received.prefix) ? nil : received
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
@@ -81,6 +90,8 @@ struct RemoteFile: Codable, Sendable, Hashable {
 struct ContentRange {
     /// nil if the server could send none.
     var start: Int64?
+    /// After the last byte; nil as ``start``.
+    var end: Int64?
     /// nil if the server does not know.
     var total: Int64?
 
@@ -96,5 +107,6 @@ struct ContentRange {
             return nil
         }
         start = first
+        end = last < .max ? last + 1 : last
     }
 }

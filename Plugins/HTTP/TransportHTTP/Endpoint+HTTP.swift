@@ -40,9 +40,9 @@ extension Endpoint {
     ///       it; `false` if not set.
     ///     - `transferTimeout`: how many seconds one attempt at a file may take in all; no limit if not set. How long a transfer may
     ///       stand still is the session's `stallTimeout` and `responseTimeout`.
-    ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to for an item's
-    ///       own URL, and that redirects may lead to.
-    ///     - `header.NAME`: the value of one more header; not one that is a secret.
+    ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials and headers may be sent to for
+    ///       an item's own URL, and that redirects may lead to.
+    ///     - `header.NAME`: the value of one more header for the address's origin and those of `origins`; not one that is a secret.
     ///     - `caFile`, `pinnedPublicKeys`, `insecure`, `clientCertificate`, `clientKey`, `proxy`, `proxyUser`, `proxyExceptions`, `httpVersion`,
     ///       `addressFamily`, `interface`: as the tus transport has them.
     ///

@@ -76,6 +76,9 @@ struct EndpointAddress {
     /// Whether the address says itself where the remote name goes.
     private var namesFiles: Bool { ["{name}", "{path}"].contains { path.contains($0) || query.contains($0) } }
 
+    /// Whether each transfer has an address of its own.
+    var namesTransfers: Bool { path.contains(TransferNames.transfer) || query.contains(TransferNames.transfer) }
+
     /// Where a file is received from.
     func download(_ names: TransferNames) -> String { url(names, appendsPath: !namesFiles) }
 

@@ -49,6 +49,7 @@ struct HTTPServer {
         // Where a name is put in, there is no signature.
         signatures = Self.signatures(in: endpoint.address).filter { !$0.contains("{") } + Self.signatures(in: givenURL ?? "")
         logger = attempt?.logger ?? Logger(label: "TransferKit.http")
+        if let warning = self.credentials.cleartextWarning, resources.warned.isFirst(warning) { logger.warning("\(warning)") }
     }
 
     var habits: ServerHabits { resources.habits }
@@ -69,11 +70,9 @@ struct HTTPServer {
         guard let asked = URL(string: url).flatMap(Origin.init) else {
             throw TransferError(.permanent, .invalidEndpoint, "The URL for this file must be one of https or http; check it.")
         }
-        var request = HTTPRequest(
+        let request = HTTPRequest(
             method: method, url: url, headers: headers, body: body,
             expectsContinue: expectsContinue && !habits.refusesExpectation(asked.description), connection: try await connection())
-        for field in Array(settings.headers) + Array(plan.headers) { request.headers.append(field.name, field.value) }
-        if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         var isTrusted = asked == origin || settings.origins.contains(asked)
         var flight = Flight(request: request, signatures: signatures, sink: sink, threads: threads, pacing: pacing, progress: progress)
         var target = asked
@@ -119,8 +118,11 @@ struct HTTPServer {
     /// Sends one request once.
     private func send(_ flight: Flight, asked: Origin, isTrusted: Bool) async throws -> HTTPAnswer {
         var request = flight.request
+        // Where credentials do not go, configured headers do not go either: they may be secrets, too.
         let fields = isTrusted ? try await credentials.headers() : []
-        for field in fields { request.headers.append(field.name, field.value) }
+        let configured = isTrusted ? Array(settings.headers) + Array(plan.headers) : []
+        for field in configured + fields { request.headers.append(field.name, field.value) }
+        if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
         // What shows who we are: the credentials, and whatever the hook makes of them.
         var identity = fields
         if isTrusted, let hook = resources.hook {

@@ -18,7 +18,10 @@ package import TransportSupport
 ///
 /// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
 /// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
-public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking {
+///
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
+/// used for several queues, at the same time or one after the other.
+public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
     /// `http`
     public let id: TransportID = .http
 
@@ -32,6 +35,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
         _ = try SessionPlan(endpoint, for: nil)
+        try EndpointCredentials.check(endpoint)
     }
 
     /// Checks what can be known of a session's options without asking anybody: that each makes sense, and has an effect at the endpoint.
@@ -58,6 +62,15 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try Self.validate(options, for: direction, at: endpoint)
     }
 
+    /// Decides what happens to two files that have one remote name: a `PUT` replaces the first one, and so may a form's handler, unless
+    /// `{transfer}` gives each an address or a field of its own.
+    public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
+        (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
+    }
+
+    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
+
     private let resources: TransportResources
     private let wait: @Sendable (Duration) async throws -> Void
 
@@ -73,8 +86,20 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
-        resources = TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) })
+        self.init(
+            resources: TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) }),
+            wait: wait)
+    }
+
+    private init(resources: TransportResources, wait: @escaping @Sendable (Duration) async throws -> Void) {
+        self.resources = resources
         self.wait = wait
+    }
+
+    /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
+    /// that opens with this transport.
+    public func makeInstance() -> HTTPTransport {
+        HTTPTransport(resources: TransportResources(disks: resources.disks, hook: resources.hook), wait: wait)
     }
 
     /// Uploads or downloads one file in one request.
@@ -144,5 +169,6 @@ struct TransportResources: Sendable {
     let disks: DiskThreads
     let acceptance = Acceptance()
     let habits = ServerHabits()
+    let warned = FirstTimes()
     let hook: HeaderSource?
 }

@@ -9,6 +9,8 @@ import TransportSupport
 struct HTTPUpload {
     /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
     private static let unaskedContent: Int64 = 256 * 1024
+    /// How many bytes a server has to take without working longer than the stall timeout.
+    private static let quickContent: Int64 = 1 << 20
     /// How often a server may say that it has a file that it can't have.
     private static let toleratedEarlySuccesses = 2
 
@@ -109,7 +111,7 @@ struct HTTPUpload {
                 // What goes before the file, or goes once more, counts for nothing, but is a sign of life.
                 if isOldGround { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
-                if taken == length { reporter.reportWaiting() }
+                if taken == length, length > Self.quickContent { reporter.reportWaiting() }
             })
         return (answer, length)
     }

@@ -37,6 +37,21 @@ struct SessionPlan {
         }
     }
 
+    /// What happens to two files that have one remote name.
+    ///
+    /// A form's handler can tell them apart only by a field that differs.
+    var nameClash: NameClash {
+        let tellsApart =
+            switch upload {
+            case .form: settings.fields.values.contains { $0.contains(TransferNames.transfer) } || namesTransfers
+            case .put, .none: namesTransfers
+            }
+        return tellsApart ? .keptApart : .replaced
+    }
+
+    /// A URL that the session has for a name goes before the address.
+    private var namesTransfers: Bool { settings.uploadURLs.isEmpty && address.namesTransfers }
+
     private func checkUpload(_ options: AttemptOptions) throws(TransferError) {
         if let url = options.uploadURL { try UploadPlace.check(url) }
         guard upload != .none else {

@@ -4,7 +4,10 @@ import TransferCore
 /// What texts of an endpoint stand for in one transfer.
 struct TransferNames {
     /// The texts that stand for something in a URL.
-    static let places = ["{name}", "{path}", "{transfer}"]
+    static let places = ["{name}", "{path}", transfer]
+
+    /// Stands for an ID that no two transfers have.
+    static let transfer = "{transfer}"
 
     let path: RemotePath
     let transferID: String
@@ -23,7 +26,7 @@ struct TransferNames {
         func written(_ bytes: [UInt8]) -> String {
             percentEncoded ? RemotePath.percentEncoded(bytes) : String(decoding: bytes, as: UTF8.self)
         }
-        let own = ["{name}": written(path.lastComponent), "{path}": written(path.bytes), "{transfer}": transferID]
+        let own = ["{name}": written(path.lastComponent), "{path}": written(path.bytes), Self.transfer: transferID]
         let values = own.merging(others) { $1 }
         var filled = ""
         var rest = text[...]

@@ -1,4 +1,5 @@
 import CSSH2
+import Locking
 import Logging
 import SystemPackage
 import TransferCore
@@ -33,9 +34,11 @@ final class ConnectionLoop {
         self.logger = logger
     }
 
-    /// - Parameter given: What leads to the server already; nil to connect to it.
+    /// - Parameters:
+    ///   - given: What leads to the server already; nil to connect to it.
+    ///   - credentials: Taken out once the server is reached.
     func run(
-        over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ secrets: SecretReader,
+        over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
     ) {
         var failure: TransferError?
@@ -43,7 +46,7 @@ final class ConnectionLoop {
             let socket = try given?.rawValue ?? SocketConnector(settings, mailbox: mailbox).connect()
             let session = try SSHSession(socket: socket, server: settings.server, mailbox: mailbox)
             defer { session.end() }
-            let agreement = try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
+            let agreement = try agree(over: session, credentials)
             session.traffic.limit = nil
             if opened.resume(.success(agreement)) { failure = serve(session) }
         } catch {
@@ -58,6 +61,19 @@ final class ConnectionLoop {
         }
         for channel in channels { channel.connectionEnded(error) }
         ending.tell(error)
+    }
+
+    /// Takes the credentials and lets them go, as a connection that lives for hours needs no secret any more.
+    private func agree(
+        over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
+    ) throws -> SSHConnection.Agreement {
+        let provider = credentials.withLock { credentials in
+            defer { credentials = nil }
+            return credentials
+        }
+        guard let provider else { throw CancellationError() }
+        let secrets = SecretReader(provider: provider, mailbox: mailbox)
+        return try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
     }
 
     /// - Returns: What ended the connection; nil if it was no longer wanted.

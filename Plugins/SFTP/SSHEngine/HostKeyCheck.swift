@@ -1,3 +1,4 @@
+import Logging
 import SystemPackage
 import TransferCore
 
@@ -15,7 +16,7 @@ struct HostKeyCheck {
     /// Reads the files of known hosts. One that does not exist says nothing.
     ///
     /// - Throws: A `TransferError` of the class `trust` that names a file that can't be read.
-    init(_ settings: SSHSettings) throws(TransferError) {
+    init(_ settings: SSHSettings, logger: Logger) throws(TransferError) {
         self.settings = settings
         host = HostName(settings.host, port: settings.port)
         var known = KnownHosts()
@@ -28,6 +29,26 @@ struct HostKeyCheck {
             }
         }
         self.known = known
+        for fault in known.faults.prefix(Self.mostFaultsLogged) {
+            logger.warning(
+                "A line of a file of known hosts can't be understood and is ignored",
+                metadata: ["line": "\(fault.place)", "hasMarker": "\(fault.hasMarker)"])
+        }
+        for entry in known.revocations(of: host) {
+            logger.notice(
+                "A key of the SSH server is revoked",
+                metadata: ["server": "\(settings.server)", "line": "\(entry.place)", "fingerprint": "\(entry.key.fingerprint)"])
+        }
+    }
+
+    private static let mostFaultsLogged = 10
+
+    /// Names the lines that can't be understood, in an error about a server that is not known.
+    private var faultyLines: String {
+        guard !known.faults.isEmpty else { return "" }
+        let places = known.faults.prefix(3).map(\.place).joined(separator: ", ")
+        let more = known.faults.count > 3 ? " and others" : ""
+        return " Lines that can't be understood: \(places)\(more)."
     }
 
     /// The types of keys that the server is known by.
@@ -85,14 +106,14 @@ struct HostKeyCheck {
         }
         return error(
             "The server \(settings.server) shows the \(key.shown), but is known by \(shown). Its key changed, or somebody pretends to be the "
-                + "server. If you made sure that it changed, remove that line.")
+                + "server. If you made sure that it changed, remove that line.\(faultyLines)")
     }
 
     private func unknown(_ key: HostKey) -> TransferError {
         let file = settings.hostKeys.userFile.map { " to \($0)" } ?? ""
         return error(
             "The server \(settings.server) is not known. It shows the \(key.shown); add it\(file) once you made sure of it, "
-                + "for example with ssh-keyscan -p \(settings.port) \(printable(settings.host.utf8)).")
+                + "for example with ssh-keyscan -p \(settings.port) \(printable(settings.host.utf8)).\(faultyLines)")
     }
 
     private func error(_ message: String) -> TransferError {

@@ -22,14 +22,15 @@ package struct HostKeyPolicy: Hashable, Sendable {
     package var trust = Trust.strict
     /// Where new servers are added; nil if they can't be.
     package var userFile: FilePath?
-    /// Files that are read besides, for all users of this machine.
+    /// Files that are only read: the user's second one, and those for all users of this machine.
     package var systemFiles: [FilePath]
 
     /// Makes a policy with the files that OpenSSH reads (ssh(1), FILES).
     package init(trust: Trust = .strict) {
         self.trust = trust
         userFile = Self.defaultUserFile
-        systemFiles = ["/etc/ssh/ssh_known_hosts"]
+        systemFiles = ["/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2"]
+        if let userFile { systemFiles.insert(userFile.removingLastComponent().appending("known_hosts2"), at: 0) }
     }
 
     /// Makes a policy with files of the caller's choice.

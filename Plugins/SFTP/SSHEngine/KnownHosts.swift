@@ -32,15 +32,32 @@ package struct KnownHosts: Sendable {
         case unknown
     }
 
+    /// A line that can't be understood.
+    package struct Fault: Hashable, Sendable {
+        /// The file and the number of the line, from 1.
+        package let place: String
+        /// Whether the line would revoke a key, or name an authority.
+        package let hasMarker: Bool
+    }
+
     package private(set) var entries: [Entry] = []
+    /// The first lines that can't be understood: they make no server known, and revoke no key.
+    package private(set) var faults: [Fault] = []
+    private static let mostFaults = 100
 
     /// Makes one that knows nobody.
     package init() {}
 
-    /// Adds what a file says. Lines that make no sense are left out, and none of the others for that.
+    /// Adds the lines of a file. Those that can't be understood become ``faults``.
     package mutating func add(_ content: [UInt8], file: String) {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
-            if let entry = Self.entry(line, file: file, line: index + 1) { entries.append(entry) }
+            if let entry = Self.entry(line, file: file, line: index + 1) {
+                entries.append(entry)
+            } else if let first = line.first(where: { $0 != 0x20 && $0 != 0x09 && $0 != 0x0D }), first != UInt8(ascii: "#"),
+                faults.count < Self.mostFaults
+            {
+                faults.append(Fault(place: "\(file):\(index + 1)", hasMarker: first == UInt8(ascii: "@")))
+            }
         }
     }
 
@@ -71,6 +88,9 @@ package struct KnownHosts: Sendable {
         entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }
     }
+
+    /// The lines that revoke keys of a host.
+    package func revocations(of host: HostName) -> [Entry] { entries.filter { $0.marker == .revoked && $0.hosts.match(host) } }
 
     package func verdict(on key: HostKey, of host: HostName) -> Verdict {
         let matching = entries.filter { $0.hosts.match(host) }

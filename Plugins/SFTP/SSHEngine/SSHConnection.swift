@@ -1,3 +1,4 @@
+import Locking
 package import Logging
 package import SystemPackage
 package import TransferCore
@@ -75,10 +76,12 @@ package final class SSHConnection: Sendable {
         }
         let opened = Once<Agreement>()
         let ending = ConnectionEnding()
+        // Not held by the thread, which lives as long as the connection.
+        let held = Locked<(any CredentialProvider)?>(credentials)
         do {
             try startThread {
                 let loop = ConnectionLoop(settings, mailbox: mailbox, logger: logger)
-                loop.run(over: socket, opened, SecretReader(provider: credentials, mailbox: mailbox), ending)
+                loop.run(over: socket, opened, held, ending)
             }
         } catch {
             try? socket?.close()

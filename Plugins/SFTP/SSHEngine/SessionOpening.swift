@@ -17,7 +17,7 @@ struct SessionOpening {
     }
 
     func run() throws -> SSHConnection.Agreement {
-        let check = try HostKeyCheck(settings)
+        let check = try HostKeyCheck(settings, logger: logger)
         try setPreferences(knownTypes: check.knownTypes)
         try shakeHands()
         guard let key = hostKey else {
@@ -112,6 +112,8 @@ struct SessionOpening {
                 .unreachable, .connectionLost, "The server \(settings.server) closed the connection without a word; it may be overloaded.",
                 cause: words)
         }
+        // A part of a greeting, or of the methods, says nothing about the server.
+        if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {
         case LIBSSH2_ERROR_KEX_FAILURE, LIBSSH2_ERROR_KEY_EXCHANGE_FAILURE, LIBSSH2_ERROR_METHOD_NONE, LIBSSH2_ERROR_METHOD_NOT_SUPPORTED:
@@ -125,11 +127,13 @@ struct SessionOpening {
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(
                 .trust, .serverNotTrusted, "The server \(settings.server) could not prove that it has its host key.", cause: words)
-        default:
-            return TransferError(
-                .transient, .connectionLost, "The connection to the server \(settings.server) broke while keys were agreed on.",
-                cause: words)
+        default: return broken(words)
         }
+    }
+
+    private func broken(_ cause: String) -> TransferError {
+        TransferError(
+            .transient, .connectionLost, "The connection to the server \(settings.server) broke while keys were agreed on.", cause: cause)
     }
 
     private var hostKey: HostKey? {

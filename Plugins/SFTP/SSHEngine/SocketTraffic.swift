@@ -24,7 +24,7 @@ final class SocketTraffic {
     var deadline: ContinuousClock.Instant?
     var limit: Int? = handshakeLimit
     private(set) var hasExceeded = false
-    /// Whether the server closed the connection, or it broke.
+    /// Whether the server closed the connection, or it broke, in either direction.
     private(set) var hasEnded = false
     /// Why the server said that it disconnects (RFC 4253, section 11.1).
     var farewell: String?
@@ -61,7 +61,11 @@ final class SocketTraffic {
 
     func send(_ socket: CInt, _ buffer: UnsafeRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         let count = unsafe Self.sendNow(socket, buffer, length, flags | CInt(MSG_NOSIGNAL))
-        guard count >= 0 else { return Self.negative(errno) }
+        guard count >= 0 else {
+            let result = Self.negative(errno)
+            if result != -Int(EAGAIN) { hasEnded = true }
+            return result
+        }
         lastSent = .now
         return count
     }

@@ -13,7 +13,8 @@ extension Endpoint {
     ///       `environment` for what `SSH_AUTH_SOCK` says, which is the default, or `none`.
     ///     - `hostKey`: `strict`, the default, to trust only servers that are known; `accept-new` to note servers that are not; or the
     ///       fingerprint of the only key that the server may have, as `SHA256:…`.
-    ///     - `knownHosts`: a file of known servers (sshd(8)) instead of the user's and the system's.
+    ///     - `knownHosts`: a file of known servers (sshd(8)) instead of the user's and the system's, which are `~/.ssh/known_hosts`,
+    ///       `~/.ssh/known_hosts2`, `/etc/ssh/ssh_known_hosts` and `/etc/ssh/ssh_known_hosts2`.
     ///     - `maxConnections`: how many connections there may be, 1 to 16; 2 without it.
     ///     - `proxyCommand`: a command of the shell whose input and output lead to the server, such as `ssh -W %h:%p jump.example.com`; `%h`, `%p`
     ///       and `%r` stand for the host, the port and the user (ssh_config(5), "ProxyCommand").
@@ -22,7 +23,8 @@ extension Endpoint {
     ///     - `addressFamily`: `any`, `ipv4` or `ipv6`. `interface`: the network interface, or the local address, that connections leave from.
     ///     - `keepTimes`: `true` to give an uploaded file the time of its last change here; a downloaded one always gets that of the server.
     ///     - `keepModes`: `true` to give a file the permissions that it has at the other end, but none that a program would run by as another
-    ///       user. Whoever the server or the system does not let change them gets a warning in the receipt.
+    ///       user. If the server or the system does not allow that, the receipt has a warning. Without it, an uploaded file gets the permissions of
+    ///       a new file at the server, but none that its source lacks. Until it is complete, only the account can read it.
     ///     - `parallelThreshold`: from how many bytes on a file is sent in ranges, or received in blocks, over several connections at once,
     ///       where a session asks for that (`AttemptOptions.parallel`) and `maxConnections` lets it; 64 MiB without it.
     ///     - `partFiles`: `false` to write an uploaded file under its own name from the start, and not beside it until it is complete: a round trip

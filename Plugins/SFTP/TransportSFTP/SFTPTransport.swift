@@ -6,15 +6,20 @@ package import TransportSupport
 /// Moves files to and from servers that speak SFTP, version 3 (draft-ietf-secsh-filexfer-02), with those of OpenSSH's extensions that the
 /// server offers.
 ///
-/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted one goes
-/// on behind the last byte that the server synced; of a server that can't sync, the newest of what it has is read back and compared before, and one
-/// that is not to sync is taken by its word. A download goes on if the file at the server has the size and the modification time that it had.
+/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted upload resumes
+/// after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server acknowledged, once the part
+/// is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the newest bytes of the part are read back
+/// and compared first; with the setting `sync` off, they are not. A download resumes if the file at the server still has its size and modification
+/// time.
 ///
 /// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
 /// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
 /// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
-public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
+///
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
+/// used for several queues, at the same time or one after the other.
+public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
 
@@ -55,25 +60,50 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         try Self.validate(options)
     }
 
+    /// Decides what happens to two files that have one remote name, by the overwrite policy that the session has.
+    public static func nameClash(_ options: AttemptOptions) -> NameClash {
+        switch options.overwrite {
+        case .rename: .keptApart
+        case .never: .refused
+        case .skip: .leftOut
+        case .always, .different, .newer: .replaced
+        }
+    }
+
+    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
+
     let pool: ConnectionPool
+    private let makePool: @Sendable () -> ConnectionPool
     private let disks: DiskThreads
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
     /// Makes a transport. Threads and connections come with the first attempt.
     public init() {
-        self.init(connector: SSHConnector())
+        self.init(policy: PoolPolicy())
     }
 
     /// Makes a transport that shares its connections in its own way.
     package init(policy: PoolPolicy) {
-        self.init(connector: SSHConnector(), policy: policy)
+        self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
     /// Makes a transport with its own way to connect, and threads of the caller's choice.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
-        pool = ConnectionPool(connector, policy: policy)
+        self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
+    }
+
+    private init(makePool: @escaping @Sendable () -> ConnectionPool, disks: DiskThreads) {
+        self.makePool = makePool
+        pool = makePool()
         self.disks = disks
+    }
+
+    /// Returns a transport with the same configuration, and with connections and threads of its own. Called by each queue that opens with this
+    /// transport.
+    public func makeInstance() -> SFTPTransport {
+        SFTPTransport(makePool: makePool, disks: disks)
     }
 
     /// Sends or receives one file.
@@ -102,7 +132,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
                 await pool.prepare(
                     count, to: attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials,
                     logger: attempt.logger)
-            }, lend: { body in try await use(attempt, settings, apart: true, body) })
+            }, lend: { body in try await use(attempt, settings, apart: true, reporter, body) })
         switch attempt.payload {
         case .upload(let source):
             guard attempt.options.expectedChecksum == nil else {
@@ -115,14 +145,14 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             // Looked at before a connection is made, which may take its time.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
-            return try await use(attempt, settings) { connection, features in
+            return try await use(attempt, settings, reporter) { connection, features in
                 try await SFTPUpload(
                     attempt, settings, over: connection, features, others: others, from: file, on: threads, reporting: reporter
                 ).run()
             }
         case .download(let destination):
             let threads = disks.threads(for: destination)
-            return try await use(attempt, settings) { connection, features in
+            return try await use(attempt, settings, reporter) { connection, features in
                 try await SFTPDownload(
                     attempt, settings, over: connection, features, others: others, on: threads, reporting: reporter
                 ).run()
@@ -131,11 +161,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     private func use<Result: Sendable>(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false,
+        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false, _ reporter: AttemptReporter,
         _ body: (PooledConnection, ServerFeatures) async throws -> Result
     ) async throws -> Result {
         try await pool.use(
-            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger
+            attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
+            waiting: { reporter.reportActivity() }
         ) { connection in
             var features = try await connection.client.features()
             if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }

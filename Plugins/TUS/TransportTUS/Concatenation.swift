@@ -16,12 +16,15 @@ struct Concatenation {
 
     /// Begins with so many parts, or fewer if there are not as many bytes.
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
-        let partSize = (size + Int64(count) - 1) / Int64(count)
+        let partSize = parts(of: Int64(count), in: size)
         var checkpoint = TUSCheckpoint()
         checkpoint.partSize = partSize
-        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int((size + partSize - 1) / partSize))
+        checkpoint.parts = Array(repeating: RemoteUpload(), count: Int(parts(of: partSize, in: size)))
         return checkpoint
     }
+
+    /// How many parts of a size it takes for so many bytes.
+    private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
 
     /// Brings all parts there, from where each of them stands, and has them put together.
     ///
@@ -52,11 +55,11 @@ struct Concatenation {
     private func ranges() async throws(TransferError) -> [Range<Int64>] {
         let checkpoint = await record.checkpoint
         guard let parts = checkpoint.parts, let partSize = checkpoint.partSize, partSize > 0,
-            Int64(parts.count) == (size + partSize - 1) / partSize
+            Int64(parts.count) == Self.parts(of: partSize, in: size)
         else {
             throw TransferError(.resumeLost, .uploadGone, "What was kept of the file's parts does not fit its size of \(size) bytes.")
         }
-        return parts.indices.map { Int64($0) * partSize..<min(size, Int64($0 + 1) * partSize) }
+        return stride(from: 0, to: size, by: Int64.Stride(partSize)).map { $0..<$0 + min(partSize, size - $0) }
     }
 
     /// Does something with all parts at once.

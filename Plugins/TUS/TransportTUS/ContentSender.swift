@@ -7,6 +7,8 @@ import TransportSupport
 struct ContentSender {
     /// How often in one attempt the server may say 409 and name another offset, before the queue is to wait.
     private static let maximumConflicts = 3
+    /// How many bytes a server has to take without working longer than the stall timeout, as it has to answer any other request.
+    private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
     let file: FileReader
@@ -177,9 +179,9 @@ struct ContentSender {
             let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
-            // The checkpoint has as much of it as is kept while the request is under way.
-            server.memory.note(UnansweredRequest(offset: offset, taken: watch.taken), of: url)
-            await Task { [record, slot] in try? await record.noteWitnessed(of: slot) }.value
+            let request = UnansweredRequest(offset: offset, taken: watch.taken)
+            server.memory.note(request, of: url)
+            await Task { [record, slot] in try? await record.noteAbandoned(request, of: slot) }.value
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
@@ -193,6 +195,7 @@ struct ContentSender {
             let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
+            if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
             // This request is no longer one without an answer, whatever becomes of the next one.
             if wasMarked { try await record.save() }
             // Where the server stands is for the next attempt to ask.
@@ -222,6 +225,9 @@ struct ContentSender {
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
         headers[server.dialect.checksumHeader] = seal.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
+        // A server may work longer at the end of much content than of little.
+        let isAtEnd = self.length.map { offset + count == $0 } ?? false
+        let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
         // Also where the network takes none of it: that this was sent before does not make it the server's turn.
         record.noteSent(offset, of: slot)
         // Ends with the watch, or with this function.
@@ -233,11 +239,17 @@ struct ContentSender {
             progress: { taken in
                 record.noteSent(offset + taken, of: slot)
                 watch.note(taken)
-                if taken == count { reporter.reportWaiting() }
+                if taken == count, mayTakeLong { reporter.reportWaiting() }
             })
         watch.end()
         try await kept
         return answer
+    }
+
+    /// Keeps a request that a gateway answered, because the server behind it did not: the server may have bytes of it that it does not count.
+    private func noteGateway(_ request: UnansweredRequest) async throws {
+        guard request.taken > 0 else { return }
+        try await record.save { [slot] in $0[slot].doubtful = request }
     }
 
     private func noteCut(_ cut: UnansweredRequest) async throws {
@@ -322,6 +334,8 @@ struct ContentSender {
 
     /// Asks where the server stands. If it is gone since the last request was cut, that is kept.
     private func standing() async throws -> TUSServer.Standing {
+        // The answer to this question is quick, whatever was awaited before.
+        reporter.reportActivity()
         do {
             return try await server.offset(of: url, length: length)
         } catch let error as TransferError {
@@ -342,7 +356,7 @@ struct ContentSender {
 
     /// Refuses bytes that the server can't have from us.
     private func checkPlausible(_ offset: Int64) throws(TransferError) {
-        guard offset <= reach else {
+        guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(
                 .resumeLost, .uploadGone,
                 "The server \(server.origin) claims to have \(offset) bytes, more than the \(reach) that were sent.")

@@ -17,9 +17,9 @@ extension Endpoint {
     ///       kind `proxyPassword`; `proxyExceptions`: hosts that are reached without it.
     ///     - `httpVersion`: `1.1`, the default, or `2`. `addressFamily`: `any`, `ipv4` or `ipv6`. `interface`: the network interface, or the
     ///       local address, that connections leave from.
-    ///     - `header.NAME`: the value of one more header; not one that is a secret.
-    ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, that credentials may be sent to when an upload
-    ///       is there, and that redirects may lead to; a request that is redirected to one carries no credentials there.
+    ///     - `header.NAME`: the value of one more header for the address's origin and those of `origins`; not one that is a secret.
+    ///     - `origins`: other origins, `scheme://host:port` with spaces or commas between them, where the server may keep uploads, and that
+    ///       redirects may lead to. Credentials go there with an upload; a request that is redirected carries none.
     ///     - `singleRequestSize`: up to how many bytes a file goes along with the request that makes it, where the server takes that; 1 MiB if
     ///       not set, 0 for never.
     ///     - `chunkSize`: the most bytes of one `PATCH`; a session's own comes first. `chunkMultiple`: what all chunks but the last are a

@@ -51,6 +51,9 @@ struct TUSAnswer {
     /// knows.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
+    /// Whether a gateway answered because the server behind it did not (RFC 9110, sections 15.6.3 and 15.6.5).
+    var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
+
     /// Every answer of a tus server names its version (tus 1.0.0, "Tus-Resumable"); a login page does not.
     var isFromTUSServer: Bool { dialect.isSpoken(in: response.headers) }
 
@@ -71,6 +74,7 @@ struct TUSAnswer {
 
     private func number(_ name: String) -> Int64? {
         guard let text = response.headers[name], !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
-        return Int64(text)
+        // What is beyond any upload stays so, and sums with it do not overflow.
+        return Int64(text).map { min($0, RemoteUpload.sizes.upperBound + 1) }
     }
 }

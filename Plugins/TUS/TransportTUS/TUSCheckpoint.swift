@@ -34,14 +34,36 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var offset: Int64
     /// How many bytes the network took of it at least.
     var taken: Int64
-    /// Whether the process that sent it was there when it ended; nil if it was not, as far as is known.
+    /// Whether the process that sent it saw the connection break while the server was there; nil if it ended the request, or ended with it.
     var isWitnessed: Bool?
 }
 
 extension RemoteUpload {
-    /// The last `PATCH`, if the server may have what it does not count by what earlier processes stored: it was gone when that was cut, or the process
-    /// ended with it, so that nobody saw whether it was.
+    /// The sizes and positions that an upload can have, in bytes: 64 PiB at most, which no file system of today holds.
+    static let sizes: ClosedRange<Int64> = 0...1 << 56
+
+    /// The last `PATCH`, if the server may have bytes of it that it does not count: the server was gone after it, or the request was abandoned (by a
+    /// pause, or with the process), so the server may have ended at the same moment.
     var doubt: UnansweredRequest? { doubtful ?? unanswered.flatMap { $0.isWitnessed == true ? nil : $0 } }
+}
+
+extension Int64 {
+    /// Moves a stored position to the nearest that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
+    fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), RemoteUpload.sizes.upperBound) }
+}
+
+extension RemoteUpload {
+    /// Clamps each position, as a damaged store can hold any.
+    fileprivate mutating func clamp() {
+        confirmed?.clampPosition()
+        refusedOffset?.clampPosition()
+        unverified?.clampPosition()
+        uncounted?.clampPosition()
+        for request in [\RemoteUpload.doubtful, \.unanswered] {
+            self[keyPath: request]?.offset.clampPosition()
+            self[keyPath: request]?.taken.clampPosition()
+        }
+    }
 }
 
 /// What a file's transfer needs to go on later.
@@ -80,6 +102,15 @@ struct TUSCheckpoint: Codable, Sendable {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
         guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }
         self = decoded
+        whole.clamp()
+        partSize?.clampPosition()
+        if let limit = chunkLimit, limit < 1 { chunkLimit = nil }
+        parts = parts?.map { part in
+            var part = part
+            part.clamp()
+            part.confirmed = part.confirmed.map { min($0, partSize ?? $0) }
+            return part
+        }
     }
 
     init(from decoder: any Decoder) throws {
@@ -114,14 +145,19 @@ struct TUSCheckpoint: Codable, Sendable {
 
     /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.
     var confirmed: Int64 {
-        parts?.reduce(0) { $0 + ($1.confirmed ?? 0) } ?? whole.confirmed ?? 0
+        parts.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }
 
     /// How many bytes of the file the server compared with no checksum, though it was sent some.
-    var unverified: Int64 { ([whole] + (parts ?? [])).reduce(0) { $0 + ($1.unverified ?? 0) } }
+    var unverified: Int64 { Self.sum([whole] + (parts ?? []), \.unverified) }
 
     /// How many bytes the server may have besides those that it counts.
-    var uncounted: Int64 { ([whole] + (parts ?? [])).reduce(0) { $0 + ($1.uncounted ?? 0) } }
+    var uncounted: Int64 { Self.sum([whole] + (parts ?? []), \.uncounted) }
+
+    /// A number of all uploads, added up; a sum that no file can have stays within what a number holds.
+    private static func sum(_ uploads: [RemoteUpload], _ number: (RemoteUpload) -> Int64?) -> Int64 {
+        uploads.reduce(0) { min($0 + (number($1) ?? 0), 1 << 62) }
+    }
 
     /// The addresses of all uploads that were made.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }

@@ -1,6 +1,7 @@
 import CurlEngine
 import Foundation
 import HTTPClient
+import HTTPDownload
 import TransferCore
 import TransportSupport
 
@@ -104,7 +105,7 @@ extension TUSServer {
 
     /// Takes the upload's address from an answer to a creation.
     ///
-    /// - Throws: The error for an answer that is no success.
+    /// - Throws: The error for an answer that is no success, and for an address at an origin that the endpoint does not trust.
     func created(_ answer: TUSAnswer) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
@@ -114,6 +115,13 @@ extension TUSServer {
                     + "(X-Forwarded-Proto). The upload that it made is left there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
+        if let target = Origin(location), target != origin, !settings.origins.contains(target) {
+            throw TransferError(
+                .permanent, .badAnswer,
+                "The server \(origin) wants the content sent to \(target), which this endpoint does not trust. If that is right, add it to the "
+                    + "endpoint's setting origins (--setting 'origins=\(target)'). The upload that was made is left there until it expires."
+            )
+        }
         return location.absoluteString
     }
 
@@ -143,6 +151,20 @@ extension TUSServer {
                 .resumeLost, .uploadGone, "The server \(origin) claims to have \(offset) bytes of an upload of \(length).")
         }
         return (offset, answer)
+    }
+
+    /// How large the file of a complete upload is, by an answer to `GET`.
+    ///
+    /// - Returns: nil if the server does not give it back, or does not answer. The size is reliable if the tus server itself answered, and not a page
+    ///   of something before it.
+    func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
+        let answer: TUSAnswer
+        do {
+            answer = try await send(.get, to: url, headers: ["Range": "bytes=0-0", "Accept-Encoding": "identity"])
+        } catch is CurlEngineError {
+            return nil
+        }
+        return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
     /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count

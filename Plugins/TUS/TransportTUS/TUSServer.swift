@@ -46,6 +46,7 @@ struct TUSServer {
         sessionHeaders = try Self.sessionHeaders(attempt?.options.headers ?? [:])
         self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
         logger = attempt?.logger ?? Logger(label: "TransferKit.tus")
+        if let warning = self.credentials.cleartextWarning, resources.warned.isFirst(warning) { logger.warning("\(warning)") }
         hook = resources.hook
         engine = resources.engine
         acceptance = resources.acceptance
@@ -241,6 +242,7 @@ struct TransportResources: Sendable {
     let engine = CurlEngine()
     let disks: DiskThreads
     let acceptance = Acceptance()
+    let warned = FirstTimes()
     let memory: EndpointMemory
     let hook: HeaderSource?
     let dialect: Dialect

@@ -37,6 +37,9 @@ package import TransportSupport
 ///
 /// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that, or answers 417, is
 /// sent none any more.
+///
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
+/// used for several queues, at the same time or one after the other.
 public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
@@ -57,6 +60,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         // Only who sets that is told: an account that has it from before goes on as it did.
         if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
         try ReservedHeaders.tus.check(endpoint.credentials)
+        try EndpointCredentials.check(endpoint)
     }
 
     /// Checks what can be known of a session's options without asking anybody: that each makes sense, and can be sent.
@@ -107,6 +111,10 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     private let resources: TransportResources
 
+    private init(resources: TransportResources) {
+        self.resources = resources
+    }
+
     /// Makes a transport. Threads and connections come with the first attempt.
     ///
     /// - Parameter headers: Asked before each request for the headers to send.
@@ -120,8 +128,18 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant
     ) {
-        resources = TransportResources(
-            disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) }, dialect: dialect)
+        self.init(
+            resources: TransportResources(
+                disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) }, dialect: dialect))
+    }
+
+    /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
+    /// that opens with this transport.
+    public func makeInstance() -> TUSTransport {
+        TUSTransport(
+            resources: TransportResources(
+                disks: resources.disks, memory: EndpointMemory(now: resources.memory.now), hook: resources.hook, dialect: resources.dialect)
+        )
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;

@@ -55,15 +55,32 @@ struct TUSUpload {
                 "The server \(server.origin) kept \(unverified) bytes of requests that broke off, which it compared with no checksum.")
         }
         let uncounted = await record.checkpoint.uncounted
-        // Of an upload that was gone on with, there is a checksum only if it was read back.
-        if uncounted > 0, receipt.checksum == nil {
-            receipt.warnings.append(
-                "The server was gone, or may have been, after it took \(uncounted) bytes, and said then that it had none of them. Some servers have "
-                    + "them all the same, and put what followed behind them: compare the file there.")
-        }
+        // A resumed upload has a checksum only if it was read back.
+        if uncounted > 0, receipt.checksum == nil { try await checkSize(&receipt, uncounted: uncounted) }
         // The query may hold a signature.
         receipt.remoteURL = await record[.whole].url.map { String($0.prefix { $0 != "?" }) }
         return receipt
+    }
+
+    /// Compares the size of the file that the server gives back with what was sent, because the server may have bytes that it did not count.
+    /// Such bytes make the file larger. A server that gives nothing back leaves a warning in the receipt.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ; the upload is then removed.
+    private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
+        let url = await record[.whole].url
+        let stored = if let url { try await server.storedSize(of: url) } else { nil as (bytes: Int64, isReliable: Bool)? }
+        if let stored, stored.bytes == receipt.bytes { return }
+        guard let url, let stored, stored.isReliable else {
+            receipt.warnings.append(
+                "This upload is unverified: the server was gone, or may have been, after it took \(uncounted) bytes, and then said that it had "
+                    + "none of them. Some servers keep such bytes and append the following ones to them. Compare the file there.")
+            return
+        }
+        let busy = await server.removeIfAllowed([url])
+        throw TransferError(
+            .resumeLost, .checksumMismatch,
+            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes). The upload was removed there.",
+            retryAfter: busy?.retryAfter)
     }
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
@@ -151,7 +168,8 @@ struct TUSUpload {
             // Something on the way may not want content in a creation; the file itself may be welcome.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
-            if answer.status != 413, answer.status != 415 {
+            // After 400, the content may have been cut on its way: a request without content shows whether the file itself is refused.
+            if ![400, 413, 415].contains(answer.status) {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
             }

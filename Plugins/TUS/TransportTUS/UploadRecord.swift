@@ -146,13 +146,14 @@ actor UploadRecord {
         let doubtful = request ?? checkpoint[slot].doubt
         checkpoint[slot].doubtful = nil
         guard let doubtful, doubtful.offset == offset else { return }
-        checkpoint[slot].uncounted = (checkpoint[slot].uncounted ?? 0) + doubtful.taken
+        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + doubtful.taken, RemoteUpload.sizes.upperBound)
     }
 
-    /// Puts down that this process was there when the last request ended.
-    func noteWitnessed(of slot: Slot) async throws {
-        guard checkpoint[slot].unanswered != nil else { return }
-        try await save { $0[slot].unanswered?.isWitnessed = true }
+    /// Keeps a request that this process ended before it was answered. The server may end at the same moment, and only its next answer shows
+    /// whether it kept any of the request.
+    func noteAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
+        guard request.taken > 0 else { return }
+        try await save { $0[slot].unanswered = request }
     }
 
     private nonisolated func report(_ slot: Slot, _ change: (inout Position) -> Void) {

@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import HummingbirdCore
 import NIOCore
@@ -17,6 +18,8 @@ final class Exchange {
     private(set) var isBodyAtEnd: Bool
     /// `http://host`, by the name under which the client knows the server, which may be that of a proxy (RFC 9110, section 7.2).
     let origin: String
+    /// Whether the client named no host, or one that is always this machine (RFC 6761, section 6.3).
+    let isForLoopback: Bool
     private let headers: HTTPFields
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
@@ -31,12 +34,23 @@ final class Exchange {
         method = request.head.tusMethod
         path = request.head.targetPath
         origin = request.head.authority.map { "http://\($0)" } ?? connection.origin
+        isForLoopback = request.head.authority.map(Self.isLoopback) ?? true
         // The HTTP decoder refuses a length that is no number, and one beside a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0
         expectsContinue = request.headers[.expect]?.lowercased() == "100-continue"
         body = request.body.makeAsyncIterator()
         self.writer = consume writer
+    }
+
+    /// - Parameter authority: A host, with or without a port.
+    private static func isLoopback(_ authority: String) -> Bool {
+        guard let components = URLComponents(string: "http://\(authority)"), components.user == nil,
+            let host = components.host?.lowercased()
+        else { return false }
+        if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" || host == "::1" { return true }
+        let numbers = host.split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+        return numbers.count == 4 && numbers.first == 127 && !numbers.contains(nil)
     }
 
     /// The value of a header, whatever its name's case; several are joined by commas.

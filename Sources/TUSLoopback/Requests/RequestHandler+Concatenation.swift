@@ -26,7 +26,9 @@ extension RequestHandler {
                 guard part.isComplete || options.offers(.concatenationUnfinished) else {
                     throw Refusal(400, because: "The upload \(text) is not complete.")
                 }
-                size += part.record.length ?? 0
+                let sum = size.addingReportingOverflow(part.record.length ?? 0)
+                guard !sum.overflow else { throw Refusal(413, because: "The parts have more bytes together than a file can have.") }
+                size = sum.partialValue
                 parts.append(id)
             }
         }

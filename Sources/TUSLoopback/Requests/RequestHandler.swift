@@ -64,6 +64,10 @@ final class RequestHandler: Sendable {
     /// Makes the answer; nil if the connection is to be closed without one.
     @concurrent
     private func answer(_ exchange: Exchange) async throws -> Response? {
+        // A page in a browser can have its host's name resolved to a loopback address, and then read what is here.
+        guard exchange.isForLoopback else {
+            return Response(421, body: "The host of a request has to be a loopback address or localhost.\n")
+        }
         if exchange.path == "/statistics" { return statistics(exchange) }
         recorder.count(exchange.method)
         let due = faults.takeAnswer(for: exchange.method)

@@ -6,6 +6,6 @@ struct AccountCommand: AsyncParsableCommand {
         discussion: "Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN",
         subcommands: [
             AccountAddCommand.self, AccountListCommand.self, AccountShowCommand.self, AccountEditCommand.self, AccountCheckCommand.self,
-            AccountUnblockCommand.self, AccountRemoveCommand.self,
+            AccountUnblockCommand.self, AccountRetryCommand.self, AccountRemoveCommand.self,
         ])
 }

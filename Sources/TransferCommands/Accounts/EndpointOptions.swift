@@ -92,6 +92,11 @@ struct EndpointOptions: ParsableArguments {
         where !endpoints.contains(where: { !transports.options(of: $0.transport).isDisjoint(with: option.kinds) }) {
             throw ValidationError("None of the account's endpoints has a use for \(option.name).")
         }
+        if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: Self.takesPassword), let endpoint = endpoints.first {
+            throw ValidationError(
+                "The password is for no user, as \(endpoint.location) names none; write the address with the user before the host: https://user@host/."
+            )
+        }
         let named = try namedSettings()
         for setting in named {
             guard let transport = setting.transport, !endpoints.contains(where: { $0.transport == transport }) else { continue }
@@ -134,12 +139,18 @@ struct EndpointOptions: ParsableArguments {
             return switch reference.kind {
             case .clientKeyPassphrase: endpoint.settings["clientCertificate"] != nil
             case .proxyPassword: endpoint.settings["proxy"] != nil
+            case .password: Self.takesPassword(endpoint)
             default: true
             }
         }
         let kinds = Set(credentials.map(\.kind)).subtracting([.header])
         endpoint.credentials.removeAll { kinds.contains($0.kind) || $0.name.map { headers.contains($0.lowercased()) } ?? false }
         endpoint.credentials += credentials
+    }
+
+    /// SSH has a user in any case; HTTP's is in the address.
+    private static func takesPassword(_ endpoint: Endpoint) -> Bool {
+        endpoint.transport == .sftp || (try? endpoint.validate())?.user() != nil
     }
 
     private static let headerKey = "header."

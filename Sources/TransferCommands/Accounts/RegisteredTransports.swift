@@ -43,20 +43,8 @@ public struct RegisteredTransport: Sendable {
     /// Checks an endpoint of this transport without asking anybody; throws what is wrong with it, for a person.
     public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
 
-    /// What becomes of two files of one remote name.
-    public enum NameClash: Sendable {
-        /// Both are kept.
-        case keptApart
-        /// The second one is refused, and the first one stays.
-        case refused
-        /// The second one counts as sent, and the first one stays.
-        case leftOut
-        /// One may take the place of the other.
-        case replaced
-    }
-
-    /// Tells what becomes of two files of one remote name at an endpoint, by what a session wants of it.
-    public var clash: @Sendable (AttemptOptions, Endpoint) -> NameClash
+    /// Decides what happens to two files that have one remote name at an endpoint, by what a session asks for.
+    public var nameClash: @Sendable (AttemptOptions, Endpoint) -> NameClash
 
     /// Whether it can receive whole folders: a `FolderListing`.
     public var listsFolders: Bool
@@ -70,7 +58,7 @@ public struct RegisteredTransport: Sendable {
         make: @escaping @Sendable () -> any Transport,
         libraries: @escaping @Sendable () -> [String] = { [] },
         validate: @escaping @Sendable (Endpoint) throws(TransferError) -> Void = { _ throws(TransferError) in },
-        clash: @escaping @Sendable (AttemptOptions, Endpoint) -> NameClash = { _, _ in .replaced },
+        nameClash: @escaping @Sendable (AttemptOptions, Endpoint) -> NameClash = { _, _ in .keptApart },
         listsFolders: Bool = true,
         validateSession: @escaping @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void = {
             (_, _, _) throws(TransferError) in
@@ -82,7 +70,7 @@ public struct RegisteredTransport: Sendable {
         self.make = make
         self.libraries = libraries
         self.validate = validate
-        self.clash = clash
+        self.nameClash = nameClash
         self.listsFolders = listsFolders
         self.validateSession = validateSession
     }
@@ -103,7 +91,7 @@ public struct RegisteredTransports: Sendable {
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
             options: httpOptions, make: { TUSTransport() }, libraries: { TUSTransport.libraries },
-            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) }, clash: { _, _ in .keptApart },
+            validate: { endpoint throws(TransferError) in try TUSTransport.validate(endpoint) },
             listsFolders: false,
             validateSession: { (options, direction, endpoint) throws(TransferError) in
                 try TUSTransport.validate(options, for: direction, at: endpoint)
@@ -112,27 +100,13 @@ public struct RegisteredTransports: Sendable {
             id: .sftp, schemes: ["sftp": "sftp"], options: [.password, .passphrase, .keys, .proxy], make: { SFTPTransport() },
             libraries: { SFTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try SFTPTransport.validate(endpoint) },
-            clash: { options, _ in
-                switch options.overwrite {
-                case .rename: .keptApart
-                case .never: .refused
-                case .skip: .leftOut
-                default: .replaced
-                }
-            },
+            nameClash: { options, _ in SFTPTransport.nameClash(options) },
             validateSession: { (options, _, _) throws(TransferError) in try SFTPTransport.validate(options) }),
         RegisteredTransport(
             id: .http, schemes: plainHTTPSchemes, options: httpOptions, make: { HTTPTransport() },
             libraries: { HTTPTransport.libraries },
             validate: { endpoint throws(TransferError) in try HTTPTransport.validate(endpoint) },
-            clash: { options, endpoint in
-                // A form's handler names its files itself.
-                let isForm = options.settings["upload"].map { $0 == "form" } ?? endpoint.address.contains("+form://")
-                if isForm { return .keptApart }
-                // A URL that the session has for a name goes before the address.
-                let hasURLs = options.settings.keys.contains { $0.hasPrefix("uploadURL.") }
-                return !hasURLs && endpoint.address.contains("{transfer}") ? .keptApart : .replaced
-            }, listsFolders: false,
+            nameClash: { options, endpoint in HTTPTransport.nameClash(options, at: endpoint) }, listsFolders: false,
             validateSession: { (options, direction, endpoint) throws(TransferError) in
                 try HTTPTransport.validate(options, for: direction, at: endpoint)
             }),
@@ -156,9 +130,9 @@ public struct RegisteredTransports: Sendable {
         all.first { $0.id == transport }?.options ?? []
     }
 
-    /// What becomes of two files of one remote name at an endpoint.
-    func clash(_ options: AttemptOptions, at endpoint: Endpoint) -> RegisteredTransport.NameClash {
-        all.first { $0.id == endpoint.transport }?.clash(options, endpoint) ?? .replaced
+    /// Decides what happens to two files that have one remote name at an endpoint.
+    func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
+        all.first { $0.id == endpoint.transport }?.nameClash(options, endpoint) ?? .keptApart
     }
 
     /// Checks what a session wants of an endpoint as its transport does.

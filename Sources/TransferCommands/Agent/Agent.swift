@@ -1,4 +1,3 @@
-import Foundation
 import Logging
 import SystemPackage
 import TransferControl
@@ -58,11 +57,8 @@ struct Agent {
     private func logger() throws -> (Logger, RotatingLog?) {
         var logger = common.logger
         let folder = try common.folder()
-        if starter != nil {
-            // The queue would make it, and needs the log before; what stands in the way is told by whoever meets it next.
-            try? FileManager.default.createDirectory(
-                atPath: folder.string, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        }
+        // The queue would make it, and needs the log before.
+        if starter != nil { try StorageFolder.prepare(folder) }
         let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name))
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }
         logger.logLevel = common.verbosity > 0 ? .debug : .info

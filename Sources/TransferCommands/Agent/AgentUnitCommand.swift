@@ -26,6 +26,15 @@ struct AgentUnitCommand: AsyncParsableCommand {
             RestartSec=5
             TimeoutStopSec=60
             UMask=0077
+            LimitCORE=0
+            NoNewPrivileges=yes
+            LockPersonality=yes
+            MemoryDenyWriteExecute=yes
+            RestrictRealtime=yes
+            RestrictNamespaces=yes
+            RestrictSUIDSGID=yes
+            RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK
+            SystemCallArchitectures=native
             Environment=\(CrashReports.variable.name)=\(CrashReports.variable.value)
 
             [Install]

@@ -4,6 +4,7 @@ import Locking
 import Logging
 package import SystemPackage
 import TransferCore
+import TransferKit
 
 #if canImport(Glibc)
     import Glibc
@@ -46,8 +47,7 @@ package final class RotatingLog: Sendable {
     }
 
     private static func open(_ path: FilePath, _ takesStandardError: Bool) throws -> State {
-        let descriptor = try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .append, .closeOnExec], permissions: [.ownerReadWrite])
+        let descriptor = try StorageFolder.open(path, .writeOnly, options: [.create, .append])
         let size = try descriptor.seek(offset: 0, from: .end)
         if takesStandardError { _ = dup2(descriptor.rawValue, STDERR_FILENO) }
         return State(descriptor: descriptor, size: Int(size))

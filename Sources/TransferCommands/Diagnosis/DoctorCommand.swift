@@ -18,15 +18,16 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var patience: CheckOptions
 
     func run() async throws {
+        ProcessSecrecy.begin()
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
         let accounts: [AccountStatus]
         do {
             let seen = try await common.withQueue { queue in
-                (store: await storeFinding(queue, folder), owner: try await ownerFinding(queue), accounts: try await queue.accounts())
+                (store: await storeFindings(queue, folder), owner: try await ownerFinding(queue), accounts: try await queue.accounts())
             }
-            findings += [seen.store, seen.owner]
+            findings += seen.store + [seen.owner]
             accounts = seen.accounts
         } catch let error as QueueError {
             findings.append(Finding(check: "store", state: .wrong, detail: error.message))
@@ -58,7 +59,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return findings
     }
 
-    private func storeFinding(_ queue: any ControllableQueue, _ folder: FilePath) async -> Finding {
+    private func storeFindings(_ queue: any ControllableQueue, _ folder: FilePath) async -> [Finding] {
         do {
             let health = try await queue.storeHealth()
             let fields: [(name: String, value: JSONValue)] = [
@@ -68,12 +69,20 @@ struct DoctorCommand: AsyncParsableCommand {
             let versions = "SQLite \(health.sqliteVersion), schema \(health.schemaVersion)"
             guard health.problems.isEmpty else {
                 let detail = "The store in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; "))"
-                return Finding(check: "store", state: .wrong, detail: detail, fields: fields)
+                return [Finding(check: "store", state: .wrong, detail: detail, fields: fields)] + Self.quarantine(health)
             }
-            return Finding(check: "store", state: .ok, detail: "\(folder) is sound; \(versions)", fields: fields)
+            return [Finding(check: "store", state: .ok, detail: "\(folder) is sound; \(versions)", fields: fields)]
+                + Self.quarantine(health)
         } catch {
-            return Finding(check: "store", state: .wrong, detail: "\(error)")
+            return [Finding(check: "store", state: .wrong, detail: "\(error)")]
         }
+    }
+
+    private static func quarantine(_ health: StoreHealth) -> [Finding] {
+        guard let notice = QuarantineCommand.notice(health.quarantined) else { return [] }
+        return [
+            Finding(check: "quarantine", state: .wrong, detail: notice + ".", fields: [("sessions", JSONValue(health.quarantined))])
+        ]
     }
 
     private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {

@@ -47,9 +47,23 @@ indirect enum JSONValue: Sendable {
                 text += "null"
                 return
             }
-            // A line break in valid JSON is always white space between tokens; in a line of JSON it may not be.
-            text += String(decoding: data.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
+            // A line break in valid JSON is always white space between tokens; in a line of JSON it may not be. What else steers a terminal
+            // can only be in a string.
+            for scalar in String(decoding: data, as: UTF8.self).unicodeScalars {
+                switch scalar {
+                case "\n", "\r": text += " "
+                case "\t": text += "\t"
+                case _ where scalar.isControl: text += Self.escaped(scalar)
+                default: text.unicodeScalars.append(scalar)
+                }
+            }
         }
+    }
+
+    /// RFC 8259, section 7. No scalar that steers a terminal takes more than four digits.
+    private static func escaped(_ scalar: Unicode.Scalar) -> String {
+        let digits = String(scalar.value, radix: 16)
+        return "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
     }
 
     private static func write(_ string: String, to text: inout String) {
@@ -67,9 +81,7 @@ indirect enum JSONValue: Sendable {
             case "\n": text += "\\n"
             case "\r": text += "\\r"
             case "\t": text += "\\t"
-            case "\0"..<" ", "\u{7F}", "\u{2028}", "\u{2029}":
-                let digits = String(scalar.value, radix: 16)
-                text += "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            case _ where scalar.isControl: text += escaped(scalar)
             default: text.unicodeScalars.append(scalar)
             }
         }

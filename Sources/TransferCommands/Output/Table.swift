@@ -75,7 +75,7 @@ extension String {
 
 extension Unicode.Scalar {
     /// Whether it steers a terminal, or changes the order in which other characters are shown (Unicode Standard Annex 9, section 2).
-    fileprivate var isControl: Bool {
+    var isControl: Bool {
         switch value {
         case 0x00...0x1F, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069, 0x200E, 0x200F, 0x061C: true
         default: false

@@ -42,6 +42,7 @@ struct RunCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
+        ProcessSecrecy.begin()
         let style = common.json && progress == .auto ? .json : progress
         let terminal = CommandContext.current.terminal
         let signals = TerminationSignals {

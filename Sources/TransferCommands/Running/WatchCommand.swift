@@ -67,7 +67,7 @@ struct WatchCommand: AsyncParsableCommand {
 
     private func printLog(of queue: TransferQueue, _ story: inout Story) async throws {
         let last = queue.revision
-        guard story.last < last else { return }
+        guard story.last != last else { return }
         try await printEvents(queue.events(since: story.last), of: queue, until: last, &story)
     }
 
@@ -77,7 +77,12 @@ struct WatchCommand: AsyncParsableCommand {
     ) async throws where Events.Element == QueueEvent {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
-            story.last = max(story.last, event.revision)
+            if case .gap(let from, _) = event.kind, from <= story.last {
+                // The log ends before the event that was named: what comes is counted on from its end.
+                story.last = from - 1
+            } else {
+                story.last = max(story.last, event.revision)
+            }
             if isJSON {
                 let index = story.indices.index(at: event)
                 await output.write(JSONValue(event, index: index))

@@ -146,8 +146,11 @@ struct AddCommand: AsyncParsableCommand {
 
     private func localItems(_ paths: [FilePath]) async throws -> [TransferItem] {
         let naming = try RemoteNaming(to: to.map(ProcessArguments.bytes))
+        let links = direction.symlinks ?? .skip
         return try await BlockingWork.run { () throws(TransferError) in
-            try paths.map { path throws(TransferError) in TransferItem(path, as: try naming.destination(of: path)) }
+            try paths.map { path throws(TransferError) in
+                TransferItem(path, as: try naming.destination(of: path), symbolicLinks: links)
+            }
         }
     }
 }

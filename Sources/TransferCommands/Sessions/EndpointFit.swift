@@ -1,3 +1,4 @@
+import Foundation
 import SystemPackage
 import TransferCore
 import TransferKit
@@ -62,34 +63,25 @@ struct EndpointFit {
         return ["--overwrite always has no effect: \(reason)."]
     }
 
-    /// - Returns: What a person is to know of files that get one name.
-    /// - Throws: If one of them could not be sent, or would be lost. Where only a fallback would refuse it, nothing is lost, and it may never be asked.
+    /// - Returns: What a person should know of files that get one name.
+    /// - Throws: If one of them would be lost, by the queue's own rule.
     func check(_ clash: RemoteNameClash) throws(CommandFailure) -> String {
-        let asked = asked
-        let fates = endpoints.filter { (try? transports.validate(asked, for: .upload, at: $0)) != nil }
-            .map { (endpoint: $0, fate: transports.clash(asked, at: $0)) }
-        let worst = fates.enumerated().first { $1.fate == .replaced || $1.fate == .leftOut || $0 == 0 && $1.fate == .refused }
-        if let (endpoint, fate) = worst?.element {
-            var renamed = asked
-            renamed.overwrite = .rename
-            let other = transports.clash(renamed, at: endpoint) == .keptApart ? ", or with --overwrite rename" : ""
+        var asked = asked
+        let clashes = NameClashes(at: endpoints) { endpoint throws(TransferError) in
+            try transports.validate(asked, for: .upload, at: endpoint)
+        } clash: {
+            transports.nameClash(asked, at: $0)
+        }
+        if let loss = clashes.loss {
+            asked.overwrite = .rename
+            let other = transports.nameClash(asked, at: loss.endpoint) == .keptApart ? ", or with --overwrite rename" : ""
             throw CommandFailure(
                 .usage,
-                "\(clash), and at \(endpoint.location) \(Self.words(fate)). Nothing was added; add them with another --to each\(other).")
+                "\(clash), and at \(loss.endpoint.location) \(loss.clash.consequence). Nothing was added; add them with another --to each\(other)."
+            )
         }
-        guard let fallback = fates.first(where: { $0.fate == .refused })?.endpoint else {
-            return "\(clash); the server keeps them as several files of one name."
-        }
-        return "\(clash); should they have to go to \(fallback.location), \(Self.words(.refused))."
-    }
-
-    private static func words(_ fate: RegisteredTransport.NameClash) -> String {
-        switch fate {
-        case .keptApart: "both would be kept"
-        case .refused: "the second one would be refused, as nothing is replaced there"
-        case .leftOut: "the second one would be left out, as a file of its name is there by then"
-        case .replaced: "one would take the place of the other"
-        }
+        guard let fallback = clashes.refusing else { return "\(clash); the server keeps them as several files of one name." }
+        return "\(clash); should they have to go to \(fallback.location), \(NameClash.refused.consequence)."
     }
 
     /// What a person is to know of options that no endpoint has a use for.
@@ -105,27 +97,16 @@ struct EndpointFit {
     }
 }
 
-/// Two local files that would have one name at the other end.
-struct RemoteNameClash: CustomStringConvertible {
-    let name: RemotePath
-    let first: FilePath
-    let second: FilePath
-
-    /// The first one in a list. A file that is there twice is none, and of folders all goes into one. Blocks.
+extension RemoteNameClash {
+    /// The first one in a list. Blocks.
     init?(in items: [TransferItem]) {
-        var sources: [RemotePath: FilePath] = [:]
-        sources.reserveCapacity(items.count)
+        var names = RemoteNames()
         for item in items {
-            guard let name = item.destination, let source = item.source, let other = sources.updateValue(source, forKey: name),
-                other != source
-            else { continue }
-            let (first, second) = (other.absolute.lexicallyNormalized(), source.absolute.lexicallyNormalized())
-            guard first != second, !first.isFolder || !second.isFolder else { continue }
-            (self.name, self.first, self.second) = (name, first, second)
+            guard let name = item.destination, let source = item.source else { continue }
+            guard let clash = names.add(Data(name.bytes), source.absolute) else { continue }
+            self = clash
             return
         }
         return nil
     }
-
-    var description: String { "Both \(first) and \(second) would be \"\(name)\" there" }
 }

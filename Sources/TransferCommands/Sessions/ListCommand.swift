@@ -27,11 +27,16 @@ struct ListCommand: AsyncParsableCommand {
         if let max, max < 0 { throw ValidationError("--max takes a number from 0 on, and not \(max).") }
     }
 
+    /// - Returns: 0 also where an owner of an older version does not know the question.
+    private static func quarantinedCount(_ queue: some ControllableQueue) async -> Int {
+        (try? await queue.quarantinedCount()) ?? 0
+    }
+
     func run() async throws {
         let states = try states()
         let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
         var hasPrinted = false
-        let (found, table) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
+        let (found, table, quarantined) = try await common.withQueue(isRepeatable: !hasPrinted) { queue in
             var table = Table([
                 ("INDEX", .right), ("ID", .left), ("STATE", .left), ("PROGRESS", .right), ("SIZE", .right), ("NAME", .left),
                 ("ACCOUNT", .left),
@@ -39,7 +44,7 @@ struct ListCommand: AsyncParsableCommand {
             if let account, try await queue.account(account) == nil {
                 throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
             }
-            guard max != 0 else { return (0, table) }
+            guard max != 0 else { return (0, table, await Self.quarantinedCount(queue)) }
             var found = 0
             var lines = ""
             try await queue.forEachSession { session in
@@ -59,12 +64,14 @@ struct ListCommand: AsyncParsableCommand {
             }
             hasPrinted = true
             await output.write(lines)
-            return (found, table)
+            // After the listing, which quarantines what it can't read.
+            return (found, table, await Self.quarantinedCount(queue))
         }
+        if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }
         guard !common.json else { return }
         if found > 0 {
             await output.write(table.text)
-        } else {
+        } else if quarantined == 0 || !state.isEmpty || account != nil {
             await terminal.write(state.isEmpty && account == nil && max != 0 ? "The queue is empty." : "No session matches.")
         }
     }

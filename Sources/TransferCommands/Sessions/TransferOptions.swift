@@ -59,7 +59,7 @@ struct TransferOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Seconds that the server may take from the last byte of a file to its answer, as one that stores or checks the file first. It is never less than --stall-timeout. Otherwise 300.",
+            "Seconds that the server may take from the last byte of a file above 1 MiB to its answer, as one that stores or checks the file first. It is never less than --stall-timeout. Otherwise 300.",
             valueName: "seconds"))
     var responseTimeout: Double?
 
@@ -133,6 +133,27 @@ struct DirectionOptions: ParsableArguments {
             "What happens to a file that is there already, where a download or an SFTP upload goes: \(Self.policies). Without this option nothing is replaced there. A server that takes PUT or forms decides by itself, and for such an account the option is refused. A tus server keeps each file as a new upload: always has no effect there, and what asks for a comparison is refused.",
         completion: .list(OverwritePolicy.allCases.map(\.rawValue)), transform: Self.policy)
     var overwrite: OverwritePolicy?
+
+    @Option(
+        help:
+            "What happens to symbolic links in a folder that is sent: skip leaves them out, follow-files sends what links to files lead to, follow also folders (skip). A link that is named itself is always followed.",
+        completion: .list(Self.linkPolicies.map(\.word)), transform: Self.links)
+    var symlinks: SymbolicLinkPolicy?
+
+    func validate() throws {
+        if download, symlinks != nil { throw ValidationError("--symlinks is for folders that are sent; leave it out with --download.") }
+    }
+
+    private static let linkPolicies: [(word: String, policy: SymbolicLinkPolicy)] = [
+        ("skip", .skip), ("follow", .follow), ("follow-files", .followFiles),
+    ]
+
+    private static func links(_ text: String) throws -> SymbolicLinkPolicy {
+        guard let policy = linkPolicies.first(where: { $0.word == text })?.policy else {
+            throw ValidationError("--symlinks takes one of \(linkPolicies.map(\.word).joined(separator: ", ")).")
+        }
+        return policy
+    }
 
     private static let policies = OverwritePolicy.allCases.map(\.rawValue).joined(separator: ", ")
 

@@ -20,7 +20,16 @@ struct WhyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let session = try await common.withQueue { queue in
-            try await queue.session(SessionPrefix.resolve(id, in: queue))
+            do {
+                return try await queue.session(SessionPrefix.resolve(id, in: queue))
+            } catch let failure as CommandFailure where failure.status == .unfit && !id.isEmpty {
+                let rows = (try? await queue.quarantined()) ?? []
+                guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
+                throw CommandFailure(
+                    .unfit,
+                    "The session \(id) is in quarantine, as it can't be read: \(row.reason) To read it again: transferq quarantine retry \(row.number)"
+                )
+            }
         }
         let output = CommandContext.current.output
         if common.json {

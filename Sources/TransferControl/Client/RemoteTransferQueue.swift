@@ -63,6 +63,8 @@ public struct RemoteTransferQueue: ControllableQueue {
     }
     /// As `TransferQueue.unblockAccount(_:)`.
     public func unblockAccount(_ name: String) async throws { try await order(.unblockAccount(name: name)) }
+    /// As `TransferQueue.retryEndpoints(of:)`.
+    public func retryEndpoints(of account: String) async throws { try await order(.retryEndpoints(account: account)) }
 
     // MARK: The queue
 
@@ -74,6 +76,14 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func forecast() async throws -> [SessionForecast] { try await list(.forecast) }
     /// As `TransferQueue.storeHealth()`.
     public func storeHealth() async throws -> StoreHealth { try await call(.storeHealth) }
+    /// As `TransferQueue.quarantinedCount()`.
+    public func quarantinedCount() async throws -> Int { try await call(.quarantinedCount) }
+    /// As `TransferQueue.quarantined()`.
+    public func quarantined() async throws -> [QuarantinedRow] { try await list(.quarantined) }
+    /// As `TransferQueue.restoreQuarantined(_:)`.
+    public func restoreQuarantined(_ number: Int64) async throws { try await order(.restoreQuarantined(number)) }
+    /// As `TransferQueue.dropQuarantined(_:)`.
+    public func dropQuarantined(_ number: Int64) async throws { try await order(.dropQuarantined(number)) }
     /// As `TransferQueue.setSessionLimit(_:account:)`.
     public func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
         try await order(.setSessionLimit(limit, account: account))

@@ -38,6 +38,7 @@ struct ControlClient: Sendable {
     private func answer(_ request: ControlRequest, _ batch: StagedBatch, _ subscribes: @escaping @Sendable () -> Bool) async {
         let work = Task {
             do {
+                try request.check()
                 try batch.check()
                 if case .events = request, !subscribes() {
                     throw QueueError(
@@ -79,10 +80,15 @@ struct ControlClient: Sendable {
         case .replace(let previous, let account): try await send(queue.save(account, replacing: previous))
         case .deleteAccount(let name, let cascades): try await send(queue.deleteAccount(name, cascades: cascades))
         case .unblockAccount(let name): try await send(queue.unblockAccount(name))
+        case .retryEndpoints(let account): try await send(queue.retryEndpoints(of: account))
         case .status: try await send(await queue.status())
         case .statistics: try await send(queue.statistics())
         case .forecast: try await send(list: queue.forecast())
         case .storeHealth: try await send(queue.storeHealth())
+        case .quarantinedCount: try await send(queue.quarantinedCount())
+        case .quarantined: try await send(list: queue.quarantined())
+        case .restoreQuarantined(let number): try await send(queue.restoreQuarantined(number))
+        case .dropQuarantined(let number): try await send(queue.dropQuarantined(number))
         case .setSessionLimit(let limit, let account): try await send(queue.setSessionLimit(limit, account: account))
         case .setRateLimit(let rate, let account): try await send(queue.setRateLimit(rate, account: account))
         case .setNetworkCondition(let condition): try await send(queue.setNetworkCondition(condition))

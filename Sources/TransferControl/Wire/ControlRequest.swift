@@ -11,11 +11,16 @@ enum ControlRequest: Codable, Sendable {
     case replace(Account?, with: Account)
     case deleteAccount(name: String, cascades: Bool)
     case unblockAccount(name: String)
+    case retryEndpoints(account: String)
 
     case status
     case statistics
     case forecast
     case storeHealth
+    case quarantinedCount
+    case quarantined
+    case restoreQuarantined(Int64)
+    case dropQuarantined(Int64)
     case setSessionLimit(Int?, account: String?)
     case setRateLimit(Int64?, account: String?)
     case setNetworkCondition(NetworkCondition)
@@ -44,6 +49,22 @@ enum ControlRequest: Codable, Sendable {
     case events(since: UInt64?)
     /// Ends an owner that can be asked to; answered when it has let the store go.
     case end
+
+    /// Refuses numbers that no client sends and that the queue does not check itself, before anything is computed with them.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidRequest`.
+    func check() throws(QueueError) {
+        let isPossible =
+            switch self {
+            case .items(_, _, let limit), .findSessionIDs(_, let limit): limit >= 0
+            // Sums with longer ones have no value.
+            case .stop(_, let deadline?), .stopAndWait(_, let deadline?): (.zero ... .seconds(Int64.max)).contains(deadline)
+            default: true
+            }
+        guard isPossible else {
+            throw QueueError(.invalidRequest, "The request has a number that is negative or too large.")
+        }
+    }
 
     /// Whether it only waits, for as long as that takes: of no use to a client that is gone.
     var isWait: Bool {

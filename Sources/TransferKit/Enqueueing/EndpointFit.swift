@@ -38,6 +38,7 @@ extension TransferQueue {
     /// Whether a session with a deduplication key is there already is seen when it is stored: until then its draft keeps the refusal.
     nonisolated func check(_ requests: [SessionRequest], _ drafts: inout [SessionDraft]) async throws(QueueError) {
         let accounts = await definitions(of: Set(requests.map(\.account)))
+        warn(ofMissingTransports: accounts.values.sorted { $0.name < $1.name })
         var last: Wish?
         for (index, request) in requests.enumerated() {
             let wish = Wish(account: request.account, direction: request.direction, options: request.options)
@@ -52,6 +53,24 @@ extension TransferQueue {
                 drafts[index].refusal = error
             }
         }
+        guard transports.values.contains(where: { $0 is any FileNaming }) else { return }
+        let (names, checked) = (NameCheck(transports: transports, folders: store.sources), drafts)
+        drafts = try await DiskThread.run { () throws(QueueError) in
+            var checked = checked
+            try names.check(&checked, accounts)
+            return checked
+        }
+    }
+
+    /// Refuses items whose remote names clash with each other, or with the session's own, where that would lose a file.
+    nonisolated func checkNames(of items: [ItemDraft], addedTo session: SessionRecord) async throws {
+        guard session.status.direction == .upload, let key = await scheduler.roster.key(of: session.status.id),
+            let account = await definitions(of: [session.status.account])[session.status.account]
+        else { return }
+        let names = NameCheck(transports: transports, folders: store.sources)
+        guard let refusal = names.refusal(of: session.options, at: account) else { return }
+        let taken = try await store.items(of: key, named: Set(items.map(\.destination)))
+        try await DiskThread.run { () throws(QueueError) in try names.check(items, after: taken, refusal) }
     }
 
     /// Refuses items whose places at the server their session's account can't use.

@@ -59,6 +59,7 @@ struct ItemDrafting {
                 if let length = producer.length, length < 0 {
                     throw TransferError(.permanent, .unsupported, "The stream for \(item.shownName) can't have \(length) bytes.")
                 }
+                guard producer.length ?? 0 <= FileSize.maximum else { throw FileSize.tooLarge(FilePath(item.shownName)) }
                 return ItemDraft(
                     kind: .stream, source: Spool.nameOfStream(), destination: Data(item.destination?.bytes ?? []),
                     size: producer.length ?? 0, uploadPlace: item.uploadPlace, isUnsized: producer.length == nil)
@@ -71,6 +72,16 @@ struct ItemDrafting {
         } catch {
             problems.append(error)
             return nil
+        }
+    }
+
+    /// Notes a problem if the items of one session come to more bytes than it takes.
+    mutating func checkSum(of items: [ItemDraft]) {
+        var sum: Int64 = 0
+        for item in items {
+            sum.addSaturated(item.size)
+            guard sum > FileSize.sessionMaximum else { continue }
+            return problems.append(FileSize.exceedsSession(FilePath(bytes: [UInt8](item.source))))
         }
     }
 
@@ -88,7 +99,9 @@ struct ItemDrafting {
         let destination = if let given = item.destination { given.bytes } else { try Self.name(of: path) }
         var draft = ItemDraft(source: Data(sources.stored(path)), destination: Data(destination), size: 0, uploadPlace: item.uploadPlace)
         switch local {
-        case .file(let size): draft.size = size
+        case .file(let size):
+            guard size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
+            draft.size = size
         case .folder:
             guard item.uploadPlace == nil else {
                 throw TransferError(
@@ -159,6 +172,7 @@ extension QueueStore {
             var drafting = ItemDrafting(sources)
             _ = drafting.begin(downloadingTo: folder)
             var drafts = items.compactMap { drafting.draft(of: $0) }
+            drafting.checkSum(of: drafts)
             try drafting.finish()
             let names = try spool.write(items.compactMap(\.data))
             drafts.nameBlobs(names[...])

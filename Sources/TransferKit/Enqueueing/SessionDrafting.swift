@@ -42,11 +42,13 @@ extension SessionDraft {
             throw QueueError(.invalidRequest, "A session that names a checksum downloads one file, which has it.")
         }
         let folder = drafting.begin(downloadingTo: request.folder.map { DownloadFolder(path: $0, overwrite: request.options.overwrite) })
+        let items = request.items.compactMap { drafting.draft(of: $0) }
+        drafting.checkSum(of: items)
         self.init(
             id: request.id, account: request.account, name: request.name ?? Self.name(first, of: request.items.count),
             direction: request.direction, folder: folder, tags: request.tags, context: request.context, options: request.options,
             notBefore: request.notBefore, dependency: request.dependency, deduplicationKey: request.deduplicationKey,
-            items: request.items.compactMap { drafting.draft(of: $0) })
+            items: items)
     }
 
     private static func name(_ first: TransferItem, of count: Int) -> String {

@@ -64,8 +64,8 @@ public struct Account: Hashable, Sendable, Codable {
         guard sessionLimit.map({ $0 >= 1 }) ?? true, rateLimit.map({ $0 >= 1 }) ?? true else {
             throw QueueError(.invalidAccount, "The limits of the account \"\(name)\" are at least 1; leave them out for none.")
         }
-        guard fallbackAfter >= .zero else {
-            throw QueueError(.invalidAccount, "The time before the account \"\(name)\" falls back is not below 0 s.")
+        guard (.zero ... .seconds(Int64.max)).contains(fallbackAfter) else {
+            throw QueueError(.invalidAccount, "The time before the account \"\(name)\" falls back is 0 to \(Int64.max) s.")
         }
         guard Set(endpoints.map(\.address)).count == endpoints.count else {
             throw QueueError(.invalidAccount, "The account \"\(name)\" names an address twice; each of its endpoints has one of its own.")

@@ -30,7 +30,7 @@ public struct SessionOptions: Hashable, Sendable, Codable {
     /// How long an attempt may go on with no byte taken by the network and none confirmed. Default: 60 s.
     public var stallTimeout: Duration
 
-    /// How long the server may take to answer after the last byte of a file was sent. Default: 300 s.
+    /// How long the server may take to answer after the last byte of a file or request above 1 MiB was sent. Default: 300 s.
     public var responseTimeout: Duration
 
     /// What happens to a file that changed after a part of it was sent. Default: it fails, and the error says what changed.
@@ -154,6 +154,9 @@ extension SessionOptions {
         }
         guard stallTimeout > .zero, responseTimeout > .zero else {
             throw QueueError(.invalidRequest, "The stall and response timeouts of a session are longer than 0 s.")
+        }
+        guard max(stallTimeout, responseTimeout) <= .seconds(Int64.max) else {
+            throw QueueError(.invalidRequest, "The stall and response timeouts of a session are at most \(Int64.max) s.")
         }
         if let expectedChecksum {
             let parts = expectedChecksum.split(separator: ":", omittingEmptySubsequences: false)

@@ -8,8 +8,8 @@ public enum SymbolicLinkPolicy: String, Hashable, Sendable, Codable, CaseIterabl
     ///
     /// A link to a folder that it is itself in would have no end; it and a link that leads nowhere are items that fail.
     case follow
-    /// Links to files are followed; links to folders are left out.
+    /// Links to files are followed; links to folders are left out, as ``ItemState/skipped`` items.
     case followFiles
-    /// All links are left out.
+    /// All links are left out, as ``ItemState/skipped`` items.
     case skip
 }

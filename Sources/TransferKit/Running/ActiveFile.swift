@@ -104,8 +104,11 @@ package final class ActiveFile: Sendable {
     }
 
     /// Whether it is the other end's turn.
+    ///
+    /// After the last byte of a small file only if the transport says so: its server has little to do.
     package var isAnswerAwaited: Bool {
-        isWaiting.load(ordering: .relaxed) || !isBusy.load(ordering: .relaxed) && size.map { sent >= $0 } ?? false
+        isWaiting.load(ordering: .relaxed)
+            || !isBusy.load(ordering: .relaxed) && size.map { $0 > FileWindow.smallSize && sent >= $0 } ?? false
     }
 
     package var sent: Int64 { sentBytes.load(ordering: .relaxed) }

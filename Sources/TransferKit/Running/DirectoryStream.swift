@@ -42,7 +42,7 @@ final class DirectoryStream {
     /// Opens a folder.
     ///
     /// - Parameter followsLink: Whether the path may be a symbolic link to a folder.
-    init(opening path: FilePath, followsLink: Bool) throws(Errno) {
+    convenience init(opening path: FilePath, followsLink: Bool) throws(Errno) {
         let descriptor: FileDescriptor
         do {
             descriptor = try FileDescriptor.open(
@@ -50,6 +50,18 @@ final class DirectoryStream {
         } catch {
             throw error as? Errno ?? .ioError
         }
+        try self.init(descriptor)
+    }
+
+    /// Opens a folder below another one, by no symbolic link below that.
+    convenience init(opening path: FilePath, below root: FilePath) throws(Errno) {
+        var name = path
+        guard name.removePrefix(root) else { throw .invalidArgument }
+        try self.init(try ConfinedFolder.openForReading(root, name, options: O_DIRECTORY))
+    }
+
+    /// - Parameter descriptor: Belongs to this object from now on.
+    private init(_ descriptor: FileDescriptor) throws(Errno) {
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0, let handle = unsafe fdopendir(descriptor.rawValue) else {
             let code = errno

@@ -10,13 +10,16 @@ package struct EndpointAvailability: Sendable, Equatable {
     package var available: [Endpoint]
     /// Those of the others whose host asked to be left alone, and until when, as uptime.
     package var busyUntil: [Endpoint: Duration] = [:]
+    /// Those that failed too often, and that one run alone may ask.
+    package var toBeProbed: Set<Endpoint> = []
     /// The last failure at one of them, if any.
     package var failure: TransferError?
 
     package init(
         account: Account, registered: [Endpoint], available: [Endpoint], busyUntil: [Endpoint: Duration] = [:],
-        failure: TransferError? = nil
+        toBeProbed: Set<Endpoint> = [], failure: TransferError? = nil
     ) {
+        self.toBeProbed = toBeProbed
         self.account = account
         self.registered = registered
         self.available = available
@@ -45,6 +48,11 @@ package struct EndpointAvailability: Sendable, Equatable {
         copy.registered = registered.filter(isKept)
         copy.available = available.filter(isKept)
         return copy
+    }
+
+    /// Another run probes an endpoint.
+    mutating func leave(_ endpoint: Endpoint) {
+        available.removeAll { $0 == endpoint }
     }
 
     /// The same with those first, in their order, that are so.
@@ -86,10 +94,11 @@ package enum EndpointChoice: Equatable {
             self = .none
             return
         }
-        let untried = availability.available.filter { history.passedOver[$0] == nil }
+        let isUntried = { (endpoint: Endpoint) in history.passedOver[endpoint] == nil && !history.exhausted.contains(endpoint) }
+        let untried = availability.available.filter(isUntried)
         let candidates = untried.isEmpty ? availability.available : untried
         let bound = availability.registered
-            .filter { confirmed[$0.address, default: 0] > 0 && history.passedOver[$0] == nil }
+            .filter { confirmed[$0.address, default: 0] > 0 && isUntried($0) }
             .max { (left, right) in
                 if history.home == left || history.home == right { return history.home == right }
                 return confirmed[left.address, default: 0] < confirmed[right.address, default: 0]

@@ -17,7 +17,8 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Attempts of the file's present life.
     var attempts = 0
-    /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one.
+    /// Attempts that failed in a row. Those at several endpoints with no delay between them count as one, and those that reached no server as
+    /// none.
     package var failures = 0
     /// Answers that make no sense, in a row.
     var violations = 0
@@ -34,7 +35,7 @@ package struct FileHistory: Equatable, Sendable {
     /// Endpoints that failed since the last delay, and how.
     var passedOver: [Endpoint: FailureClass] = [:]
     var outages: [Endpoint: Outage] = [:]
-    /// Endpoints that all attempts were used up at although they had bytes of the file.
+    /// Endpoints that the file left since all attempts were used up there.
     var exhausted: Set<Endpoint> = []
     /// The most that each endpoint confirmed in the file's present life.
     var confirmed: [Endpoint: Int64] = [:]
@@ -72,7 +73,7 @@ package struct FileHistory: Equatable, Sendable {
 
     /// Notes that an attempt failed.
     package mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
-        failures += 1
+        if !FailureVerdict.isOutage(error) { failures += 1 }
         if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
         guard FailureVerdict.isUnreachable(error, violations: violations) else {
@@ -93,6 +94,12 @@ package struct FileHistory: Equatable, Sendable {
         waitsAfter = nil
     }
 
+    /// Whether an endpoint could not be reached for so long; false if a session waits for ever.
+    func isOutage(of endpoint: Endpoint, longerThan patience: Duration?, uptime: Duration) -> Bool {
+        guard let outage = outages[endpoint], let patience else { return false }
+        return uptime - outage.since >= patience
+    }
+
     /// Whether what an endpoint has of the file may be left behind.
     func mayFallBack(from endpoint: Endpoint, after patience: Duration, uptime: Duration) -> Bool {
         guard let outage = outages[endpoint] else { return false }
@@ -105,9 +112,14 @@ package struct FileHistory: Equatable, Sendable {
     /// The file goes on at another endpoint without a delay.
     mutating func moved(from endpoint: Endpoint, _ error: TransferError, isExhausted: Bool) {
         passedOver[endpoint] = error.failureClass
-        // One round over all endpoints counts as one failure. Only where bytes are left behind, and once, the next one gets a row of its own.
-        let leavesBytes = isExhausted && confirmed[endpoint, default: 0] > 0
-        failures = leavesBytes && exhausted.insert(endpoint).inserted ? 0 : failures - 1
+        // One round over all endpoints counts as one failure. Where bytes are left behind, or the server was there, the next endpoint gets a row
+        // of its own.
+        let isUnreachable = FailureVerdict.isUnreachable(error, violations: violations)
+        if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
+            failures = 0
+        } else if !FailureVerdict.isOutage(error) {
+            failures -= 1
+        }
         violations = 0
         home = nil
     }

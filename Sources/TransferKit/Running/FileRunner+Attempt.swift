@@ -4,13 +4,14 @@ import SystemPackage
 import TransferCore
 
 extension FileRunner {
-    /// Looks at what moves, and makes the attempt.
-    mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt {
+    /// Looks at what moves, and makes the attempt; nil if another run probes the endpoint.
+    mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.hasMoved = false
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
         let moving = try await moving(at: endpoint)
+        guard try await mayAsk(endpoint) else { return nil }
         let stored = checkpoints[endpoint.address]?.checkpoint
         if let size = moving.size, size != file.size { tellSize(size) }
         announce(endpoint)
@@ -121,8 +122,10 @@ extension FileRunner {
                 active.isAnswerAwaited
                 ? "\(max(options.stallTimeout, options.responseTimeout)) (the response timeout)"
                 : "\(options.stallTimeout) (the stall timeout)"
+            // A server that never answered and has at most little of the file: the account's next endpoint may do better.
+            let isSilent = !prepared.signs.hasAnswered && active.moved <= FileWindow.smallSize
             throw TransferError(
-                .transient, .stalled,
+                isSilent ? .unreachable : .transient, .stalled,
                 "Nothing moved between this machine and \(attempt.endpoint.location) for \(limit) while \(file.source) was transferred.")
         } catch is CancellationError where Task.isCancelled {
             throw CancellationError()
@@ -146,7 +149,7 @@ extension FileRunner {
 
     private func reporter(for prepared: PreparedAttempt) -> AttemptReporter {
         let (context, turns, active, signs, saved) = (context, turns, prepared.active, prepared.signs, prepared.saved)
-        let (endpoint, identity, path) = (prepared.endpoint, prepared.identity, file.source)
+        let (endpoint, identity, file) = (prepared.endpoint, prepared.identity, file)
         let (isDownload, stream) = (file.kind == .download, prepared.stream)
         let (position, generation) = (file.position, file.generation)
         return AttemptReporter(
@@ -157,14 +160,15 @@ extension FileRunner {
                 if grew.confirmed || isDownload && grew.sent {
                     signs.answered()
                 } else if grew.sent {
-                    signs.sent()
+                    signs.sent(active.moved)
                 }
             },
             checkpoint: { checkpoint in
                 var identity = identity
                 // A small file that was replaced is sent again rather than compared.
                 if stream == nil, let sent = identity, checkpoint.confirmed > FileWindow.smallSize {
-                    identity?.prefixDigest = await PrefixDigest.make(ofFileAt: path, identity: sent, confirmed: checkpoint.confirmed)
+                    let source = UploadSource(path: file.source, identity: sent, confinement: file.confinement)
+                    identity?.prefixDigest = await PrefixDigest.make(of: source, confirmed: checkpoint.confirmed)
                 }
                 try await context.tell(
                     .file(position: position, .checkpoint(checkpoint, endpoint: endpoint, generation: generation, identity)))

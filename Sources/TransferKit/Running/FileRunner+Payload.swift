@@ -25,10 +25,16 @@ extension FileRunner {
     mutating func moving(at endpoint: Endpoint) async throws -> MovingFile {
         if file.kind == .download { return receiving(from: endpoint) }
         if file.kind == .stream { return try await streaming(to: endpoint) }
-        let path = file.source
+        let (path, confinement) = (file.source, file.confinement)
         let identity: SourceIdentity
         do throws(TransferError) {
-            identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+            identity = try await DiskThread.run { () throws(TransferError) in
+                // Many a file system answers stat(2) sooner than open(2), but only that can be kept from following links.
+                guard confinement != nil else { return try SourceIdentity(ofFileAt: path) }
+                let descriptor = try SourceConfinement.open(path, within: confinement)
+                defer { try? descriptor.close() }
+                return try SourceIdentity(of: descriptor, path: path)
+            }
         } catch {
             guard file.kind == .blob, error.code == .noSuchFile else { throw error }
             throw TransferError(
@@ -38,7 +44,8 @@ extension FileRunner {
         }
         guard identity.size <= FileSize.maximum else { throw FileSize.tooLarge(path) }
         if let stored = checkpoints[endpoint.address] { try await settle(identity, against: stored) }
-        return MovingFile(payload: .upload(UploadSource(path: path, identity: identity)), size: identity.size, identity: identity)
+        let source = UploadSource(path: path, identity: identity, isSpooled: file.kind == .blob, confinement: confinement)
+        return MovingFile(payload: .upload(source), size: identity.size, identity: identity)
     }
 
     /// The stream of an app in this process, from where the other end has it.
@@ -105,7 +112,8 @@ extension FileRunner {
                 try await startOver(changed("it was replaced by another file"))
                 return
             }
-            guard await PrefixDigest.make(ofFileAt: file.source, identity: identity, confirmed: confirmed) == digest else {
+            let source = UploadSource(path: file.source, identity: identity, confinement: file.confinement)
+            guard await PrefixDigest.make(of: source, confirmed: confirmed) == digest else {
                 throw changed("it was replaced by another file with other content")
             }
         }

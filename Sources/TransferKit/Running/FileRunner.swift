@@ -112,17 +112,27 @@ struct FileRunner: Sendable {
                 history.wait(until: until, after: nil)
                 return .over(.waits(nil))
             }
-            return try await step(at: endpoint)
+            if let step = try await step(at: endpoint) { return step }
+            availability.leave(endpoint)
+            return try await next()
         }
     }
 
-    private mutating func step(at endpoint: Endpoint) async throws -> Step {
-        guard listing == nil else { return .listing(at: endpoint) }
+    /// Nil if another run probes the endpoint.
+    private mutating func step(at endpoint: Endpoint) async throws -> Step? {
+        guard listing == nil else { return try await mayAsk(endpoint) ? .listing(at: endpoint) : nil }
         do {
-            return .attempt(try await prepare(at: endpoint))
+            return try await prepare(at: endpoint).map { .attempt($0) }
         } catch let error as TransferError {
             return .failed(error, at: endpoint)
         }
+    }
+
+    /// Whether this run may ask an endpoint now: one that failed too often is asked by one run alone, which holds the others up no earlier than
+    /// with its first attempt.
+    func mayAsk(_ endpoint: Endpoint) async throws(QueueError) -> Bool {
+        guard availability.toBeProbed.contains(endpoint) else { return true }
+        return try await context.tell(.probe(endpoint)).isGranted
     }
 
     /// Does what the error's class asks for; nil to try again.
@@ -175,7 +185,9 @@ struct FileRunner: Sendable {
     private func situation(at endpoint: Endpoint, isUnreachable: Bool, uptime: Duration) -> FailureVerdict.History {
         // What was given back of a stream can be sent to nobody else.
         let isBound = file.kind == .stream && context.streams.find(file.streamName).map { $0.released > 0 } ?? false
-        var others = isBound ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil }
+        var others =
+            isBound
+            ? [] : availability.available.filter { $0 != endpoint && history.passedOver[$0] == nil && !history.exhausted.contains($0) }
         // One that has no attempts left here has nothing to wait for.
         if isUnreachable, record.rest(at: uptime) != nil, history.failures < context.options.retry.maximumAttempts {
             let avoided = record.avoided(at: uptime)
@@ -187,12 +199,13 @@ struct FileRunner: Sendable {
             hasCheckpoint: checkpoints[endpoint.address].map { $0.checkpoint.confirmed > 0 } ?? false,
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
-            isProven: context.proven.contains(endpoint))
+            isProven: context.proven.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
+            isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime))
     }
 
     private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
         // Known before any wait for it begins, so that nobody who waited finds the host still busy.
-        if let pause = error.retryAfter, pause > .zero { try? await context.tell(.hostBusy(endpoint, pause)) }
+        if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
         let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {

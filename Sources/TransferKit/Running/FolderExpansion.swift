@@ -1,3 +1,4 @@
+import SystemPackage
 import TransferCore
 
 /// Brings all items of a session into its manifest, the list of files in the order in which they go. Folders are read for that.
@@ -17,6 +18,7 @@ package struct FolderExpansion: Sendable {
     private let tell: @Sendable (ExpansionStep) async throws -> Void
     private let grow: @Sendable (ManifestTotals) -> Void
     private let bytesKnown: @Sendable () -> Int64
+    private let noteSkipped: @Sendable (FilePath, Int) -> Void
 
     /// - Parameters:
     ///   - fault: What goes wrong with reading; for tests.
@@ -26,18 +28,21 @@ package struct FolderExpansion: Sendable {
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, tell: @escaping @Sendable (ExpansionStep) async throws -> Void,
         grow: @escaping @Sendable (ManifestTotals) -> Void = { _ in }
     ) {
-        self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow)
+        self.init(of: key, in: store, fault: fault, remote: nil, tell: tell, grow: grow, noteSkipped: { _, _ in })
     }
 
     /// - Parameters:
     ///   - bytesKnown: How many bytes the session's files come to now.
     ///   - remote: Brings the remote folder of an item into the manifest as a whole; returns how the run ends if it can't now.
+    ///   - noteSkipped: Called with each folder in which entries were left out, and how many.
     init(
         of key: SessionKey, in store: QueueStore, fault: FolderFault? = nil, bytesKnown: @escaping @Sendable () -> Int64 = { 0 },
         remote: (@Sendable (PendingItem, ManifestStart) async throws -> RunOutcome?)?,
-        tell: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void
+        tell: @escaping @Sendable (ExpansionStep) async throws -> Void, grow: @escaping @Sendable (ManifestTotals) -> Void,
+        noteSkipped: @escaping @Sendable (FilePath, Int) -> Void
     ) {
         self.bytesKnown = bytesKnown
+        self.noteSkipped = noteSkipped
         self.key = key
         self.store = store
         self.fault = fault
@@ -86,6 +91,8 @@ package struct FolderExpansion: Sendable {
             try Task.checkCancellation()
         }
         let totals = await walk.totals
+        let skipped = await walk.skipped
+        if skipped > 0 { noteSkipped(item.path, skipped) }
         try await tell(.finish(item: item.sequence, totals))
         grow(ManifestTotals(files: totals.files - 1, failed: totals.failed, bytes: totals.bytes))
     }

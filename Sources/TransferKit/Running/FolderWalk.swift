@@ -48,6 +48,8 @@ actor FolderWalk {
     private var nextPosition: Int64
     private var nextDirectory: Int64
     private(set) var totals = ManifestTotals()
+    /// How many entries were left out: links, and what is neither a file nor a folder.
+    private(set) var skipped = 0
     private let fault: FolderFault?
     /// Where the rows of the batch that is being made begin, and of those that were handed out, what is to be taken back.
     private var batchStart: ManifestStart
@@ -102,7 +104,13 @@ actor FolderWalk {
         }
         let shown = FilePath(bytes: path)
         do throws(Errno) {
-            let stream = try DirectoryStream(opening: shown, followsLink: isLink)
+            let stream =
+                if root.symbolicLinks == .follow {
+                    try DirectoryStream(opening: shown, followsLink: isLink)
+                } else {
+                    // What was looked at may be a link by now, as may each folder above it.
+                    try DirectoryStream(opening: shown, below: root.ancestors.last ?? root.path)
+                }
             if stream.number == excluded {
                 let message = "\(shown) is where the queue itself is stored, and is never sent."
                 return add(.skipped, TransferError(.unsupported, .notReadable, message))
@@ -137,7 +145,7 @@ actor FolderWalk {
                     break
                 }
                 stack[top].count += 1
-                if let entry = FoundEntry(name, in: stream, at: stack[top].path, root.symbolicLinks) { stack[top].entries.append(entry) }
+                stack[top].entries.append(FoundEntry(name, in: stream, at: stack[top].path, root.symbolicLinks))
             }
         } catch {
             return giveUp(stack.removeLast(), .sourceUnavailable(shown, errno: error.rawValue), &batch)
@@ -183,9 +191,12 @@ actor FolderWalk {
         batch.entries.append(
             ManifestEntry(
                 position: nextPosition, directory: directory, kind: kind, source: source, destination: destination, size: size,
-                state: state, error: error, symbolicLinks: kind == .folder ? root.symbolicLinks : nil))
+                state: state, error: error, symbolicLinks: kind == .folder || root.symbolicLinks != .follow ? root.symbolicLinks : nil))
         nextPosition += 1
-        guard state != .skipped else { return }
+        guard state != .skipped else {
+            skipped += 1
+            return
+        }
         totals.files += 1
         totals.bytes += size
         if state == .failed { totals.failed += 1 }

@@ -20,15 +20,18 @@ struct FoundEntry {
     let name: [UInt8]
     let kind: Kind
 
-    /// Looks at an entry; nil for a link that the policy leaves out.
-    init?(_ name: [UInt8], in folder: DirectoryStream, at path: [UInt8], _ policy: SymbolicLinkPolicy) {
+    /// Looks at an entry; a link that the policy leaves out is skipped.
+    init(_ name: [UInt8], in folder: DirectoryStream, at path: [UInt8], _ policy: SymbolicLinkPolicy) {
         self.name = name
         var shown: FilePath { FilePath(bytes: path + [UInt8(ascii: "/")] + name) }
         do throws(Errno) {
             var status = try folder.status(of: name, followsLink: false)
             let isLink = status.st_mode & S_IFMT == S_IFLNK
             if isLink {
-                guard policy != .skip else { return nil }
+                guard policy != .skip else {
+                    kind = .skipped(Self.skippedLink(shown))
+                    return
+                }
                 status = try folder.status(of: name, followsLink: true)
             }
             switch status.st_mode & S_IFMT {
@@ -36,12 +39,22 @@ struct FoundEntry {
                 let size = Int64(status.st_size)
                 kind = size <= FileSize.maximum ? .file(size: size) : .failed(FileSize.tooLarge(shown))
             case S_IFDIR:
-                guard !isLink || policy == .follow else { return nil }
+                guard !isLink || policy == .follow else {
+                    kind = .skipped(Self.skippedLink(shown))
+                    return
+                }
                 kind = .folder(isLink: isLink)
             default: kind = .skipped(LocalFile.notSendable(shown, mode: status.st_mode))
             }
         } catch {
             kind = .failed(LocalFile.unavailable(shown, error))
         }
+    }
+
+    private static func skippedLink(_ path: FilePath) -> TransferError {
+        TransferError(
+            .unsupported, .notARegularFile,
+            "\(path) is a symbolic link, and the session does not follow it. To send what it leads to, add it with another policy for links."
+        )
     }
 }

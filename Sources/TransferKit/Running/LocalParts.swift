@@ -65,6 +65,8 @@ struct LocalParts: PartialDiscarding {
             let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
             guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
         }
+        // The store forgets the part next. Without this, its name may come back after a loss of power (fsync(2), on directories).
+        guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
     }
 
     func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {

@@ -11,14 +11,14 @@ enum PrefixDigest {
     private static let sampleSize = 64 << 10
 
     /// Reads the samples and hashes them; nil if the file at the path is no longer the one that was sent. On a thread that may wait for the disk.
-    static func make(ofFileAt path: FilePath, identity: SourceIdentity, confirmed: Int64) async -> String? {
-        await DiskThread.run { try? read(path, identity: identity, confirmed: confirmed) }
+    static func make(of source: UploadSource, confirmed: Int64) async -> String? {
+        await DiskThread.run { try? read(source, confirmed: confirmed) }
     }
 
-    private static func read(_ path: FilePath, identity: SourceIdentity, confirmed: Int64) throws -> String? {
-        let file = try FileDescriptor.open(path, .readOnly)
+    private static func read(_ source: UploadSource, confirmed: Int64) throws -> String? {
+        let file = try source.open()
         defer { try? file.close() }
-        guard try SourceIdentity(of: file, path: path).difference(from: identity) == nil else { return nil }
+        guard try SourceIdentity(of: file, path: source.path).difference(from: source.identity) == nil else { return nil }
         let count = min(Int64(sampleSize), confirmed)
         var hash: UInt64 = 0xCBF2_9CE4_8422_2325
         for offset in [0, confirmed - count] {

@@ -40,18 +40,30 @@ final class SignsOfLife: Sendable {
     /// Whether the other end confirmed anything.
     var hasAnswered: Bool { wasSeen.load(ordering: .relaxed) }
 
-    /// The network took bytes.
-    func sent() {
-        context.live.connect { context.post(.connected) }
+    /// So many bytes without an answer are a sign of life: the buffers on the way hold no more.
+    private static let mostBuffered: Int64 = 1 << 20
+
+    /// The network took bytes, in this attempt so many until now.
+    func sent(_ bytes: Int64) {
+        connected()
+        if bytes >= Self.mostBuffered { works() }
     }
 
     /// The other end confirmed something.
     func answered() {
-        sent()
+        connected()
         if !wasSeen.load(ordering: .relaxed), !wasSeen.exchange(true, ordering: .relaxed) {
             context.proven.insert(endpoint)
             record.works(endpoint)
         }
+        works()
+    }
+
+    private func connected() {
+        context.live.connect { context.post(.connected) }
+    }
+
+    private func works() {
         if liveness.noteSign() { context.post(.endpointWorks(endpoint)) }
     }
 }

@@ -65,6 +65,12 @@ package final class RowSweeper: Sendable {
         while begin() {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
+                do throws(QueueError) {
+                    while try await store.trim() {}
+                    try await store.finishResets()
+                } catch {
+                    throw SweepFailure(session: nil, isLasting: false, error: error)
+                }
             } catch {
                 state.withLock { $0.isDue = true }
                 guard !Task.isCancelled else { continue }

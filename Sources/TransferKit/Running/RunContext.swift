@@ -74,10 +74,14 @@ package struct RunContext: Sendable {
     /// Puts a report into the mailbox, and returns when it is durable.
     ///
     /// - Throws: ``QueueError`` if the store fails, or with the code `shutDown` if the queue abandoned the run.
-    func tell(_ content: Report.Content) async throws(QueueError) {
-        if !live.isAbandoned { try await mailbox.send(input(content)) }
+    @discardableResult
+    func tell(_ content: Report.Content) async throws(QueueError) -> Answer {
+        let answer = live.isAbandoned ? nil : try await mailbox.send(input(content))
         // The queue drops a report that comes after it abandoned the run.
-        if live.isAbandoned { throw QueueError(.shutDown, "The queue waits no longer for the interrupted run of session \(id).") }
+        guard let answer, !live.isAbandoned else {
+            throw QueueError(.shutDown, "The queue waits no longer for the interrupted run of session \(id).")
+        }
+        return answer
     }
 
     private func input(_ content: Report.Content) -> Input {

@@ -1,3 +1,5 @@
+import Logging
+import SystemPackage
 import TransferCore
 
 /// Runs one activation of a session.
@@ -52,6 +54,7 @@ package struct SessionRunner: Sendable {
     }
 
     private func runFiles(_ files: inout SessionFiles, _ listing: RemoteFolderExpansion) async throws -> RunOutcome {
+        try await context.store.finishReset(of: context.key)
         if let outcome = try await prepare(listing) { return outcome }
         let failure = try await context.store.firstFailure(of: context.key)
         // The process may have ended between the failure of a file and that of the session.
@@ -71,7 +74,12 @@ package struct SessionRunner: Sendable {
         return try await FolderExpansion(
             of: context.key, in: context.store, bytesKnown: { [context] in context.live.bytesKnown },
             remote: { try await listing.run($0, from: $1) },
-            tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) }
+            tell: { [context] in try await context.tell(.expansion($0)) }, grow: { [context] in context.live.found($0) },
+            noteSkipped: { [context] folder, count in
+                context.logger.warning(
+                    "\(count) entries of \(folder) are not sent, as they are symbolic links, or neither files nor folders.",
+                    metadata: ["session": "\(context.id)"])
+            }
         ).run()
     }
 }

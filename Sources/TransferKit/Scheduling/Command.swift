@@ -3,6 +3,8 @@ package enum Command: Sendable, Codable {
     case saveAccount(Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
+    /// Endpoints of the account that are left alone are asked once more, at once.
+    case retryEndpoints(account: String)
     /// Nil for the whole queue, else an account's own limit.
     case setSessionLimit(Int?, account: String?)
     /// Bytes per second.
@@ -73,6 +75,8 @@ package struct Answer: Sendable, Equatable {
     package var sessions: [SessionID] = []
     /// Those of ``sessions`` that were waiting and are held now, although a pause was asked for.
     package var held: [SessionID] = []
+    /// Whether a run may ask the endpoint that it wants to probe.
+    package var isGranted = false
     /// For the next part of a group that is worked off in several.
     package var part = Part()
 

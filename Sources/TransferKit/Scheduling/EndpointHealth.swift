@@ -7,6 +7,12 @@ package struct EndpointHealth: Sendable, Equatable {
     static let failureLimit = 5
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
+    /// How long an endpoint is left alone that no connection reaches: an attempt to reach it costs it nothing.
+    static let outagePause = Duration.seconds(10)
+    /// How long a run that begins may take until it asks the endpoint. Longer, and another run may probe it.
+    static let probeGrace = Duration.seconds(5)
+    /// How long a probe keeps other runs away at most.
+    static let longestProbe = Duration.seconds(30)
 
     /// One address of one transport.
     struct Key: Hashable, Sendable {
@@ -26,19 +32,29 @@ package struct EndpointHealth: Sendable, Equatable {
         /// Nil while it is closed.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
-        /// The run that tries whether the endpoint works again.
-        var probe: UInt64?
+        /// The run that finds out whether the endpoint works again.
+        var probe: Probe?
+    }
+
+    /// A run that finds out whether an endpoint works again. Until the probe ends, no other run asks the endpoint.
+    struct Probe: Sendable, Equatable {
+        var run: UInt64
+        /// When the run asked the endpoint; nil while it has only begun.
+        var askedAt: Duration?
+        var endsAt: Duration
     }
 
     /// Whether an endpoint may be asked.
     enum Availability: Equatable {
         case available
-        /// Nil if it depends on the probe of another run.
-        case unavailable(until: Duration?)
+        /// The time is uptime.
+        case unavailable(until: Duration)
     }
 
     private var breakers: [Key: Breaker] = [:]
     private var busyHosts: [String: Duration] = [:]
+    /// The endpoints that each run probes.
+    private var probed: [UInt64: Set<Key>] = [:]
 
     /// An attempt failed before any byte moved.
     ///
@@ -47,10 +63,11 @@ package struct EndpointHealth: Sendable, Equatable {
     mutating func failed(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
         breaker.error = error
+        let isOutage = FailureVerdict.isOutage(error)
         if let openUntil = breaker.openUntil {
             // A run that began before the endpoint was given up says nothing new.
             guard openUntil <= uptime else { return nil }
-            breaker.pause = min(breaker.pause * 2, Self.longestPause)
+            if !isOutage { breaker.pause = min(breaker.pause * 2, Self.longestPause) }
         } else {
             breaker.failures += 1
             guard breaker.failures >= Self.failureLimit else {
@@ -58,15 +75,18 @@ package struct EndpointHealth: Sendable, Equatable {
                 return nil
             }
         }
-        let until = uptime + breaker.pause
+        // A probe that takes long to fail uses a slot for at most half of the time.
+        let duration = breaker.probe.flatMap { $0.run == run ? $0.askedAt : nil }.map { uptime - $0 } ?? .zero
+        let until = uptime + (isOutage ? max(Self.outagePause, duration) : breaker.pause)
         breaker.openUntil = until
-        breaker.probe = nil
         breakers[Key(endpoint)] = breaker
+        setProbe(nil, of: Key(endpoint))
         return until
     }
 
     /// An attempt moved bytes.
     mutating func works(_ endpoint: Endpoint) {
+        setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
     }
 
@@ -78,22 +98,54 @@ package struct EndpointHealth: Sendable, Equatable {
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
     }
 
-    /// A person wants the hosts of these endpoints to be asked now, whatever they asked for.
-    mutating func askAgain(_ endpoints: [Endpoint]) {
-        guard !busyHosts.isEmpty else { return }
-        for host in endpoints.compactMap(\.host) { busyHosts[host] = nil }
-    }
-
-    /// A run begins that may ask this endpoint; if it was given up, this run tries whether it works again.
+    /// A run begins that may ask this endpoint. If the endpoint was given up, this run is expected to probe it.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
-        guard let openUntil = breakers[Key(endpoint)]?.openUntil, openUntil <= uptime else { return }
-        breakers[Key(endpoint)]?.probe = run
+        guard isToBeProbed(endpoint, at: uptime) else { return }
+        setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
     }
 
-    /// A run's attempts go to this endpoint from now on, so it tries no other one.
-    mutating func uses(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
-        for (key, breaker) in breakers where breaker.probe == run && key != Key(endpoint) { breakers[key]?.probe = nil }
-        if breakers[Key(endpoint)]?.probe == nil { begin(endpoint, run: run, at: uptime) }
+    /// A run is about to ask an endpoint that was given up.
+    ///
+    /// - Returns: Whether it may; false while another run probes the endpoint, or if the endpoint is left alone.
+    mutating func probe(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Bool {
+        guard availability(of: endpoint, run: run, at: uptime) == .available else { return false }
+        guard let breaker = breakers[Key(endpoint)], breaker.openUntil != nil else { return true }
+        // All attempts of the run are one probe.
+        if let probe = breaker.probe, probe.run == run, probe.askedAt != nil, probe.endsAt > uptime { return true }
+        setProbe(Probe(run: run, askedAt: uptime, endsAt: uptime + Self.longestProbe), of: Key(endpoint))
+        return true
+    }
+
+    /// A run's attempts go to this endpoint from now on, so it probes no other one.
+    mutating func uses(_ endpoint: Endpoint, run: UInt64) {
+        for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
+    }
+
+    /// A person acted: those of these endpoints that are left alone may be probed at once, whatever was asked for by their servers.
+    mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
+        for endpoint in endpoints {
+            if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
+                let error = TransferError(.transient, .serverError, "\(host) asked to be left alone.")
+                breakers[Key(endpoint), default: Breaker(failures: Self.failureLimit, error: error)].openUntil = uptime
+            }
+            retry(Key(endpoint), at: uptime)
+        }
+    }
+
+    /// The network came back: all endpoints that failed too often may be probed at once.
+    mutating func retryAll(at uptime: Duration) {
+        for key in breakers.keys { retry(key, at: uptime) }
+    }
+
+    private mutating func retry(_ key: Key, at uptime: Duration) {
+        guard let openUntil = breakers[key]?.openUntil else { return }
+        breakers[key]?.openUntil = min(openUntil, uptime)
+        setProbe(nil, of: key)
+    }
+
+    /// Whether an endpoint was given up, and may be asked by one run now.
+    func isToBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
+        breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
     /// Whether attempts there failed since the last one that moved bytes.
@@ -106,9 +158,24 @@ package struct EndpointHealth: Sendable, Equatable {
         endpoints.lazy.compactMap { breakers[Key($0)]?.error }.first
     }
 
+    /// Whether a run probes an endpoint.
+    func hasProbe(of run: UInt64) -> Bool {
+        probed[run] != nil
+    }
+
+    private mutating func setProbe(_ probe: Probe?, of key: Key) {
+        guard breakers[key] != nil else { return }
+        if let run = breakers[key]?.probe?.run {
+            probed[run]?.remove(key)
+            if probed[run]?.isEmpty == true { probed[run] = nil }
+        }
+        breakers[key]?.probe = probe
+        if let run = probe?.run { probed[run, default: []].insert(key) }
+    }
+
     /// A run is over.
     mutating func end(run: UInt64) {
-        for (key, breaker) in breakers where breaker.probe == run { breakers[key]?.probe = nil }
+        for key in probed[run] ?? [] { setProbe(nil, of: key) }
     }
 
     /// - Parameter run: The run that asks; nil for one that is yet to begin.
@@ -118,8 +185,8 @@ package struct EndpointHealth: Sendable, Equatable {
         if let breaker = breakers[Key(endpoint)], let openUntil = breaker.openUntil {
             if openUntil > uptime {
                 until = max(until ?? .zero, openUntil)
-            } else if let probe = breaker.probe, probe != run, until == nil {
-                return .unavailable(until: nil)
+            } else if let probe = breaker.probe, probe.run != run, probe.endsAt > uptime {
+                until = max(until ?? .zero, probe.endsAt)
             }
         }
         return until.map { .unavailable(until: $0) } ?? .available

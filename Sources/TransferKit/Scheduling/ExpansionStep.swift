@@ -82,7 +82,7 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var error: TransferError?
     /// Whether it stands for something whose name can't be stored, so that its own name is nobody's: it fails for good.
     package var isStandIn = false
-    /// Of a folder that could not be read, so that it can be tried again.
+    /// Of a folder that could not be read, so that it can be tried again; of a file in a folder whose links are not all followed.
     package var symbolicLinks: SymbolicLinkPolicy?
 }
 

@@ -19,8 +19,12 @@ package enum FailureVerdict: Equatable {
 
     /// What has happened to a file so far, as far as it matters.
     package struct History: Equatable, Sendable {
-        /// Attempts that failed in a row, the last one included.
+        /// Attempts that failed in a row, the last one included. Those that reached no server are not counted.
         package var failures = 0
+        /// Attempts in a row that did not reach the present endpoint, the last one included.
+        package var outageAttempts = 0
+        /// Whether the present endpoint could not be reached for as long as the session waits for it.
+        package var isOutageTooLong = false
         /// Protocol violations in a row, the last one included.
         package var violations = 0
         /// Whether the file was already started over without having moved on since.
@@ -43,9 +47,12 @@ package enum FailureVerdict: Equatable {
         package init(
             failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
             hasCheckpoint: Bool = false,
-            mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false
+            mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false,
+            outageAttempts: Int = 0, isOutageTooLong: Bool = false
         ) {
             self.failures = failures
+            self.outageAttempts = outageAttempts
+            self.isOutageTooLong = isOutageTooLong
             self.violations = violations
             self.hasRestarted = hasRestarted
             self.mismatches = mismatches
@@ -82,6 +89,11 @@ package enum FailureVerdict: Equatable {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }
 
+    /// Whether an error says that no connection reached a server. Which file is sent does not matter then.
+    package static func isOutage(_ error: TransferError) -> Bool {
+        error.failureClass == .unreachable && error.code != .notThisProtocol
+    }
+
     /// Whether an error says that the same attempt may work a little later; so do classes of other versions.
     package static func isTransient(_ error: TransferError) -> Bool {
         let others: [FailureClass] = [
@@ -94,13 +106,21 @@ package enum FailureVerdict: Equatable {
     ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
-        let isExhausted = history.failures >= rules.retry.maximumAttempts
-        let again: FailureVerdict =
-            isExhausted
-            ? .giveUpFile
-            : .retry(after: rules.retry.delay(afterFailures: history.failures, retryAfter: error.retryAfter, fraction: fraction))
+        let isOutage = Self.isOutage(error)
+        let isExhausted = !isOutage && history.failures >= rules.retry.maximumAttempts
+        let again: FailureVerdict
+        if isExhausted {
+            again = .giveUpFile
+        } else if isOutage, history.isOutageTooLong {
+            again = .failSession
+        } else {
+            again = .retry(
+                after: rules.retry.delay(
+                    afterFailures: isOutage ? history.outageAttempts : history.failures, retryAfter: error.retryAfter, isOutage: isOutage,
+                    fraction: fraction))
+        }
         if Self.isUnreachable(error, violations: history.violations) {
-            let mayLeave = !history.hasCheckpoint || history.mayFallBack || isExhausted
+            let mayLeave = !history.hasCheckpoint || history.mayFallBack || isExhausted || isOutage && history.isOutageTooLong
             self = history.hasNextEndpoint && mayLeave ? .nextEndpoint : again
             return
         }
@@ -127,7 +147,8 @@ package enum FailureVerdict: Equatable {
         case .noSpace:
             self = .waitForSpace
         default:
-            self = again
+            // Another server may take what this one does not.
+            self = isExhausted && history.hasNextEndpoint ? .nextEndpoint : again
         }
     }
 }

@@ -20,6 +20,8 @@ package struct Report: Sendable, Codable {
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
+        /// The run is about to ask an endpoint that failed too often; the answer says whether it may.
+        case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
         /// A file goes on at another endpoint than its session used before.

@@ -59,6 +59,9 @@ package struct Roster: Sendable {
     /// How many wait for nothing of their own but a time to come.
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
+    var heads = LineHeads()
+    /// Of all lines, those that go before the order of the queue.
+    private(set) var marked = MarkedKeys()
     /// Sessions with a run that has not let go.
     package private(set) var live: Set<SessionKey> = []
     private(set) var paused: Set<SessionKey> = []
@@ -72,6 +75,8 @@ package struct Roster: Sendable {
     private(set) var unfinished = RankedKeys()
     /// In nanoseconds of uptime.
     var due = DueTimes()
+    /// When those that were stopped may go on, in nanoseconds of uptime.
+    var stopsDue = DueTimes()
     /// In milliseconds since 1970.
     var dueDates = DueTimes()
     /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
@@ -146,6 +151,7 @@ package struct Roster: Sendable {
         guard var entry = table[key] else { return }
         entry.rank = rank
         table.update(entry)
+        if lines[entry.line]?.first == key { putHead(of: entry.line) }
     }
 
     private mutating func putInOrder(_ key: SessionKey) {
@@ -173,7 +179,10 @@ package struct Roster: Sendable {
         if let word = details.deduplicationKey, entry.state != .completed { deduplicated[word] = key }
         if let retryAt = details.retryAt { due.insert(due: retryAt.uptime.nanoseconds, key: key) }
         if let spaceCheckAt = details.spaceCheckAt { due.insert(due: spaceCheckAt.nanoseconds, key: key) }
-        if let stoppedUntil = details.stoppedUntil { due.insert(due: stoppedUntil.nanoseconds, key: key) }
+        if let stoppedUntil = details.stoppedUntil {
+            due.insert(due: stoppedUntil.nanoseconds, key: key)
+            stopsDue.insert(due: stoppedUntil.nanoseconds, key: key)
+        }
         if let notBefore = details.notBefore { dueDates.insert(due: notBefore.milliseconds, key: key) }
         if keepsEnds, let keptSince = details.keptSince { ends.insert(due: keptSince.milliseconds, key: key) }
         if isStrict, !entry.state.isEnded {
@@ -209,31 +218,39 @@ package struct Roster: Sendable {
 
     private mutating func count(_ entry: Entry, _ details: EntryDetails, _ sign: Int) {
         slots.add(entry, sign)
-        if entry.holdsSlot { accountSlots[entry.account, default: Slots()].add(entry, sign) }
+        if entry.holdsSlot {
+            accountSlots[entry.account, default: Slots()].add(entry, sign)
+            recallLines(of: entry.account)
+        }
         sessionsOfAccount[entry.account, default: 0] += sign
         counts[entry.shownState, default: 0] += sign
         if entry.isTimed { timed[entry.line, default: 0] += sign }
     }
 
     private mutating func enter(_ entry: Entry) {
-        guard entry.lane != .none else {
+        if entry.lane == .none {
             let ranks = ranks()
             lines[entry.line, default: Line()].inOrder.insert(entry.key, rank: ranks)
-            return
+        } else {
+            let standings = standings()
+            lines[entry.line, default: Line()].marked.insert(entry.key, standing: standings)
+            marked.insert(entry.key, standing: standings)
         }
-        let standings = standings()
-        lines[entry.line, default: Line()].marked.insert(entry.key, standing: standings)
+        if lines[entry.line]?.first == entry.key { putHead(of: entry.line) }
     }
 
     private mutating func leave(_ entry: Entry) {
+        let wasFirst = lines[entry.line]?.first == entry.key
         if entry.lane != .none {
             let standings = standings()
             lines[entry.line]?.marked.remove(entry.key, standing: standings)
+            marked.remove(entry.key, standing: standings)
         } else {
             let ranks = ranks()
             _ = lines[entry.line]?.inOrder.remove(entry.key, rank: ranks)
         }
         if lines[entry.line]?.isEmpty == true { lines[entry.line] = nil }
+        if wasFirst { putHead(of: entry.line) }
     }
 
     // MARK: Loading
@@ -286,6 +303,7 @@ package struct Roster: Sendable {
         }
         if let line { lines[line.key, default: Line()].inOrder = line.keys }
         for (line, count) in plain {
+            putHead(of: line)
             sessionsOfAccount[line.account, default: 0] += count
             counts[.waiting, default: 0] += count
         }

@@ -7,7 +7,7 @@ extension Scheduler {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// Nil if it depends on the probe of another run.
+        /// The time is uptime; nil if the account is gone.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
@@ -33,7 +33,7 @@ extension Scheduler {
             isRegistered = true
             switch flags.health.availability(of: endpoint, run: nil, at: now.uptime) {
             case .available: return unlessHeldBack(endpoint, line)
-            case .unavailable(let time): until = [until, time].compactMap { $0 }.min()
+            case .unavailable(let time): until = min(until ?? time, time)
             }
         }
         if !isRegistered, let first { return .transportMissing(first) }
@@ -57,13 +57,32 @@ extension Scheduler {
         return EndpointAvailability(
             account: account, registered: registered,
             available: registered.filter { flags.health.availability(of: $0, run: run, at: now.uptime) == .available },
-            busyUntil: flags.health.busy(registered, at: now.uptime), failure: flags.health.failure(at: registered))
+            busyUntil: flags.health.busy(registered, at: now.uptime),
+            toBeProbed: Set(registered.filter { flags.health.isToBeProbed($0, at: now.uptime) }),
+            failure: flags.health.failure(at: registered))
     }
 
-    /// A person wants an account's servers to be asked now, although they asked for time.
-    mutating func askAgain(_ account: AccountKey) {
-        guard let endpoints = accounts[account]?.account.endpoints, !flags.health.busy(endpoints, at: .zero).isEmpty else { return }
-        mutateFlags { $0.health.askAgain(endpoints) }
+    // MARK: Endpoint health
+
+    mutating func changeHealth(_ change: (inout EndpointHealth) -> Void) {
+        mutateFlags { change(&$0.health) }
+        roster.recallAllLines()
+    }
+
+    /// An endpoint gave a sign of life: the failures before it no longer count, whichever run met them.
+    mutating func endpointWorks(_ endpoint: Endpoint) {
+        if flags.health.hasFailures(at: endpoint) { changeHealth { $0.works(endpoint) } }
+    }
+
+    /// A run is over, and what it was to find out of endpoints is left to others.
+    mutating func endProbes(of run: UInt64) {
+        if flags.health.hasProbe(of: run) { changeHealth { $0.end(run: run) } }
+    }
+
+    /// A person acted: endpoints of the account that are left alone may be probed at once.
+    mutating func retryEndpoints(of account: AccountKey, at now: Moment) {
+        guard let endpoints = accounts[account]?.account.endpoints else { return }
+        changeHealth { $0.retry(endpoints, at: now.uptime) }
     }
 
     /// Whether any run is at work, that of a session that was removed included.

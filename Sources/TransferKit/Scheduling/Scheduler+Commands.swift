@@ -31,9 +31,10 @@ extension Scheduler {
 
     private mutating func handle(_ command: Command, at now: Moment, _ transaction: inout Transaction) throws(QueueError) {
         switch command {
-        case .saveAccount(let account): try save(account, &transaction)
+        case .saveAccount(let account): try save(account, at: now, &transaction)
         case .deleteAccount(let name, let cascades): try deleteAccount(name, cascades: cascades, &transaction)
-        case .unblockAccount(let name): unblock(try accountKey(name), &transaction)
+        case .unblockAccount(let name): unblock(try accountKey(name), at: now, &transaction)
+        case .retryEndpoints(let name): retryEndpoints(of: try accountKey(name), at: now)
         case .setSessionLimit(let limit, let account): try setSessionLimit(limit, account: account, &transaction)
         case .setRateLimit(let limit, let account): try setRateLimit(limit, account: account, &transaction)
         case .enqueue(let drafts, let index, let expected, let isHeld):
@@ -41,7 +42,7 @@ extension Scheduler {
             try enqueue(drafts, at: index, isHeld: isHeld, now, &transaction)
         case .addItems(let reference, let items): try add(items, to: reference, &transaction)
         case .perform(let operation, let target): try perform(operation, on: target, at: now, &transaction)
-        case .setNetwork(let condition): setNetwork(condition, &transaction)
+        case .setNetwork(let condition): setNetwork(condition, at: now, &transaction)
         case .start: start(&transaction)
         case .stop(let mode, let deadline): stop(mode, deadline: deadline, at: now, &transaction)
         }
@@ -56,12 +57,13 @@ extension Scheduler {
         return key
     }
 
-    private mutating func save(_ account: Account, _ transaction: inout Transaction) throws(QueueError) {
+    private mutating func save(_ account: Account, at now: Moment, _ transaction: inout Transaction) throws(QueueError) {
         try account.validate()
         let before = accountKeys[account.name].flatMap { accounts[$0] }
         let key = accountKeys[account.name] ?? flags.nextAccount
         if before == nil { mutateFlags { $0.nextAccount += 1 } }
         setAccount(key, AccountEntry(account: account, lastAnsweredRun: flags.lastRun))
+        retryEndpoints(of: key, at: now)
         transaction.writes.append(.saveAccount(key, account))
         // An edit answers whatever blocked the account.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
@@ -87,8 +89,8 @@ extension Scheduler {
         transaction.actions.append(.pace)
     }
 
-    private mutating func unblock(_ key: AccountKey, _ transaction: inout Transaction) {
-        askAgain(key)
+    private mutating func unblock(_ key: AccountKey, at now: Moment, _ transaction: inout Transaction) {
+        retryEndpoints(of: key, at: now)
         guard var entry = accounts[key], entry.block != nil else { return }
         entry.block = nil
         entry.lastAnsweredRun = flags.lastRun

@@ -33,6 +33,7 @@ extension Scheduler {
 
     /// Ends waits whose time has come.
     private mutating func wake(at now: Moment) {
+        roster.recallLines(by: now.uptime)
         var woken = 0
         while let first = roster.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {
             _ = roster.due.popFirst()
@@ -64,24 +65,28 @@ extension Scheduler {
     }
 
     /// The session that goes next; nil if no slot is free or nothing can start.
-    private func next(at now: Moment) -> SessionKey? {
+    private mutating func next(at now: Moment) -> SessionKey? {
         guard slotsInUse < sessionLimit else { return nil }
-        return firstInLine(at: now) { hasSlot($0) }
+        return firstInLine(at: now)
     }
 
-    /// The session that goes first of all that can start, as far as slots are concerned those of accounts that the body accepts.
-    private func firstInLine(at now: Moment, where isAcceptable: (AccountKey) -> Bool) -> SessionKey? {
-        var best: Entry?
-        for (lineKey, line) in roster.lines {
-            guard let key = line.first, let entry = roster[key] else { continue }
-            if settings.ordering == .strict, entry.lane != .now { continue }
-            if let present = best, roster.standing(present) < roster.standing(entry) { continue }
-            guard isAcceptable(lineKey.account), ability(of: lineKey, at: now).isAble else { continue }
-            best = entry
+    /// The session that goes first of all that can start, if the queue has a slot. Lines that can't start anything are not looked at again until
+    /// that may have changed.
+    private mutating func firstInLine(at now: Moment) -> SessionKey? {
+        while let (line, entry) = roster.firstInLine() {
+            if settings.ordering == .strict, entry.lane != .now { break }
+            guard hasSlot(line.account) else {
+                roster.setFirstLineAside(until: nil)
+                continue
+            }
+            switch ability(of: line, at: now) {
+            case .able: return entry.key
+            case .unavailable(let until): roster.setFirstLineAside(until: until)
+            case .blocked, .transportMissing, .networkConstrained, .diskBelowFloor, .runsNotEnded: roster.setFirstLineAside(until: nil)
+            }
         }
-        if let best { return best.key }
         guard settings.ordering == .strict, let key = roster.unfinished.first, let entry = roster[key], entry.isEligible,
-            isAcceptable(entry.account), ability(of: entry, at: now).isAble
+            hasSlot(entry.account), ability(of: entry, at: now).isAble
         else { return nil }
         return key
     }
@@ -139,11 +144,17 @@ extension Scheduler {
     ///
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: Moment) -> Bool {
-        let due = roster.stopped.sorted().filter { roster.details($0).stoppedUntil.map { $0 <= now.uptime } ?? true }
-        // One whose account has no slot left could not use the one of the queue either.
-        guard !due.isEmpty, firstInLine(at: now, where: { hasSlot($0) }) == nil else { return false }
-        for key in due { clearStop(key) }
-        return true
+        // One whose account has no slot left could not use the one of the queue either. There may be very many that were stopped.
+        guard !roster.stopped.isEmpty, roster.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
+            firstInLine(at: now) == nil
+        else { return false }
+        var due: Set<SessionKey> = []
+        while let first = roster.stopsDue.first, first.due <= now.uptime.nanoseconds {
+            _ = roster.stopsDue.popFirst()
+            if let until = roster.details(first.key).stoppedUntil, until <= now.uptime { due.insert(first.key) }
+        }
+        for key in due.sorted() { clearStop(key) }
+        return !due.isEmpty
     }
 
     // MARK: Retention

@@ -44,7 +44,7 @@ extension Scheduler {
             try depend(key, on: dependency)
         }
         try checkForCycles(firstKey..<firstKey + SessionKey(added.count))
-        if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0]) }
+        if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
     /// Answers drafts whose deduplication key is that of a session which is not completed with that session.

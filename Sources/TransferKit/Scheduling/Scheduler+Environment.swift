@@ -6,8 +6,11 @@ extension Scheduler {
     // MARK: The network
 
     /// Runs that the network no longer permits are told to end; their sessions go first when it does again.
-    mutating func setNetwork(_ condition: NetworkCondition, _ transaction: inout Transaction) {
+    mutating func setNetwork(_ condition: NetworkCondition, at now: Moment, _ transaction: inout Transaction) {
+        // What failed before says nothing of another network.
+        if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
+        roster.recallAllLines()
         for key in roster.live.sorted() { interruptUnlessPermitted(key, &transaction) }
     }
 
@@ -35,6 +38,7 @@ extension Scheduler {
             $0.scarceSpace = isScarce ? freeSpace : nil
             $0.diskCheckAt = now.uptime + Self.diskCheckInterval
         }
+        roster.recallAllLines()
     }
 
     /// Whoever looks at the disk has done so by now.

@@ -39,7 +39,7 @@ extension Scheduler {
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
         for line in roster.lines.values {
-            keys.formUnion(line.marked.keys.suffix(limit))
+            keys.formUnion(line.marked.keys.prefix(limit))
             keys.formUnion(line.inOrder.prefix(limit))
         }
         for key in roster.order.prefix(Self.placesLookedAt) where roster[key]?.state == .waiting { keys.insert(key) }
@@ -48,7 +48,7 @@ extension Scheduler {
 
     /// In a strict queue: whoever has not ended and does not run stands before those behind it.
     private func unfinished(_ limit: Int) -> [Entry] {
-        let marked = roster.lines.values.flatMap { $0.marked.keys.suffix(limit) }.filter { roster[$0]?.lane == .now }
+        let marked = roster.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { roster[$0]?.lane == .now }
         let keys = Set(roster.unfinished.prefix(limit)).union(marked)
         return keys.compactMap { roster[$0] }.filter { $0.state != .running }
     }

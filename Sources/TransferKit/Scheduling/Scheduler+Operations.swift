@@ -120,6 +120,7 @@ extension Scheduler {
             cancel(key, keepsPartial: keepsPartial, at: now, &told, &transaction)
         case (.retry, .failed), (.retry, .cancelled):
             try restart(entry, isWhole: false, &transaction)
+            retryEndpoints(of: entry.account, at: now)
             tell(key, &told)
         case (.update(let update), let state) where !state.isEnded:
             transaction.writes.append(.updateSession(key, update))
@@ -229,7 +230,7 @@ extension Scheduler {
         switch before.state {
         case .running: return false
         case .paused where !before.conditions.contains(.displaced):
-            askAgain(before.account)
+            retryEndpoints(of: before.account, at: now)
             resume(before, mark: mark, at: now, &told, &transaction)
             displace(for: key, at: now, &transaction)
             return true
@@ -241,6 +242,7 @@ extension Scheduler {
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)
         case .waiting, .held, .paused: break
         }
+        retryEndpoints(of: before.account, at: now)
         mutate(key) { entry, details in
             entry.state = .waiting
             Self.forgetMarks(&entry, &details)
@@ -251,7 +253,6 @@ extension Scheduler {
             details.notBefore = nil
             details.dependency = nil
         }
-        askAgain(before.account)
         if before.state != .waiting { tell(key, &told) }
         displace(for: key, at: now, &transaction)
         return true

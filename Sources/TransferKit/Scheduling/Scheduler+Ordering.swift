@@ -105,11 +105,13 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Something was put at this rank: what was interrupted and is behind it no longer goes first.
-    mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil) {
+    /// Something was put at this rank: what was interrupted and comes after it no longer goes first. A preemptor among those gives back what it
+    /// displaced, which would otherwise wait for the preemptor's ordinary turn.
+    mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in roster.interrupted.sorted() where key != moved {
             guard let other = roster[key], other.rank > rank else { continue }
             mutate(key) { entry, _ in entry.lane = .none }
+            letGoAll(of: key, &transaction)
         }
     }
 
@@ -197,7 +199,7 @@ extension Scheduler {
         mutate(key) { entry, _ in entry.rank = rank }
         let to = gap > from ? gap - 1 : gap
         changeOrder(&transaction, .moved(entry.id, from: from, to: to))
-        putBeforeInterrupted(rank: rank, except: key)
+        putBeforeInterrupted(rank: rank, except: key, &transaction)
         return true
     }
 

@@ -41,11 +41,8 @@ extension Scheduler {
             if wanted.contains(where: { $0.lane == .now && ($0.isEligible || $0.isTimed) && comes($0.line, at: now) }) { return false }
             return !((entry.isEligible || entry.isTimed) && comes(entry.line, at: now))
         }
-        for line in Set(roster.lines.keys).union(roster.timed.keys) {
-            guard roster.lines[line] != nil || (roster.timed[line] ?? 0) > 0 else { continue }
-            if hasSlot(line.account), comes(line, at: now) { return false }
-        }
-        return true
+        if roster.lines.keys.contains(where: { hasSlot($0.account) && comes($0, at: now) }) { return false }
+        return !roster.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
     }
 
     /// Whether what stands in a line can start now or by and by, without a person.
@@ -73,8 +70,12 @@ extension Scheduler {
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
         if flags.mode == .running {
-            for line in roster.lines.keys {
-                if case .unavailable(let until?) = ability(of: line, at: now) { due.append(until) }
+            if let recall = roster.heads.nextRecall { due.append(recall) }
+            // In a strict queue, the first is looked at by itself.
+            if settings.ordering == .strict, let first = roster.unfinished.first.flatMap({ roster[$0] }),
+                case .unavailable(let until?) = ability(of: first, at: now)
+            {
+                due.append(until)
             }
             if flags.scarceSpace != nil, !roster.lines.isEmpty { due.append(flags.diskCheckAt) }
         }
@@ -129,14 +130,7 @@ extension Scheduler {
             let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0, at: now).isAble }
             return able.max { roster.standing($0) < roster.standing($1) }.map { .order(behind: $0.id) }
         }
-        let standing = roster.standing(entry)
-        var before: Entry?
-        for (key, line) in roster.lines where ability(of: key, at: now).isAble {
-            guard let other = roster.last(of: line, before: standing, leavingOut: entry.key) else { continue }
-            if settings.ordering == .strict, other.lane != .now { continue }
-            if before.map({ roster.standing($0) < roster.standing(other) }) ?? true { before = other }
-        }
-        return before.map { .order(behind: $0.id) }
+        return roster.last(before: entry) { ability(of: $0, at: now).isAble }.map { .order(behind: $0.id) }
     }
 
     private func slotReason(_ entry: Entry) -> WaitReason? {
@@ -178,17 +172,5 @@ extension Scheduler {
             failed: counts[.failed] ?? 0, nextDue: nextDue,
             isIdle: isIdle(at: now), orderRevision: flags.orderRevision, sessionLimit: sessionLimit, rateLimit: flags.rateLimit,
             network: flags.network)
-    }
-}
-
-extension Roster {
-    /// The last session of a line that goes before a standing.
-    func last(of line: Line, before standing: Standing, leavingOut key: SessionKey) -> Entry? {
-        let isInOrder = standing.lane == .none
-        if isInOrder {
-            let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }
-            if index > 0 { return self[line.inOrder[index - 1]] }
-        }
-        return line.marked.last(before: standing, leavingOut: key, standing: standings()).flatMap { self[$0] }
     }
 }

@@ -17,17 +17,19 @@ extension Scheduler {
         case .expansion(let step):
             transaction.writes.append(.expansion(key, step))
             transaction.events += Self.failures(in: step, of: entry.id)
+        case .probe(let endpoint):
+            changeHealth { transaction.answer.isGranted = $0.probe(endpoint, run: report.run, at: now.uptime) }
         case .endpoint(let endpoint):
-            mutateFlags { $0.health.uses(endpoint, run: report.run, at: now.uptime) }
+            if flags.health.hasProbe(of: report.run) { changeHealth { $0.uses(endpoint, run: report.run) } }
             transaction.writes.append(.setEndpoint(key, endpoint.location, endpoint.transport))
         case .endpointChanged(let from, let to):
             transaction.events.append(.endpointChanged(entry.id, from: from, to: to))
         case .endpointWorks(let endpoint):
-            mutateFlags { $0.health.works(endpoint) }
+            endpointWorks(endpoint)
         case .endpointFailed(let endpoint, let error):
-            mutateFlags { $0.health.failed(endpoint, error, run: report.run, at: now.uptime) }
+            changeHealth { $0.failed(endpoint, error, run: report.run, at: now.uptime) }
         case .hostBusy(let endpoint, let duration):
-            mutateFlags { $0.health.busy(endpoint, for: duration, at: now.uptime) }
+            changeHealth { $0.busy(endpoint, for: duration, at: now.uptime) }
         case .attemptFailed(let error, let delay, let endsRun):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: true))
             if endsRun { stopRunningEvents(entry, &transaction) }
@@ -48,6 +50,7 @@ extension Scheduler {
     /// An abandoned run has ended after all: its session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
+        roster.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
@@ -60,11 +63,12 @@ extension Scheduler {
         case .file(let position, .completed(_, let endpoint)):
             transaction.writes.append(.dropDiscard(report.key, position: position, endpoint))
         case .ended, .abandoned:
+            if let account = flags.ending[report.run] { roster.recallLines(of: account) }
             mutateFlags {
                 $0.ending[report.run] = nil
                 if case .abandoned = report.content { $0.abandoned[report.run] = report.key }
-                $0.health.end(run: report.run)
             }
+            endProbes(of: report.run)
             endTime(of: nil, run: report.run, at: now, &transaction)
             transaction.writes.append(.releaseDiscards(report.key))
             finishStoppingIfQuiet(&transaction)
@@ -78,7 +82,7 @@ extension Scheduler {
         case .checkpoint, .size: break
         case .completed(let receipt, let endpoint):
             // Whatever other runs meet there: failures in a row end here.
-            if flags.health.hasFailures(at: endpoint) { mutateFlags { $0.health.works(endpoint) } }
+            endpointWorks(endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
         case .foundFolder: mutate(entry.key) { entry, _ in entry.conditions.insert(.hasNewItems) }
@@ -128,7 +132,7 @@ extension Scheduler {
         let key = before.key
         let wasEnding = before.conditions.contains(.ending)
         stopRunningEvents(before, &transaction)
-        mutateFlags { $0.health.end(run: run) }
+        endProbes(of: run)
         endTime(of: key, run: run, at: now, &transaction)
         mutate(key) { entry, details in
             details.run = 0

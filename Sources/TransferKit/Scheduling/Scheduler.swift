@@ -268,6 +268,7 @@ package struct Scheduler: Sendable {
         dirty.removeAll()
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
+        roster.recallAllLines()
         storedSettings = (flags.orderRevision, flags.sessionLimit, flags.rateLimit)
     }
 
@@ -279,6 +280,7 @@ package struct Scheduler: Sendable {
         revert(to: savepoint.changes)
         dirty.removeLast(dirty.count - savepoint.dirty)
         flags = savepoint.flags
+        roster.recallAllLines()
     }
 
     private mutating func revert(to count: Int) {
@@ -292,6 +294,7 @@ package struct Scheduler: Sendable {
                 if let name = accounts[key]?.account.name { accountKeys[name] = nil }
                 accounts[key] = before
                 if let name = before?.account.name { accountKeys[name] = key }
+                roster.recallLines(of: key)
             }
         }
     }
@@ -358,6 +361,7 @@ package struct Scheduler: Sendable {
         if let name = before?.account.name { accountKeys[name] = nil }
         accounts[key] = entry
         if let name = entry?.account.name { accountKeys[name] = key }
+        roster.recallLines(of: key)
     }
 
     /// Adds what has to be stored for what changed since the last call.

@@ -1,14 +1,26 @@
 import Foundation
 import GRDB
+import SystemPackage
+import TransferCore
 
 /// Makes the paths of a session's manifest: finds each folder once, however many of its files are asked for.
 struct DirectoryPaths {
     struct Location {
         var source: [UInt8]
         var destination: [UInt8]
+        /// How many bytes of the source name the folder that the item was found in; nil if it was named itself.
+        var rootLength: Int?
 
         func appending(_ name: [UInt8]) -> Location {
-            Location(source: source + [UInt8(ascii: "/")] + name, destination: destination + [UInt8(ascii: "/")] + name)
+            Location(
+                source: source + [UInt8(ascii: "/")] + name, destination: destination + [UInt8(ascii: "/")] + name,
+                rootLength: rootLength ?? source.count)
+        }
+
+        /// Which links may lead to the item, by the policy that is stored with it; nil if all may.
+        func confinement(_ policy: String?) -> SourceConfinement? {
+            guard let rootLength, let policy = policy.flatMap(SymbolicLinkPolicy.init), policy != .follow else { return nil }
+            return SourceConfinement(root: FilePath(bytes: source.prefix(rootLength)), followsFile: policy == .followFiles)
         }
     }
 
@@ -31,6 +43,12 @@ struct DirectoryPaths {
         _ kind: ItemKind, directory: Int64?, source: Data, destination: Data, in db: Database
     ) throws -> Location {
         if let directory { return try location(of: directory, in: db).appending([UInt8](source)) }
+        if kind == .blob || kind == .stream {
+            guard let path = Spool(folder: sources.spool).path(of: source) else {
+                throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) names a file that is not in the spool")
+            }
+            return Location(source: path.bytes, destination: [UInt8](destination))
+        }
         let path = kind.isReceived ? try received([UInt8](source), in: db) : sources.path(kind, [UInt8](source))
         return Location(source: path, destination: [UInt8](destination))
     }
@@ -69,7 +87,7 @@ struct DirectoryPaths {
                 location = found
                 break
             }
-            guard let row = try Row.fetchOne(statement, arguments: [session, number]) else {
+            guard let row = try StoredRow.fetchOne(statement, arguments: [session, number]) else {
                 throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(session) has no folder \(number)")
             }
             guard let parent = try row.decode(Int64?.self, atIndex: 0) else {

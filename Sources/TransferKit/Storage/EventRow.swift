@@ -16,7 +16,7 @@ struct EventRow {
     var weight: Int64 { Int64(32 + kind.utf8.count + (sessions?.count ?? 0) + (detail?.utf8.count ?? 0)) }
 
     /// Takes the columns from the third on of a row of the change log.
-    init(_ row: Row) throws {
+    init(_ row: StoredRow) throws {
         kind = try row.decode(atIndex: 2)
         sessions = try row.decode(atIndex: 3)
         number = try row.decode(atIndex: 4)
@@ -75,7 +75,13 @@ struct EventRow {
         switch kind {
         case "willChangeQueue", "didChangeQueue": fields.orderRevision = number.flatMap(UInt64.init(exactly:))
         case "added": fields.index = number.flatMap(Int.init(exactly:))
-        case "removed": fields.indices = fields.indices ?? number.flatMap(Int.init(exactly:)).map { Array($0..<$0 + (ids?.count ?? 0)) }
+        case "removed":
+            // A damaged row may begin anywhere.
+            if fields.indices == nil, let first = number.flatMap(Int.init(exactly:)) {
+                let (end, isBeyond) = first.addingReportingOverflow(ids?.count ?? 0)
+                guard first >= 0, !isBeyond else { return nil }
+                fields.indices = Array(first..<end)
+            }
         case "attemptFailed": fields.retryAt = number.map(StoreCoding.date)
         default: fields.position = number
         }

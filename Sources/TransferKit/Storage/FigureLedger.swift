@@ -55,11 +55,11 @@ struct FigureLedger {
         change -= files.image.figures
         for (position, before) in files.confirmed {
             let now = try confirmedBytes(of: key, position)
-            change.bytesDone += now - before
-            growth += now - before
+            change.bytesDone.addSaturated(now - before)
+            growth.addSaturated(now - before)
         }
         changes[later.state, default: SessionFigures()] += change
-        confirmed += max(0, growth)
+        confirmed.addSaturated(max(0, growth))
     }
 
     /// Called after the last change.
@@ -69,24 +69,25 @@ struct FigureLedger {
             let later = try image(of: key, Self.whole)
             if let earlier { changes[earlier.state, default: SessionFigures()] -= earlier.figures }
             if let later { changes[later.state, default: SessionFigures()] += later.figures }
-            if let earlier, let later { confirmed += max(0, later.figures.bytesDone - earlier.figures.bytesDone) }
+            if let earlier, let later { confirmed.addSaturated(max(0, later.figures.bytesDone - earlier.figures.bytesDone)) }
         }
         for (state, change) in changes where !change.isZero {
             try QueueStore.execute(
                 db,
                 """
                 INSERT INTO total(state, files, files_done, files_failed, bytes_total, bytes_done) VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT DO UPDATE SET files = files + excluded.files, files_done = files_done + excluded.files_done,
-                    files_failed = files_failed + excluded.files_failed, bytes_total = bytes_total + excluded.bytes_total,
-                    bytes_done = bytes_done + excluded.bytes_done
+                ON CONFLICT DO UPDATE SET \(Self.additions)
                 """,
-                [state, change.files, change.filesDone, change.filesFailed, change.bytesTotal, change.bytesDone])
+                [state]
+                    + StatementArguments(
+                        [change.files, change.filesDone, change.filesFailed, change.bytesTotal, change.bytesDone]
+                            .map { min(max($0, -Self.mostInTotal), Self.mostInTotal) }))
         }
         if confirmed > 0 { try QueueStore.addToSetting("bytesConfirmed", confirmed, in: db) }
     }
 
     private func image(of key: SessionKey, _ selection: String) throws -> Image? {
-        try Row.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
+        try StoredRow.fetchOne(db.cachedStatement(sql: selection), arguments: [key]).map {
             (state: try $0.decode(atIndex: 0), figures: try SessionFigures($0))
         }
     }
@@ -96,6 +97,11 @@ struct FigureLedger {
             db.cachedStatement(sql: "SELECT \(SessionFigures.mostConfirmed) FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position]) ?? 0
     }
+
+    /// Totals stop there; the sum of two such numbers is within what a number holds.
+    private static let mostInTotal: Int64 = 1 << 62 - 1
+    private static let additions = ["files", "files_done", "files_failed", "bytes_total", "bytes_done"]
+        .map { "\($0) = min(max(\($0), -\(mostInTotal)), \(mostInTotal)) + excluded.\($0)" }.joined(separator: ", ")
 
     private static let whole = "\(SessionFigures.selection) WHERE session.key = ?"
     private static let withoutCheckpoints = "\(SessionFigures.selectionWithoutCheckpoints) WHERE session.key = ?"
@@ -107,8 +113,8 @@ extension StoreWrite {
         switch self {
         case .schedule(let row): row.entry.key
         case .expansion(let key, let step): step.changesFigures ? key : nil
-        case .addItems(let key, _), .resetSession(let key, _), .deleteSession(let key, _),
-            .quarantine(let key, _), .discardPartial(let key):
+        case .addItems(let key, _), .resetSession(let key, _), .continueReset(let key), .deleteSession(let key, _),
+            .quarantine(let key, _), .restoreSession(let key, _), .discardPartial(let key):
             key
         default: nil
         }

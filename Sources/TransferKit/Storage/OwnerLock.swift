@@ -12,10 +12,15 @@ import TransferCore
 ///
 /// The kernel drops the lock with the process, however that ends, so a dead owner never stands in the way.
 package final class OwnerLock: Sendable {
+    private static let storeMark = "store"
+
+    /// Whether an earlier owner noted that the folder holds a store.
+    let notesStore: Bool
     private let descriptor: Locked<FileDescriptor?>
 
-    private init(_ descriptor: FileDescriptor) {
+    private init(_ descriptor: FileDescriptor, notesStore: Bool) {
         self.descriptor = Locked(descriptor)
+        self.notesStore = notesStore
     }
 
     deinit { release() }
@@ -25,13 +30,8 @@ package final class OwnerLock: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
-        let path = folder.appending("owner.lock")
-        let descriptor: FileDescriptor
-        do {
-            descriptor = try FileDescriptor.open(
-                path, .readWrite, options: [.create, .closeOnExec], permissions: [.ownerReadWrite])
-        } catch {
-            throw QueueError(.storageUnavailable, "The storage folder \(folder) can't be used: \(path) can't be opened (\(error)).")
+        let descriptor = try await DiskThread.run { () throws(QueueError) in
+            try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
         // flock(2) has no time-out; its blocking form can't be given up without a signal.
         let start = clock.now()
@@ -57,8 +57,9 @@ package final class OwnerLock: Sendable {
                 )
             }
         }
-        let lock = OwnerLock(descriptor)
-        recordOwner(descriptor)
+        let notesStore = String(decoding: readNote(descriptor), as: UTF8.self).split(separator: "\n").contains { $0 == storeMark }
+        let lock = OwnerLock(descriptor, notesStore: notesStore)
+        recordOwner(descriptor, notesStore: notesStore)
         return lock
     }
 
@@ -72,12 +73,21 @@ package final class OwnerLock: Sendable {
         }
     }
 
-    private static func recordOwner(_ descriptor: FileDescriptor) {
+    /// Notes for later owners that the folder holds a store: an empty database is damage then.
+    func recordStore() {
+        guard !notesStore else { return }
+        descriptor.withLock { descriptor in
+            if let descriptor { Self.recordOwner(descriptor, notesStore: true) }
+        }
+    }
+
+    private static func recordOwner(_ descriptor: FileDescriptor, notesStore: Bool) {
         // Only for people, messages and those that wait: the lock is what counts, so a full disk does no harm. The number tells this owner
         // from another one in the same process.
-        let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n"
-        guard ftruncate(descriptor.rawValue, 0) == 0 else { return }
-        _ = try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)
+        let note = "\(getpid())\n\(UInt64.random(in: 0 ... .max))\n" + (notesStore ? "\(storeMark)\n" : "")
+        // Written over the old note, so that a kill between the two calls loses none.
+        guard (try? descriptor.writeAll(toAbsoluteOffset: 0, note.utf8)) != nil else { return }
+        _ = ftruncate(descriptor.rawValue, off_t(note.utf8.count))
     }
 
     private static func readNote(_ descriptor: FileDescriptor) -> [UInt8] {

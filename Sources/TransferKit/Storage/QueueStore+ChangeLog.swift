@@ -19,7 +19,9 @@ extension QueueStore {
     /// Appends events, and prunes the log when it is a tenth over its limit: in steps, so that most commits have nothing to delete.
     static func append(_ events: [QueueEvent], keeping limit: Int, to db: Database) throws {
         guard let last = events.last else { return }
-        var weight = try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0
+        // A damaged row must leave room for what is added to it.
+        var weight = min(
+            max(0, try Int64.fetchOne(db.cachedStatement(sql: "SELECT weight FROM event ORDER BY revision DESC LIMIT 1")) ?? 0), .max / 2)
         let insertion = try db.cachedStatement(
             sql: "INSERT INTO event(revision, time, kind, sessions, number, detail, weight) VALUES (?, ?, ?, ?, ?, ?, ?)")
         for event in events {
@@ -34,11 +36,12 @@ extension QueueStore {
 
     private static func prune(keeping limit: Int64, last: Int64, weight: Int64, in db: Database) throws {
         guard
-            let first = try Row.fetchOne(db.cachedStatement(sql: "SELECT revision, weight FROM event ORDER BY revision LIMIT 1"))
+            let first = try StoredRow.fetchOne(db.cachedStatement(sql: "SELECT revision, weight FROM event ORDER BY revision LIMIT 1"))
         else { return }
         var target: Int64 = 0
-        if last - first[0] - limit / 10 >= limit { target = last - limit }
-        if weight - first[1] > maximumWeight + maximumWeight / 10 {
+        let count = last - min(max(0, try first.decode(Int64.self, atIndex: 0)), last)
+        if count - limit / 10 >= limit { target = last - limit }
+        if weight - min(max(0, try first.decode(Int64.self, atIndex: 1)), weight) > maximumWeight + maximumWeight / 10 {
             let kept = try Int64.fetchOne(
                 db, sql: "SELECT revision FROM event WHERE weight > ? ORDER BY revision LIMIT 1", arguments: [weight - maximumWeight])
             target = max(target, (kept ?? last) - 1)
@@ -64,7 +67,7 @@ extension QueueStore {
     /// The first events of a range, in order and without a hole: what is not stored, or not understood, is a gap.
     package func events(in range: ClosedRange<UInt64>) async throws -> [QueueEvent] {
         try await read { db in
-            let cursor = try Row.fetchCursor(
+            let cursor = try StoredRow.fetchCursor(
                 db.cachedStatement(
                     sql: """
                         SELECT revision, time, kind, sessions, number, detail FROM event WHERE revision BETWEEN ? AND ? ORDER BY revision

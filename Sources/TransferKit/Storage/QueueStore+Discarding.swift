@@ -20,7 +20,7 @@ extension QueueStore {
     ///
     /// - Parameter isHeld: Whether a run of the session may still complete what it sends; then nothing is removed before that has let go.
     static func discardCheckpoints(of key: SessionKey, isHeld: Bool = false, at now: Date, in db: Database) throws {
-        let rows = try Row.fetchAll(
+        let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ?"), arguments: [key])
         guard !rows.isEmpty else { return }
         try discard(rows, of: key, isHeld: isHeld, at: now, in: db)
@@ -33,9 +33,21 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
+    /// Moves what files at these positions left at their servers into the outbox.
+    static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
+        let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
+        let rows = try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?"),
+            arguments: range)
+        guard !rows.isEmpty else { return }
+        try discard(rows, of: key, isHeld: false, at: now, in: db)
+        try execute(db, "DELETE FROM checkpoint WHERE session = ? AND position BETWEEN ? AND ?", range)
+    }
+
     /// Moves what one file left at its servers into the outbox, but for one endpoint, where it is complete now.
     static func discardCheckpoints(of key: SessionKey, position: Int64, leaving address: String?, at now: Date, in db: Database) throws {
-        let rows = try Row.fetchAll(
+        let rows = try StoredRow.fetchAll(
             db.cachedStatement(sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? AND position = ?"),
             arguments: [key, position])
         guard !rows.isEmpty else { return }
@@ -48,7 +60,7 @@ extension QueueStore {
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: nil, position: position, now, in: db)
     }
 
-    private static func discard(_ rows: [Row], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
+    private static func discard(_ rows: [StoredRow], of key: SessionKey, isHeld: Bool, at now: Date, in db: Database) throws {
         guard !rows.isEmpty else { return }
         // Of a download nothing is left at a server, but maybe a part on this machine.
         for row in rows {
@@ -73,7 +85,7 @@ extension QueueStore {
                 let endpoint = account?.endpoints.first(where: { $0.address == address }), let data = try? row.decode(Data.self, atIndex: 1)
             else { continue }
             try discard(
-                Checkpoint(data: data, confirmed: (try? row.decode(Int64.self, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
+                Checkpoint(data: data, confirmed: (try? bytes(row, atIndex: 2)) ?? 0), at: try StoreCoding.encode(endpoint),
                 heldBy: isHeld ? key : nil, position: try row.decode(atIndex: 3), now, in: db)
         }
     }
@@ -93,11 +105,11 @@ extension QueueStore {
         _ checkpoint: Checkpoint, at endpoint: Endpoint, of key: SessionKey, position: Int64, _ now: Date, in db: Database
     ) throws {
         if let quarantine = try quarantine(of: key, in: db) {
-            let row = Row([
-                "session": key, "position": position, "endpoint": endpoint.address, "data": checkpoint.data,
-                "confirmed": checkpoint.confirmed,
-            ])
-            return try keep(row, of: "checkpoint", in: quarantine, db)
+            return try keep(
+                [
+                    ("session", key.databaseValue), ("position", position.databaseValue), ("endpoint", endpoint.address.databaseValue),
+                    ("data", checkpoint.data.databaseValue), ("confirmed", checkpoint.confirmed.databaseValue),
+                ], of: "checkpoint", in: quarantine, db)
         }
         try dropDiscard(of: key, position: position, endpoint, in: db)
         try discard(checkpoint, at: try StoreCoding.encode(endpoint), heldBy: key, position: position, now, in: db)
@@ -126,7 +138,9 @@ extension QueueStore {
             let now = StoreCoding.encode(date)
             var due: [PendingDiscard] = []
             var unreadable: [Int64] = []
-            for row in try Row.fetchAll(db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, places]) {
+            for row in try StoredRow.fetchAll(
+                db, sql: DiscardQuery.due(isLocalOnly: isLocalOnly), arguments: [now, limit, places])
+            {
                 if let item = try? PendingDiscard(row) { due.append(item) } else { unreadable.append(try row.decode(atIndex: 0)) }
             }
             let next = try Int64.fetchOne(db, sql: DiscardQuery.next(isLocalOnly: isLocalOnly), arguments: [now])
@@ -137,7 +151,7 @@ extension QueueStore {
     /// What is due later, though its server did not ask to be left alone until after this date; in the order of the keys.
     package func laterDiscards(at date: Date, after key: Int64?, limit: Int) async throws -> [PendingDiscard] {
         try await read { db in
-            try Row.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
+            try StoredRow.fetchAll(db, sql: DiscardQuery.later, arguments: [key ?? .min, StoreCoding.encode(date), limit])
                 .compactMap { try? PendingDiscard($0) }
         }
     }
@@ -145,7 +159,7 @@ extension QueueStore {
     /// Where servers asked to be left alone until a later date, and until when.
     func serversLeftAlone(at date: Date) async throws -> [(endpoint: Endpoint, until: Date)] {
         try await read { db in
-            try Row.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
+            try StoredRow.fetchAll(db, sql: DiscardQuery.leftAlone, arguments: [StoreCoding.encode(date)]).compactMap { row in
                 guard let endpoint: Endpoint = try? StoreCoding.decode(from: row.decode(atIndex: 0)) else { return nil }
                 return (endpoint, StoreCoding.date(try row.decode(atIndex: 1)))
             }
@@ -161,10 +175,11 @@ extension QueueStore {
 }
 
 extension PendingDiscard {
-    fileprivate init(_ row: Row) throws {
+    fileprivate init(_ row: StoredRow) throws {
         self.init(
             key: try row.decode(atIndex: 0), endpoint: try StoreCoding.decode(from: row.decode(atIndex: 1)),
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try row.decode(atIndex: 3)),
-            attempts: try row.decode(atIndex: 4), giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 2), confirmed: try QueueStore.bytes(row, atIndex: 3)),
+            attempts: Int(min(max(0, try row.decode(Int64.self, atIndex: 4)), QueueStore.mostAttempts)),
+            giveUpAt: StoreCoding.date(try row.decode(atIndex: 5)))
     }
 }

@@ -45,14 +45,15 @@ extension QueueStore {
                 WHERE session = ?1 AND sequence = ?2
                 """, [session, item, next])
             try execute(
-                db, "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = bytes_total + ? WHERE key = ?",
-                [totals.files, totals.failed, totals.bytes, session])
+                db,
+                "UPDATE session SET files = files + ?, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
+                [totals.files, totals.failed, min(max(0, totals.bytes), mostBytes), session])
         case .finish(let item, let totals):
             try execute(
                 db,
                 """
-                UPDATE session SET files = files + ? - 1, files_failed = files_failed + ?, bytes_total = bytes_total + ? WHERE key = ?
-                """, [totals.files, totals.failed, totals.bytes, session])
+                UPDATE session SET files = files + ? - 1, files_failed = files_failed + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?
+                """, [totals.files, totals.failed, min(max(0, totals.bytes), mostBytes), session])
             try execute(db, "DELETE FROM item WHERE session = ? AND sequence = ?", [session, item])
         case .takeFiles(let limit):
             try takeFiles(limit, of: session, in: db)
@@ -78,7 +79,7 @@ extension QueueStore {
             try files.execute(
                 arguments: [
                     session, entry.position, entry.kind.rawValue, entry.directory, entry.source, entry.destination, entry.state.rawValue,
-                    entry.size, try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
+                    min(max(0, entry.size), FileSize.maximum), try StoreCoding.encodeIfPresent(entry.error), entry.symbolicLinks?.rawValue,
                     entry.isUnsized, entry.isStandIn ? standInGeneration : 1,
                 ])
         }

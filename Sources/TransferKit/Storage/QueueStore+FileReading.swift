@@ -18,6 +18,8 @@ package struct PendingFile: Sendable {
     /// Where it already has a place at the server.
     package var uploadPlace: Capability?
     package var kind = ItemKind.file
+    /// Of a file that was found in a folder, what may lead to it; nil if all links may.
+    package var confinement: SourceConfinement?
     /// Of a download, the part of ``source`` that is below the session's folder.
     package var localName: FilePath?
     /// Whether it was found in a remote folder.
@@ -32,9 +34,20 @@ package struct StoredCheckpoint: Sendable {
 }
 
 extension QueueStore {
-    /// A number of which there can't be less than none; 0 if there is none.
-    private static func bytes(_ row: Row, atIndex index: Int) throws -> Int64 {
-        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), mostBytes)
+    /// A size or count that no file exceeds; 0 for NULL. Damaged ones are bounded before anything is added to them.
+    static func bytes(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
+        min(max(0, try row.decode(Int64?.self, atIndex: index) ?? 0), FileSize.maximum)
+    }
+
+    /// A position, sequence or number that others are counted on from.
+    ///
+    /// - Throws: `DatabaseError` for one that no session comes to.
+    static func position(_ row: StoredRow, atIndex index: Int) throws -> Int64 {
+        let position: Int64 = try row.decode(atIndex: index)
+        guard (0...greatestPosition).contains(position) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session comes to")
+        }
+        return position
     }
 
     /// The next files of a session that are not finished, in order; only those of its manifest, see ``FolderExpansion``. One whose
@@ -42,13 +55,13 @@ extension QueueStore {
     package func pendingFiles(of key: SessionKey, after position: Int64, limit: Int) async throws -> [PendingFile] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            return try Row.fetchAll(
+            return try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT position, kind, directory, source, destination, size, generation,
                             (SELECT max(confirmed) FROM checkpoint
                                 WHERE checkpoint.session = file.session AND checkpoint.position = file.position),
-                            upload_url, unsized
+                            upload_url, unsized, symbolic_links
                         FROM file
                         WHERE session = ? AND position > ? AND state NOT IN ('completed', 'failed', 'skipped') ORDER BY position LIMIT ?
                         """),
@@ -60,11 +73,13 @@ extension QueueStore {
                     destination: try row.decode(atIndex: 4), in: db)
                 let isUnsized: Bool = try row.decode(atIndex: 9)
                 return PendingFile(
-                    position: try row.decode(atIndex: 0), source: FilePath(bytes: location.source), destination: location.destination,
+                    position: try Self.position(row, atIndex: 0), source: FilePath(bytes: location.source),
+                    destination: location.destination,
                     size: isUnsized ? nil : try Self.bytes(row, atIndex: 5),
                     generation: try Self.bytes(row, atIndex: 6), confirmed: (try? Self.bytes(row, atIndex: 7)) ?? 0,
                     uploadPlace: try row.decode(String?.self, atIndex: 8).map(Capability.init),
-                    kind: kind, localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
+                    kind: kind, confinement: location.confinement(try row.decode(String?.self, atIndex: 10)),
+                    localName: kind == .download ? FilePath(bytes: try paths.localName(of: location, in: db)) : nil,
                     isListed: try kind == .download && row.decode(Int64?.self, atIndex: 2) != nil)
             }
         }
@@ -74,7 +89,7 @@ extension QueueStore {
     package func checkpoint(session: SessionKey, position: Int64, endpoint: String, generation: Int64) async throws -> StoredCheckpoint? {
         try await read { db in
             guard
-                let row = try Row.fetchOne(
+                let row = try StoredRow.fetchOne(
                     db.cachedStatement(
                         sql: """
                             SELECT data, confirmed, identity, expires_at FROM checkpoint
@@ -84,7 +99,7 @@ extension QueueStore {
             else { return nil }
             return StoredCheckpoint(
                 checkpoint: Checkpoint(
-                    data: try row.decode(atIndex: 0), confirmed: try row.decode(atIndex: 1),
+                    data: try row.decode(atIndex: 0), confirmed: try Self.bytes(row, atIndex: 1),
                     expiresAt: try row.decode(Int64?.self, atIndex: 3).map(StoreCoding.date)),
                 identity: try Self.identity(try row.decode(String.self, atIndex: 2)))
         }
@@ -111,7 +126,7 @@ extension QueueStore {
     /// The source of the first file of a session that failed.
     static func firstFailedItem(of key: SessionKey, _ sources: SourceFolders, in db: Database) throws -> FilePath? {
         guard
-            let row = try Row.fetchOne(
+            let row = try StoredRow.fetchOne(
                 db.cachedStatement(
                     sql: """
                         SELECT kind, directory, source, destination FROM file INDEXED BY file_failed

@@ -3,18 +3,10 @@ import GRDB
 import TransferCore
 
 extension QueueStore {
-    /// Lets failed files, or all of them, be done again.
-    static func resetFiles(of key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
-        if isWhole { try discardCheckpoints(of: key, at: now, in: db) }
-        try retryFailedItems(of: key, at: now, in: db)
-        guard isWhole else { return }
-        try execute(
-            db,
-            """
-            UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1
-            WHERE session = ? AND state <> 'skipped'
-            """, [key])
-    }
+    /// The size of the file ?2 of the session ?1, bounded.
+    private static let sizeOfFile = """
+        ifnull((SELECT min(max(size, 0), \(FileSize.maximum)) FROM file WHERE session = ?1 AND position = ?2), 0)
+        """
 
     static func apply(_ report: FileReport, to session: SessionKey, position: Int64, at now: Date, in db: Database) throws {
         switch report {
@@ -28,16 +20,18 @@ extension QueueStore {
                     identity = excluded.identity, expires_at = excluded.expires_at
                 """,
                 [
-                    session, position, endpoint.address, generation, checkpoint.data, checkpoint.confirmed,
+                    session, position, endpoint.address, generation, checkpoint.data, min(max(0, checkpoint.confirmed), FileSize.maximum),
                     try StoreCoding.encodeIfPresent(identity) ?? "null", checkpoint.expiresAt.map { StoreCoding.encode($0) as Int64 },
                 ])
         case .size(let size):
             try execute(
                 db,
                 """
-                UPDATE session SET bytes_total = bytes_total + ? - (SELECT max(size, 0) FROM file WHERE session = ? AND position = ?) WHERE key = ?
-                """, [size, session, position, session])
-            try execute(db, "UPDATE file SET size = ?, unsized = 0 WHERE session = ? AND position = ?", [size, session, position])
+                UPDATE session SET bytes_total = \(bounded("bytes_total - \(sizeOfFile) + ?3")) WHERE key = ?1
+                """, [session, position, min(max(0, size), FileSize.maximum)])
+            try execute(
+                db, "UPDATE file SET size = ?, unsized = 0 WHERE session = ? AND position = ?",
+                [min(max(0, size), FileSize.maximum), session, position])
         case .completed(let receipt, let endpoint):
             try execute(
                 db, "UPDATE file SET state = ?, error = NULL, receipt = ? WHERE session = ? AND position = ?",
@@ -46,7 +40,8 @@ extension QueueStore {
             try discardCheckpoints(of: session, position: position, leaving: endpoint.address, at: now, in: db)
             if let leftovers = receipt.leftovers { try discard(leftovers, at: endpoint, position: position, now, in: db) }
             try execute(
-                db, "UPDATE session SET files_done = files_done + 1, bytes_done = bytes_done + ? WHERE key = ?", [receipt.bytes, session])
+                db, "UPDATE session SET files_done = files_done + 1, bytes_done = \(bounded("bytes_done + ?")) WHERE key = ?",
+                [min(max(0, receipt.bytes), FileSize.maximum), session])
         case .failed(let error):
             try execute(
                 db, "UPDATE file SET state = ?, error = ? WHERE session = ? AND position = ?",
@@ -79,8 +74,7 @@ extension QueueStore {
         try execute(
             db,
             """
-            UPDATE session SET bytes_total = bytes_total - ifnull((SELECT max(size, 0) FROM file WHERE session = ?1 AND position = ?2), 0)
-            WHERE key = ?1
+            UPDATE session SET bytes_total = \(bounded("bytes_total - \(sizeOfFile)")) WHERE key = ?1
             """, [session, position])
         try execute(db, "DELETE FROM file WHERE session = ? AND position = ?", [session, position])
     }

@@ -39,7 +39,7 @@ extension QueueStore {
     func pendingItem(of key: SessionKey) async throws -> PendingItem? {
         try await read { [sources] db in
             guard
-                let row = try Row.fetchOne(
+                let row = try StoredRow.fetchOne(
                     db.cachedStatement(
                         sql: """
                             SELECT sequence, kind, directory, source, destination, symbolic_links, first_position, first_directory,
@@ -64,23 +64,28 @@ extension QueueStore {
             var start: ManifestStart?
             var hasRows = false
             if let position = try row.decode(Int64?.self, atIndex: 6), let directory = try row.decode(Int64?.self, atIndex: 7) {
+                guard (0...Self.greatestPosition).contains(position), (0...Self.greatestPosition).contains(directory) else {
+                    throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "session \(key) has a folder that begins nowhere")
+                }
                 start = ManifestStart(position: position, directory: directory)
                 hasRows = try row.decode(atIndex: 8)
             }
             return PendingItem(
-                sequence: try row.decode(atIndex: 0), kind: kind, directory: try row.decode(atIndex: 2), source: try row.decode(atIndex: 3),
+                sequence: try Self.position(row, atIndex: 0), kind: kind, directory: try row.decode(atIndex: 2),
+                source: try row.decode(atIndex: 3),
                 destination: try row.decode(atIndex: 4),
                 symbolicLinks: SymbolicLinkPolicy(rawValue: try row.decode(atIndex: 5)) ?? .follow, path: FilePath(bytes: location.source),
                 remotePath: location.destination, ancestors: ancestors, start: start, hasRows: hasRows,
-                nextDirectory: try row.decode(atIndex: 9))
+                nextDirectory: try row.decode(Int64?.self, atIndex: 9).map { min(max(0, $0), Self.greatestPosition) })
         }
     }
 
     /// Items of a session in order, from a position on: first its manifest, then what has yet to go into it.
     package func items(of key: SessionKey, from position: Int64, limit: Int) async throws -> [ItemStatus] {
-        try await read { [sources] db in
+        let (position, limit) = (min(max(0, position), Self.greatestPosition), max(0, limit))
+        return try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            var items = try Row.fetchAll(
+            var items = try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT file.*, (SELECT max(confirmed) FROM checkpoint
@@ -94,9 +99,9 @@ extension QueueStore {
             guard items.count < limit else { return items }
             let last = try Int64.fetchOne(
                 db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
-            let next = (last ?? -1) + 1
+            let next = try Self.next(after: last)
             let skipped = position > next ? position - next : 0
-            let rows = try Row.fetchCursor(
+            let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(sql: "SELECT * FROM item WHERE session = ? ORDER BY sequence LIMIT ? OFFSET ?"),
                 arguments: [key, limit - items.count, skipped])
             var place = next + skipped
@@ -116,11 +121,13 @@ extension QueueStore {
     }
 
     /// Nil while it is not known.
-    private static func size(_ row: Row) throws -> Int64? {
-        try row.decode(Bool.self, forColumn: "unsized") ? nil : try row.decode(Int64.self, forColumn: "size")
+    private static func size(_ row: StoredRow) throws -> Int64? {
+        try row.decode(Bool.self, forColumn: "unsized") ? nil : bounded(try row.decode(forColumn: "size"))
     }
 
-    private static func itemStatus(_ row: Row, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
+    private static func bounded(_ size: Int64) -> Int64 { min(max(0, size), FileSize.maximum) }
+
+    private static func itemStatus(_ row: StoredRow, _ paths: inout DirectoryPaths, in db: Database) throws -> ItemStatus {
         let kind = ItemKind(rawValue: try row.decode(forColumn: "kind")) ?? .file
         let location = try paths.location(
             kind, directory: try row.decode(forColumn: "directory"), source: try row.decode(forColumn: "source"),
@@ -132,7 +139,8 @@ extension QueueStore {
             position: try row.decode(forColumn: "position"), source: receipt?.localPath ?? FilePath(bytes: location.source),
             destination: try RemotePath(bytes: location.destination), isFolder: kind.isFolder, state: state,
             bytesTotal: try Self.size(row),
-            bytesDone: try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0,
+            bytesDone: bounded(
+                try state == .completed ? row.decode(forColumn: "size") : row.decode(Int64?.self, forColumn: "confirmed") ?? 0),
             remoteURL: receipt?.remoteURL,
             checksum: receipt?.checksum,
             partialExpiresAt: state == .completed ? nil : try row.decode(Int64?.self, forColumn: "expires_at").map(StoreCoding.date),

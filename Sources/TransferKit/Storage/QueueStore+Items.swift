@@ -1,5 +1,5 @@
-package import Foundation
-package import GRDB
+import Foundation
+import GRDB
 import TransferCore
 
 extension QueueStore {
@@ -24,7 +24,8 @@ extension QueueStore {
         for (position, file) in zip(firstPosition..., files) {
             try insertion.execute(
                 arguments: [
-                    key, position, file.kind.rawValue, file.source, file.destination, file.size, file.uploadPlace?.text, file.isUnsized,
+                    key, position, file.kind.rawValue, file.source, file.destination, min(max(0, file.size), FileSize.maximum),
+                    file.uploadPlace?.text, file.isUnsized,
                 ])
         }
         try insertPendingItems(items.dropFirst(files.count), of: key, in: db)
@@ -39,14 +40,27 @@ extension QueueStore {
                 INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links, upload_url, unsized)
                 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
                 """)
-        for (sequence, item) in zip(((last ?? -1) + 1)..., items) {
+        for (sequence, item) in zip(try next(after: last)..., items) {
             try insertion.execute(
                 arguments: [
-                    key, sequence, item.kind.rawValue, item.source, item.destination, item.size, item.symbolicLinks.rawValue,
+                    key, sequence, item.kind.rawValue, item.source, item.destination, min(max(0, item.size), FileSize.maximum),
+                    item.symbolicLinks.rawValue,
                     item.uploadPlace?.text, item.isUnsized,
                 ])
         }
     }
+
+    /// The position or sequence after the last one; damaged rows may leave none.
+    static func next(after last: Int64?) throws -> Int64 {
+        guard let last else { return 0 }
+        guard last < greatestPosition else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "a row has a position that no session comes to")
+        }
+        return max(-1, last) + 1
+    }
+
+    /// An SQL expression, as bytes of a session: the sum of two such numbers is within what a number holds.
+    static func bounded(_ expression: String) -> String { "min(max(\(expression), 0), \(mostBytes))" }
 
     /// Adds items behind all that a session has.
     static func addItems(_ items: [ItemDraft], to key: SessionKey, in db: Database) throws {
@@ -57,49 +71,10 @@ extension QueueStore {
         } else {
             let last = try Int64.fetchOne(
                 db.cachedStatement(sql: "SELECT max(position) FROM file WHERE session = ?"), arguments: [key])
-            try insertItems(items, of: key, firstPosition: (last ?? -1) + 1, in: db)
+            try insertItems(items, of: key, firstPosition: try next(after: last), in: db)
         }
         try execute(
-            db, "UPDATE session SET files = files + ?, bytes_total = bytes_total + ? WHERE key = ?",
-            [items.count, items.reduce(0) { $0 + $1.size }, key])
-    }
-
-    /// Makes a session's failed files pending again; folders that could not be read are read anew, and a file that changed is taken as it is.
-    /// What only stands for a file remains failed.
-    package static func retryFailedItems(of key: SessionKey, at now: Date, in db: Database) throws {
-        try beginChangedFilesAnew(of: key, at: now, in: db)
-        try execute(
-            db,
-            """
-            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
-            SELECT session, position + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
-                kind, directory, source, destination, 0, symbolic_links
-            FROM file WHERE session = ?1 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
-            """, [key])
-        try execute(db, "DELETE FROM file WHERE session = ? AND state = 'failed' AND kind IN ('folder', 'remoteFolder')", [key])
-        try execute(
-            db, "UPDATE file SET state = 'pending', error = NULL WHERE session = ? AND state = 'failed' AND generation <> ?",
-            [key, standInGeneration])
-        try execute(
-            db,
-            """
-            UPDATE session SET files_failed =
-                (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
-                WHERE key = ?1
-            """, [key])
-    }
-
-    /// Who retries a file that changed after a part of it was sent wants what it is now: what was sent is of no use for that.
-    private static func beginChangedFilesAnew(of key: SessionKey, at now: Date, in db: Database) throws {
-        let positions = try Int64.fetchAll(
-            db,
-            sql: """
-                SELECT position FROM file WHERE session = ? AND state = 'failed'
-                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
-                """, arguments: [key, FailureClass.sourceChanged.rawValue])
-        for position in positions {
-            try discardCheckpoints(of: key, position: position, leaving: nil, at: now, in: db)
-            try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])
-        }
+            db, "UPDATE session SET files = files + ?, bytes_total = \(bounded("bytes_total + ?")) WHERE key = ?",
+            [items.count, SessionFigures.bytes(items), key])
     }
 }

@@ -20,14 +20,14 @@ extension QueueStore {
     func listedFolders(of key: SessionKey, from number: Int64, limit: Int) async throws -> [ListedFolder] {
         try await read { [sources] db in
             var paths = DirectoryPaths(of: key, sources)
-            return try Row.fetchAll(
+            return try StoredRow.fetchAll(
                 db.cachedStatement(
                     sql: """
                         SELECT number, parent, source, destination FROM directory
                         WHERE session = ? AND number >= ? ORDER BY number LIMIT ?
                         """), arguments: [key, number, limit]
             ).map { row in
-                let number: Int64 = try row.decode(atIndex: 0)
+                let number = try Self.position(row, atIndex: 0)
                 return ListedFolder(
                     number: number, parent: try row.decode(atIndex: 1), source: try row.decode(atIndex: 2),
                     destination: try row.decode(atIndex: 3), remotePath: try paths.location(of: number, in: db).destination)

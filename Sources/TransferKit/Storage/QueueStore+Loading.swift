@@ -72,7 +72,7 @@ extension QueueStore {
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {
         var values: [String: Int64] = [:]
-        for row in try Row.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
+        for row in try StoredRow.fetchAll(db, sql: "SELECT name, value FROM setting WHERE value IS NOT NULL") {
             // One that can't be read is as one that was never set.
             guard let name = try? row.decode(String.self, atIndex: 0), let value = try? row.decode(Int64.self, atIndex: 1) else { continue }
             values[name] = value
@@ -84,7 +84,7 @@ extension QueueStore {
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {
-        for row in try Row.fetchAll(
+        for row in try StoredRow.fetchAll(
             db, sql: "SELECT key, name, definition, block FROM account WHERE key <> ? ORDER BY key", arguments: [removedAccount])
         {
             // One without a name or a key can't be named by anybody; its sessions are set aside.

@@ -40,7 +40,7 @@ extension QueueStore {
     {
         try await read { db in
             var found: [Int64: [String: StoredCheckpoint]] = [:]
-            let rows = try Row.fetchCursor(
+            let rows = try StoredRow.fetchCursor(
                 db.cachedStatement(
                     sql: """
                         SELECT position, endpoint, generation, data, confirmed, identity FROM checkpoint
@@ -59,9 +59,9 @@ extension QueueStore {
         }
     }
 
-    private static func storedCheckpoint(_ row: Row) throws -> StoredCheckpoint {
+    private static func storedCheckpoint(_ row: StoredRow) throws -> StoredCheckpoint {
         StoredCheckpoint(
-            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try row.decode(atIndex: 4)),
+            checkpoint: Checkpoint(data: try row.decode(atIndex: 3), confirmed: try bytes(row, atIndex: 4)),
             identity: try identity(try row.decode(atIndex: 5)))
     }
 }

@@ -62,7 +62,7 @@ extension QueueStore {
             var unreadable: [SessionKey: String] = [:]
             var missing = Set(keys)
             let statement = try db.cachedStatement(sql: query)
-            let rows = try Row.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
+            let rows = try StoredRow.fetchCursor(statement, arguments: ["[\(keys.map(String.init).joined(separator: ","))]"])
             while let row = try rows.next() {
                 let row = SessionRow(row: row)
                 let key = try row.value(.key, as: SessionKey.self)
@@ -87,5 +87,9 @@ extension QueueStore {
     }
 
     /// Figures are added up; damaged ones must not go beyond what a number holds.
-    static let mostBytes: Int64 = 1 << 60
+    static let mostBytes = FileSize.sessionMaximum
+    /// No session makes more attempts; a greater number can only be damage.
+    static let mostAttempts: Int64 = 1 << 31
+    /// Positions and sequences grow from what is stored; a damaged row must leave them room.
+    static let greatestPosition: Int64 = 1 << 62
 }

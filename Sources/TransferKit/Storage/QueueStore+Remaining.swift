@@ -12,12 +12,13 @@ extension QueueStore {
     /// What is left of sessions, by key; files that failed are not.
     func remaining(of keys: [SessionKey]) async throws -> [SessionKey: RemainingWork] {
         try await read { db in
+            let mostBytes = Self.mostBytes
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT bytes_total - bytes_done - failed, is_unknown, limited FROM (
                         SELECT \(SessionFigures.columns),
-                            ifnull((SELECT sum(min(max(size, 0), 1125899906842624)) FROM file INDEXED BY file_failed
-                                WHERE file.session = session.key AND state = 'failed'), 0) AS failed,
+                            CAST(min((SELECT total(\(SessionFigures.clamped("size"))) FROM file INDEXED BY file_failed
+                                WHERE file.session = session.key AND state = 'failed'), \(mostBytes)) AS INTEGER) AS failed,
                             EXISTS (SELECT 1 FROM item WHERE item.session = session.key AND (kind IN ('folder', 'remoteFolder') OR unsized = 1))
                                 OR EXISTS (SELECT 1 FROM file INDEXED BY file_unsized
                                     WHERE file.session = session.key AND unsized = 1 AND state = 'pending')
@@ -27,10 +28,10 @@ extension QueueStore {
                     """)
             var work: [SessionKey: RemainingWork] = [:]
             for key in keys {
-                guard let row = try Row.fetchOne(statement, arguments: [key]) else { continue }
+                guard let row = try StoredRow.fetchOne(statement, arguments: [key]) else { continue }
                 let isUnknown: Bool = try row.decode(atIndex: 1)
                 // A limit that is no number can only be damage.
-                let limit = Int64.fromDatabaseValue(row[2] as DatabaseValue).flatMap { $0 > 0 ? $0 : nil }
+                let limit = Int64.fromDatabaseValue(try row.value(atIndex: 2)).flatMap { $0 > 0 ? $0 : nil }
                 work[key] = RemainingWork(bytes: isUnknown ? nil : max(0, try row.decode(Int64.self, atIndex: 0)), rateLimit: limit)
             }
             return work

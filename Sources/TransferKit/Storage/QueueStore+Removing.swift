@@ -12,12 +12,26 @@ extension QueueStore {
     /// The account that sessions out of the queue belong to, so that their own one can be deleted.
     static let removedAccount: AccountKey = 0
 
+    /// A table with rows of sessions.
+    private struct SweptTable {
+        var name: String
+        /// The columns that tell a session's rows apart, in the order of the primary key.
+        var key: [String]
+        /// The file of the spool that goes with a row; NULL if there is none.
+        var spooled = "NULL"
+    }
+
     private static let tables = [
-        ("checkpoint", ["position", "endpoint"]), ("file", ["position"]), ("directory", ["number"]), ("item", ["sequence"]),
+        SweptTable(name: "checkpoint", key: ["position", "endpoint"]),
+        SweptTable(name: "file", key: ["position"], spooled: "CASE WHEN kind = 'blob' AND state <> 'completed' THEN source END"),
+        SweptTable(name: "directory", key: ["number"]),
+        SweptTable(name: "item", key: ["sequence"], spooled: "CASE WHEN kind = 'blob' THEN source END"),
+        SweptTable(name: "session_tag", key: ["tag"]),
     ]
 
     /// - Parameter isRunning: Whether a run has yet to let go, which may complete a file after all.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
+        try endReset(of: key, in: db)
         try discardCheckpoints(of: key, isHeld: isRunning, at: transaction.now, in: db)
         let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
         guard rows > transaction.rowsToSweep else {
@@ -39,10 +53,10 @@ extension QueueStore {
 
     private static func rowCount(of key: SessionKey, atMost limit: Int, in db: Database) throws -> Int {
         var count = 0
-        for (table, _) in tables.dropFirst() where count < limit {
+        for table in tables where count < limit {
             count +=
                 try Int.fetchOne(
-                    db.cachedStatement(sql: "SELECT count(*) FROM (SELECT 1 FROM \(table) WHERE session = ? LIMIT ?)"),
+                    db.cachedStatement(sql: "SELECT count(*) FROM (SELECT 1 FROM \(table.name) WHERE session = ? LIMIT ?)"),
                     arguments: [key, limit])
                 ?? 0
         }
@@ -60,9 +74,12 @@ extension QueueStore {
 
     // MARK: Sweeping
 
-    /// Whether there are sessions out of the queue with rows left.
+    /// Whether there are sessions out of the queue with rows left, or more rows than the store keeps.
     func hasRowsToSweep() async throws -> Bool {
-        try await read { try Bool.fetchOne($0, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true }
+        try await read { db in
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
+                || Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name GLOB 'reset *')") == true
+        }
     }
 
     /// Works off what is left of one session that is out of the queue, at most so many rows.
@@ -73,7 +90,7 @@ extension QueueStore {
         let session = Locked<SessionKey?>(nil)
         do {
             let freed = try await pool.write { db -> [Data]? in
-                let rows = try Row.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
+                let rows = try StoredRow.fetchCursor(db, sql: "SELECT session, quarantine FROM removal ORDER BY session")
                 while let row = try rows.next() {
                     let key: SessionKey = try row.decode(atIndex: 0)
                     guard !skipped.contains(key) else { continue }
@@ -100,33 +117,27 @@ extension QueueStore {
     static func sweep(_ key: SessionKey, quarantine: Int64?, _ rest: inout Int, in db: Database) throws -> [Data] {
         guard rest > 0 else { return [] }
         var freed: [Data] = []
-        for (table, columns) in tables {
-            let names = columns.joined(separator: ", ")
-            let rows = try Row.fetchAll(
-                db, sql: "SELECT * FROM \(table) WHERE session = ? ORDER BY \(names) LIMIT ?", arguments: [key, rest])
+        for table in tables {
+            let names = table.key.joined(separator: ", ")
+            let rows = try StoredRow.fetchAll(
+                db,
+                sql: """
+                    SELECT \(table.spooled), \(quarantine == nil ? names : "*") FROM \(table.name) WHERE session = ? ORDER BY \(names) LIMIT ?
+                    """, arguments: [key, rest])
             guard let last = rows.last else { continue }
             rest -= rows.count
             for row in rows {
                 if let quarantine {
-                    try keep(row, of: table, in: quarantine, db)
-                } else if String.fromDatabaseValue(row["kind"]) == "blob", String.fromDatabaseValue(row["state"]) != "completed",
-                    let name = Data.fromDatabaseValue(row["source"])
-                {
+                    try keep(Array(row.columns.dropFirst()), of: table.name, in: quarantine, db)
+                } else if let name = Data.fromDatabaseValue(try row.value(atIndex: 0)) {
                     freed.append(name)
                 }
             }
-            let places = columns.map { _ in "?" }.joined(separator: ", ")
-            let end = StatementArguments(columns.map { last[$0] as DatabaseValue })
-            try execute(db, "DELETE FROM \(table) WHERE session = ? AND (\(names)) <= (\(places))", [key] + end)
+            let places = table.key.map { _ in "?" }.joined(separator: ", ")
+            let end = StatementArguments(try table.key.map { try last.value(forColumn: $0) })
+            try execute(db, "DELETE FROM \(table.name) WHERE session = ? AND (\(names)) <= (\(places))", [key] + end)
             guard rest > 0 else { return freed }
         }
-        if let quarantine {
-            for row in try Row.fetchAll(db, sql: "SELECT * FROM session_tag WHERE session = ?", arguments: [key]) {
-                try keep(row, of: "session_tag", in: quarantine, db)
-            }
-        }
-        // By name: what a damaged store lacks does not cascade.
-        try execute(db, "DELETE FROM session_tag WHERE session = ?", [key])
         try execute(db, "DELETE FROM session WHERE key = ?", [key])
         try execute(db, "DELETE FROM removal WHERE session = ?", [key])
         return freed

@@ -29,7 +29,7 @@ extension QueueStore {
     /// The streams of sessions that have yet to end, with what there is of them.
     func leftStreams() async throws -> [LeftStream] {
         let streams = try await read { db in
-            try Row.fetchAll(
+            try StoredRow.fetchAll(
                 db,
                 sql: """
                     SELECT schedule.id, file.source, file.destination, file.size, file.unsized,
@@ -48,8 +48,8 @@ extension QueueStore {
                 else { return nil }
                 return LeftStream(
                     session: id, name: try row.decode(atIndex: 1), destination: destination,
-                    length: try row.decode(Bool.self, atIndex: 4) ? nil : try row.decode(atIndex: 3),
-                    confirmed: try row.decode(Int64?.self, atIndex: 5) ?? 0, size: nil, isWhole: false)
+                    length: try row.decode(Bool.self, atIndex: 4) ? nil : try Self.bytes(row, atIndex: 3),
+                    confirmed: try Self.bytes(row, atIndex: 5), size: nil, isWhole: false)
             }
         }
         guard !streams.isEmpty else { return [] }

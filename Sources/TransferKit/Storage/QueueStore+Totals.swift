@@ -16,13 +16,14 @@ extension QueueStore {
     package func totals(leavingOut keys: [SessionKey]) async throws -> StoredTotals {
         try await read { db in
             var totals = StoredTotals()
-            for row in try Row.fetchAll(db, sql: "SELECT state, files, files_done, files_failed, bytes_total, bytes_done FROM total") {
+            for row in try StoredRow.fetchAll(db, sql: "SELECT state, files, files_done, files_failed, bytes_total, bytes_done FROM total")
+            {
                 guard let state = SessionState(rawValue: try row.decode(atIndex: 0)) else { continue }
                 totals.states[state] = try SessionFigures(row)
             }
             let statement = try db.cachedStatement(sql: "\(SessionFigures.selection) WHERE session.key = ?")
             for key in keys {
-                guard let row = try Row.fetchOne(statement, arguments: [key]),
+                guard let row = try StoredRow.fetchOne(statement, arguments: [key]),
                     let state = SessionState(rawValue: try row.decode(atIndex: 0))
                 else { continue }
                 let figures = try SessionFigures(row)
@@ -44,14 +45,15 @@ extension QueueStore {
             db,
             """
             INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = min(max(ifnull(value, 0), 0), \(mostBytes)) + excluded.value
-            """, [name, amount])
+            """, [name, min(amount, mostBytes)])
     }
 
     /// A session ran for so long, and the queue as a whole.
     static func ran(_ key: SessionKey?, _ session: Int64, queue: Int64, in db: Database) throws {
         if let key, session > 0 {
             try execute(
-                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?", [session, key])
+                db, "UPDATE session SET milliseconds = min(max(milliseconds, 0), \(mostBytes)) + ? WHERE key = ?",
+                [min(session, mostBytes), key])
         }
         if queue > 0 { try addToSetting("milliseconds", queue, in: db) }
     }

@@ -23,7 +23,7 @@ extension QueueStore {
         let now = clock.date()
         let (freed, aftermath): ([Data], StoreAftermath)
         do {
-            (freed, aftermath) = try await pool.write { db in
+            (freed, aftermath) = try await writeInPlace { db in
                 var transaction = StoreTransaction(now: now, rowsToSweep: Self.sweptRows)
                 var ledger = FigureLedger(db)
                 for (index, write) in writes.enumerated() {
@@ -51,6 +51,21 @@ extension QueueStore {
         }
         await spool.remove(freed)
         return aftermath
+    }
+
+    /// Runs a transaction, and makes sure that it went to the file that a later opening reads.
+    private func writeInPlace<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws -> Value {
+        try await pool.writeWithoutTransaction { [place] db in
+            try place.check()
+            var value: Value?
+            try db.inTransaction {
+                value = try body(db)
+                return .commit
+            }
+            try place.check(hasCommitted: true)
+            guard let value else { throw CancellationError() }
+            return value
+        }
     }
 
     private static func apply(_ write: StoreWrite, to db: Database, _ transaction: inout StoreTransaction) throws {
@@ -87,24 +102,33 @@ extension QueueStore {
         case .expansion(let key, let step):
             try apply(step, to: key, in: db)
         case .resetSession(let key, let isWhole):
-            try reset(key, isWhole: isWhole, at: transaction.now, in: db)
+            try reset(key, isWhole: isWhole, &transaction, in: db)
+        case .continueReset(let key):
+            try continueReset(key, at: transaction.now, in: db)
         case .deleteSession(let key, let isRunning):
             try remove(key, isRunning: isRunning, &transaction, in: db)
         case .quarantine(let key, let reason):
             try quarantine(key, reason, &transaction, in: db)
+        case .restoreSession(let key, let number):
+            try restoreSession(key, number, in: db)
         case .beginSession(let key, let date):
             try execute(
-                db, "UPDATE session SET attempts = attempts + 1, started_at = ifnull(started_at, ?) WHERE key = ?",
+                db,
+                """
+                UPDATE session SET attempts = min(max(attempts, 0), \(mostAttempts)) + 1,
+                    started_at = ifnull(started_at, max(created_at, ?)) WHERE key = ?
+                """,
                 [StoreCoding.encode(date), key])
         case .setEndpoint(let key, let address, let transport):
             try execute(db, "UPDATE session SET endpoint = ?, transport = ? WHERE key = ?", [address, transport.rawValue, key])
         case .attemptFailed(let key, let error, let isRepeated):
             try execute(
-                db, "UPDATE session SET error = ?, attempts = attempts + ? WHERE key = ?",
+                db, "UPDATE session SET error = ?, attempts = min(max(attempts, 0), \(mostAttempts)) + ? WHERE key = ?",
                 [try StoreCoding.encode(error), isRepeated ? 1 : 0, key])
         case .endSession(let key, let error, let date):
             try execute(
-                db, "UPDATE session SET error = ?, ended_at = ? WHERE key = ?",
+                // The clock may have been set back since; a session does not end before it began.
+                db, "UPDATE session SET error = ?, ended_at = max(ifnull(started_at, created_at), ?) WHERE key = ?",
                 [try StoreCoding.encodeIfPresent(error), StoreCoding.encode(date), key])
         case .file(let key, let position, let report):
             try apply(report, to: key, position: position, at: transaction.now, in: db)
@@ -122,7 +146,8 @@ extension QueueStore {
             try execute(db, "DELETE FROM discard WHERE key = ?", [key])
         case .discardFailed(let key, let nextAttempt, let leftAloneUntil):
             try execute(
-                db, "UPDATE discard SET attempts = attempts + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
+                db,
+                "UPDATE discard SET attempts = min(max(attempts, 0), \(mostAttempts)) + 1, next_attempt_at = ?, left_alone_until = ? WHERE key = ?",
                 [StoreCoding.encode(nextAttempt), leftAloneUntil.map(StoreCoding.encode) ?? 0, key])
         case .postponeDiscards(let postponement):
             try postpone(postponement, in: db)
@@ -176,14 +201,6 @@ extension QueueStore {
         if let verification = update.verification { options.verification = verification }
         if let allows = update.allowsExpensiveNetwork { options.allowsExpensiveNetwork = allows }
         try execute(db, "UPDATE session SET options = ? WHERE key = ?", [try StoreCoding.encode(options), key])
-    }
-
-    private static func reset(_ key: SessionKey, isWhole: Bool, at now: Date, in db: Database) throws {
-        try resetFiles(of: key, isWhole: isWhole, at: now, in: db)
-        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
-        if isWhole {
-            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
-        }
     }
 
     static func execute(_ db: Database, _ sql: String, _ arguments: StatementArguments) throws {

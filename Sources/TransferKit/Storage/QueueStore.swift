@@ -14,6 +14,7 @@ package final class QueueStore: Sendable {
     let clock: EngineClock
     private let lock: OwnerLock
     private let witness: StoreWitness?
+    let place: StorePlace
 
     /// Opens or makes the store in a folder, once no other process owns it.
     ///
@@ -42,7 +43,7 @@ package final class QueueStore: Sendable {
             // SQLite takes paths as UTF-8: it would open that of another folder.
             throw QueueError(.storageUnavailable, "The path of the storage folder \(folder) is not UTF-8; choose another one.")
         }
-        try StorageFolder.inspect(path)
+        try StorageFolder.inspect(path, notesStore: lock.notesStore)
         StorageFolder.makePrivate(path)
         var configuration = Configuration()
         configuration.label = "transferkit"
@@ -57,9 +58,13 @@ package final class QueueStore: Sendable {
             self.pool = pool
             self.clock = clock
             self.witness = witness
+            place = try StorePlace(path)
             spool = Spool(in: folder)
             sources = SourceFolders(base: try Self.remember(storage.base, in: pool), spool: spool.folder)
             try spool.removeOrphans(of: pool)
+            // The database and its log have names that a loss of power keeps before anything is answered as durable.
+            StorageFolder.sync(folder)
+            lock.recordStore()
             self.lock = lock
         } catch {
             try? pool.close()
@@ -68,10 +73,15 @@ package final class QueueStore: Sendable {
         }
     }
 
+    /// In bytes.
+    package static let longestLog = 16 << 20
+
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
         // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
         guard version <= Migrations.version else { throw StorageFolder.tooNew(path, version) }
+        // What one large transaction needs of the write-ahead log is given back by the next ones (sqlite.org/pragma.html#pragma_journal_size_limit).
+        try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
         // GRDB sets `synchronous` to NORMAL as it turns write-ahead mode on, which a loss of power may cost the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
         try Migrations.migrate(pool)
@@ -112,7 +122,7 @@ package final class QueueStore: Sendable {
 
     package static func storageError(_ error: any Error, folder: FilePath) -> QueueError {
         if let error = error as? QueueError { return error }
-        if error is DecodingError || error is RowDecodingError {
+        if error is DecodingError || error is RowDecodingError || error is UnreadableColumn {
             return QueueError(.storageDamaged, "A row of the store in \(folder) can't be read: \(error). Restore the store from a backup.")
         }
         guard let error = error as? DatabaseError else {

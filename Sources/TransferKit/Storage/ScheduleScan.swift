@@ -20,12 +20,12 @@ struct ScheduleScan {
     }
 
     /// Calls the body with each row.
-    func forEach(_ body: (Row) -> Void) throws {
+    func forEach(_ body: (ScheduledRow) -> Void) throws {
         // The handle is the statement's own, which outlives this call.
         let handle = unsafe statement.sqliteStatement
         var result = unsafe sqlite3_step(handle)
         while result == SQLITE_ROW {
-            body(unsafe Row(handle: handle))
+            body(unsafe ScheduledRow(handle: handle))
             result = unsafe sqlite3_step(handle)
         }
         unsafe sqlite3_reset(handle)
@@ -35,7 +35,7 @@ struct ScheduleScan {
     }
 
     /// The columns of the present row (sqlite.org/c3ref/column_blob.html): valid until the next step.
-    @safe struct Row {
+    @safe struct ScheduledRow {
         /// Keys, ranks and marks grow from what is stored; a damaged row must leave them room.
         private static let greatestNumber: Int64 = 1 << 62
         /// What a session comes after whose row does not say so any more.

@@ -11,7 +11,7 @@ package struct SessionFigures: Sendable, Equatable {
     package init() {}
 
     /// Columns of a row, from the second on.
-    init(_ row: Row) throws {
+    init(_ row: StoredRow) throws {
         files = try row.decode(atIndex: 1)
         filesDone = try row.decode(atIndex: 2)
         filesFailed = try row.decode(atIndex: 3)
@@ -21,7 +21,7 @@ package struct SessionFigures: Sendable, Equatable {
 
     init(_ items: [ItemDraft]) {
         files = Int64(items.count)
-        bytesTotal = items.reduce(0) { $0 + $1.size }
+        bytesTotal = Self.bytes(items)
     }
 
     init(_ statistics: SessionStatistics) {
@@ -32,25 +32,30 @@ package struct SessionFigures: Sendable, Equatable {
         bytesDone = statistics.bytesDone
     }
 
+    /// What items come to, in bytes: at most what the store accepts of a session.
+    static func bytes(_ items: [ItemDraft]) -> Int64 {
+        min(items.reduce(0) { $0.addingSaturated(max(0, $1.size)) }, FileSize.sessionMaximum)
+    }
+
     var isZero: Bool { self == SessionFigures() }
 
     static func += (left: inout SessionFigures, right: SessionFigures) {
-        left.files += right.files
-        left.filesDone += right.filesDone
-        left.filesFailed += right.filesFailed
-        left.bytesTotal += right.bytesTotal
-        left.bytesDone += right.bytesDone
+        left.files.addSaturated(right.files)
+        left.filesDone.addSaturated(right.filesDone)
+        left.filesFailed.addSaturated(right.filesFailed)
+        left.bytesTotal.addSaturated(right.bytesTotal)
+        left.bytesDone.addSaturated(right.bytesDone)
     }
 
     static func -= (left: inout SessionFigures, right: SessionFigures) {
-        left.files -= right.files
-        left.filesDone -= right.filesDone
-        left.filesFailed -= right.filesFailed
-        left.bytesTotal -= right.bytesTotal
-        left.bytesDone -= right.bytesDone
+        left.files = left.files.subtractingSaturated(right.files)
+        left.filesDone = left.filesDone.subtractingSaturated(right.filesDone)
+        left.filesFailed = left.filesFailed.subtractingSaturated(right.filesFailed)
+        left.bytesTotal = left.bytesTotal.subtractingSaturated(right.bytesTotal)
+        left.bytesDone = left.bytesDone.subtractingSaturated(right.bytesDone)
     }
 
-    /// State and figures of sessions. Damaged numbers count as none or as a pebibyte, so that sums stay within what a number holds.
+    /// State and figures of sessions. Damaged numbers are bounded, so that sums stay within what a number holds.
     static let selection = "SELECT state, \(columns) FROM session JOIN schedule ON schedule.session = session.key"
 
     /// As ``selection``, without the bytes that checkpoints vouch for, which are a row each.
@@ -67,12 +72,14 @@ package struct SessionFigures: Sendable, Equatable {
         """
 
     /// Columns for a selection from the table of sessions.
-    static let columns = "\(counts), \(clamped("bytes_done")) + \(clamped(confirmed)) AS bytes_done"
+    static let columns = "\(counts), \(clamped("bytes_done")) + \(confirmed) AS bytes_done"
 
-    private static let confirmed = """
-        ifnull((SELECT sum(most) FROM (SELECT \(mostConfirmed) AS most FROM checkpoint
-            WHERE checkpoint.session = session.key GROUP BY position)), 0)
+    /// What checkpoints vouch for of a session. Sums of integers fail beyond what a number holds; only those of damaged rows come that far.
+    static let confirmed = """
+        CAST(min((SELECT total(most) FROM (SELECT \(mostConfirmed) AS most FROM checkpoint
+            WHERE checkpoint.session = session.key GROUP BY position)), \(FileSize.sessionMaximum)) AS INTEGER)
         """
 
-    private static func clamped(_ column: String) -> String { "min(max(\(column), 0), 1125899906842624)" }
+    /// A number of a row as part of a sum: not negative, and at most what a session has.
+    static func clamped(_ column: String) -> String { "min(max(\(column), 0), \(FileSize.sessionMaximum))" }
 }

@@ -19,8 +19,7 @@ struct SessionRow {
             case .tags: "(SELECT json_group_array(tag) FROM session_tag WHERE session_tag.session = session.key)"
             case .bytesConfirmed:
                 """
-                (SELECT sum(most) FROM (SELECT max(confirmed) AS most FROM checkpoint
-                    WHERE checkpoint.session = session.key GROUP BY position))
+                \(SessionFigures.confirmed)
                 """
             case .filesUnsized:
                 """
@@ -68,15 +67,15 @@ struct SessionRow {
         """
     }
 
-    let row: Row
+    let row: StoredRow
 
-    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+    func value<Value: StoredRow.Value>(
         _ column: Column, as type: Value.Type = Value.self
     ) throws -> Value {
         try row.decode(atIndex: column.rawValue)
     }
 
-    func value<Value: DatabaseValueConvertible & StatementColumnConvertible>(
+    func value<Value: StoredRow.Value>(
         _ column: Column, ifPresent type: Value.Type = Value.self
     ) throws -> Value? {
         try row.decode(Value?.self, atIndex: column.rawValue)
@@ -93,7 +92,7 @@ struct SessionRow {
             id: id, index: 0, state: state, name: try value(.name), direction: direction, account: try value(.account),
             endpoint: try value(.endpoint, ifPresent: String.self),
             transport: try value(.transport, ifPresent: String.self).map(TransportID.init(rawValue:)), tags: try tags(),
-            context: try value(.context, ifPresent: Data.self), statistics: try statistics(), attempts: try value(.attempts),
+            context: try value(.context, ifPresent: Data.self), statistics: try statistics(), attempts: try count(.attempts),
             error: try StoreCoding.decodeIfPresent(from: value(.error, ifPresent: String.self)),
             createdAt: StoreCoding.date(try value(.createdAt)),
             startedAt: try value(.startedAt, ifPresent: Int64.self).map(StoreCoding.date),
@@ -110,16 +109,27 @@ struct SessionRow {
     }
 
     private func statistics() throws -> SessionStatistics {
-        let total = try value(.bytesTotal, as: Int64.self)
-        let (done, isBeyond) = try value(.bytesDone, as: Int64.self)
-            .addingReportingOverflow(value(.bytesConfirmed, ifPresent: Int64.self) ?? 0)
-        guard !isBeyond, (0...QueueStore.mostBytes).contains(done), (0...QueueStore.mostBytes).contains(total) else {
-            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
-        }
+        let (total, done) = (try bytes(.bytesTotal), try bytes(.bytesDone))
+        // What is confirmed is bounded like the rest: two of those do not overflow.
+        let confirmed = done + (try value(.bytesConfirmed, as: Int64.self))
         var statistics = SessionStatistics(
-            files: try value(.files), filesDone: try value(.filesDone), filesFailed: try value(.filesFailed), bytesTotal: total,
-            bytesDone: done, bytesSent: done, filesUnsized: try value(.filesUnsized))
+            files: try count(.files), filesDone: try count(.filesDone), filesFailed: try count(.filesFailed), bytesTotal: total,
+            bytesDone: confirmed, bytesSent: confirmed, filesUnsized: try count(.filesUnsized))
         statistics.setElapsed(Double(min(max(0, try value(.milliseconds, as: Int64.self)), QueueStore.mostBytes)) / 1_000)
         return statistics
+    }
+
+    /// Earlier versions stored sums of up to 2^62 as they were; what is beyond, or negative, can only be damage.
+    private func bytes(_ column: Column) throws -> Int64 {
+        let bytes = try value(column, as: Int64.self)
+        guard (0...1 << 62).contains(bytes) else {
+            throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: "it has more bytes than there can be")
+        }
+        return min(bytes, QueueStore.mostBytes)
+    }
+
+    /// A number that is added to others: damaged ones are bounded.
+    private func count(_ column: Column) throws -> Int {
+        Int(min(max(0, try value(column, as: Int64.self)), 1 << 40))
     }
 }

@@ -27,12 +27,12 @@ extension Spool {
     static func make(_ path: FilePath) throws -> FileDescriptor {
         try Spool(folder: path.removingLastComponent()).makeFolder()
         return try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
     }
 
     /// Opens the file of an earlier process, to be continued at an offset. Blocks.
     static func reopen(_ path: FilePath, at offset: Int64) throws -> FileDescriptor {
-        let file = try FileDescriptor.open(path, .writeOnly, options: [.closeOnExec])
+        let file = try FileDescriptor.open(path, .writeOnly, options: [.noFollow, .closeOnExec])
         // What is missing before the offset was confirmed, and is not read any more.
         guard ftruncate(file.rawValue, off_t(offset)) == 0 else {
             let error = Errno(rawValue: errno)
@@ -53,8 +53,9 @@ extension Spool {
     /// What there is of a stream, and whether that is all. Blocks.
     func sizeOfStream(_ name: Data) -> (Int64?, isWhole: Bool) {
         var found = stat()
-        let path = folder.pushing(FilePath(bytes: name))
-        guard unsafe path.withPlatformString({ unsafe lstat($0, &found) }) == 0, found.st_mode & S_IFMT == S_IFREG else {
+        guard let path = path(of: name), unsafe path.withPlatformString({ unsafe lstat($0, &found) }) == 0,
+            found.st_mode & S_IFMT == S_IFREG
+        else {
             return (nil, false)
         }
         return (Int64(found.st_size), found.st_mode & S_IWUSR == 0)

@@ -47,16 +47,32 @@ package struct Spool: Sendable {
         }
     }
 
+    /// Makes the folder, and its name durable: also if it was there, as the process that made it may have ended before that.
     func makeFolder() throws {
-        guard unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 else {
-            return try Self.sync(folder.removingLastComponent())
+        if unsafe folder.withPlatformString({ unsafe mkdir($0, 0o700) }) != 0 {
+            guard errno == EEXIST else { throw Errno(rawValue: errno) }
+            var status = stat()
+            guard unsafe folder.withPlatformString({ unsafe lstat($0, &status) }) == 0, status.st_mode & S_IFMT == S_IFDIR else {
+                throw Errno.notDirectory
+            }
         }
-        guard errno == EEXIST else { throw Errno(rawValue: errno) }
+        try Self.sync(folder.removingLastComponent())
+    }
+
+    /// The path of a file.
+    ///
+    /// - Returns: Nil for a name that could lead out of the folder, which the queue never gives.
+    func path(of name: some Collection<UInt8>) -> FilePath? {
+        let component = FilePath(bytes: name)
+        guard component.components.count == 1, component.components.first?.kind == .regular, component.bytes.count == name.count,
+            !name.contains(UInt8(ascii: "/"))
+        else { return nil }
+        return folder.pushing(component)
     }
 
     private static func write(_ content: Data, to path: FilePath) throws {
         let file = try FileDescriptor.open(
-            path, .writeOnly, options: [.create, .exclusiveCreate, .closeOnExec], permissions: [.ownerReadWrite])
+            path, .writeOnly, options: [.create, .exclusiveCreate, .noFollow, .closeOnExec], permissions: [.ownerReadWrite])
         try file.closeAfter {
             try unsafe content.withUnsafeBytes { _ = unsafe try file.writeAll($0) }
             guard fsync(file.rawValue) == 0 else { throw Errno(rawValue: errno) }
@@ -64,7 +80,7 @@ package struct Spool: Sendable {
     }
 
     static func sync(_ folder: FilePath) throws {
-        let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .closeOnExec])
+        let descriptor = try FileDescriptor.open(folder, .readOnly, options: [.directory, .noFollow, .closeOnExec])
         try descriptor.closeAfter {
             guard fsync(descriptor.rawValue) == 0 else { throw Errno(rawValue: errno) }
         }
@@ -79,26 +95,40 @@ package struct Spool: Sendable {
     /// What can't be removed now is an orphan that the next opening finds.
     private func delete(_ names: [Data]) {
         for name in names {
-            let path = FilePath(bytes: folder.bytes + [UInt8(ascii: "/")] + name)
+            guard let path = path(of: name) else { continue }
             _ = unsafe path.withPlatformString { unsafe unlink($0) }
         }
+    }
+
+    /// The names that only rows in quarantine still refer to, in hexadecimal digits.
+    private static func quarantinedNames(in db: Database) throws -> Set<String> {
+        try String.fetchSet(
+            db,
+            sql: """
+                SELECT json_extract(content, '$.source') FROM quarantined_row
+                WHERE origin IN ('file', 'item') AND json_valid(content) AND json_extract(content, '$.kind') IN ('blob', 'stream')
+                    AND json_type(content, '$.source') = 'text'
+                """)
     }
 
     /// Removes the files that no unfinished item refers to. Blocks.
     func removeOrphans(of pool: DatabasePool) throws {
         guard let stream = try? DirectoryStream(opening: folder, followsLink: false) else { return }
         try pool.read { db in
-            // What was set aside may be the only place that still names some of them.
-            guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine)") != true else { return }
+            let quarantined = try Self.quarantinedNames(in: db)
             let statement = try db.cachedStatement(
                 sql: """
                     SELECT EXISTS (SELECT 1 FROM file WHERE kind = 'blob' AND source = ?1 AND state <> 'completed')
                         OR EXISTS (SELECT 1 FROM item WHERE kind = 'blob' AND source = ?1)
                         OR EXISTS (SELECT 1 FROM file JOIN schedule ON schedule.session = file.session
                             WHERE \(Self.isLeftStream) AND source = ?1)
+                        OR EXISTS (SELECT 1 FROM file JOIN removal ON removal.session = file.session
+                            WHERE kind = 'stream' AND source = ?1 AND removal.quarantine IS NOT NULL)
                     """)
             while let name = try stream.next() {
-                if try Bool.fetchOne(statement, arguments: [Data(name)]) != true { delete([Data(name)]) }
+                let digits = name.map { String(format: "%02x", $0) }.joined()
+                guard !quarantined.contains(digits), try Bool.fetchOne(statement, arguments: [Data(name)]) != true else { continue }
+                delete([Data(name)])
             }
         }
     }

@@ -24,6 +24,7 @@ struct RefusedWrite: Error {
     var isLasting: Bool {
         guard let error = reason as? DatabaseError else {
             return reason is EncodingError || reason is DecodingError || reason is RowDecodingError
+                || reason is UnreadableColumn
         }
         return switch error.resultCode {
         case .SQLITE_CONSTRAINT, .SQLITE_MISMATCH, .SQLITE_RANGE, .SQLITE_TOOBIG, .SQLITE_CORRUPT: true

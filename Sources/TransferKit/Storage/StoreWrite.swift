@@ -16,10 +16,14 @@ package enum StoreWrite: Sendable {
     case expansion(SessionKey, ExpansionStep)
     /// Failed items are to be done again, or, if `isWhole`, all of them.
     case resetSession(SessionKey, isWhole: Bool)
+    /// The next piece of that, if a session has more files than one transaction takes.
+    case continueReset(SessionKey)
     /// Puts what it left at its servers into the discard outbox; while it runs, only to be kept there until its run has let go.
     case deleteSession(SessionKey, isRunning: Bool = false)
     /// Sets a session that can't be read aside.
     case quarantine(SessionKey, String)
+    /// The rows of a session in quarantine are back in their tables: it takes its place again.
+    case restoreSession(SessionKey, quarantine: Int64)
 
     case beginSession(SessionKey, Date)
     case setEndpoint(SessionKey, String, TransportID)
@@ -51,7 +55,7 @@ extension StoreWrite {
     /// Whether something may be in the discard outbox because of it.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .file(_, position: _, .restarted),
+        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .continueReset, .file(_, position: _, .restarted),
             .file(_, position: _, .completed), .file(_, position: _, .failed), .file(_, position: _, .foundFolder):
             true
         default: false
@@ -64,9 +68,10 @@ extension StoreWrite {
     var session: SessionKey? {
         switch self {
         case .schedule(let row): row.entry.key
-        case .updateSession(let key, _), .addItems(let key, _), .expansion(let key, _), .resetSession(let key, _),
+        case .updateSession(let key, _), .addItems(let key, _), .expansion(let key, _), .resetSession(let key, _), .continueReset(let key),
             .deleteSession(let key, _),
-            .quarantine(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _), .attemptFailed(let key, _, _),
+            .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
+            .attemptFailed(let key, _, _),
             .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .holdDiscard(let key, _, _, _),
             .dropDiscard(let key, _, _), .releaseDiscards(let key):
             key

@@ -19,7 +19,7 @@ package final class StreamRegistry: Sendable {
     /// Takes what earlier processes left.
     func add(_ left: [LeftStream], in spool: Spool, clock: EngineClock) {
         for stream in left {
-            let path = spool.folder.pushing(FilePath(bytes: stream.name))
+            guard let path = spool.path(of: stream.name) else { continue }
             let entry = Entry(session: stream.session, spool: StreamSpool(stream, at: path, clock: clock), destination: stream.destination)
             entries.withLock { $0[stream.name] = entry }
         }

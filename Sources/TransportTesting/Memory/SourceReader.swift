@@ -16,12 +16,7 @@ struct SourceReader: Sendable {
     init(opening source: UploadSource) async throws {
         self.source = source
         descriptor = try await Self.onQueue {
-            let descriptor: FileDescriptor
-            do {
-                descriptor = try FileDescriptor.open(source.path, .readOnly)
-            } catch let error as Errno {
-                throw TransferError.sourceUnavailable(source.path, errno: error.rawValue)
-            }
+            let descriptor = try source.open()
             do {
                 try Self.compare(descriptor, with: source)
                 return descriptor

@@ -46,6 +46,12 @@ struct TransferQ: Sendable {
     /// Runs a command that has to succeed.
     @discardableResult
     func succeed(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
+        try await succeed(arguments, input: input)
+    }
+
+    /// Runs a command that has to succeed.
+    @discardableResult
+    func succeed(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await run(arguments, input: input)
         try #require(result.status == 0, "\(arguments): \(result.testDescription)")
         return result

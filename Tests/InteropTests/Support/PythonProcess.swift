@@ -31,6 +31,11 @@ final class PythonProcess {
         }
     }
 
+    /// Stops the process where it is: it sees nothing of what happens from now on.
+    func suspend() {
+        program.suspend()
+    }
+
     /// Ends the process at once, as a crash would.
     func kill() {
         program.kill()

@@ -93,6 +93,9 @@ final class RealServer {
         }
     }
 
+    /// Stops the process where it is: it sees nothing of what happens from now on.
+    func suspend() { process.suspend() }
+
     /// Ends the process at once, as a crash would.
     func kill() { process.kill() }
 }

@@ -69,6 +69,18 @@ import TransferKit
         "INSERT OR REPLACE INTO setting(name, value) VALUES ('rateLimit', 0)",
         "UPDATE setting SET value = 9223372036854775807 WHERE name = 'orderRevision'",
         "INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at) VALUES ('{', x'00', 0, 0, 0)",
+        "UPDATE session SET attempts = 9223372036854775807 WHERE key = 2",
+        "UPDATE session SET attempts = -9223372036854775808 WHERE key = 2",
+        "UPDATE session SET files = 9223372036854775807, files_done = -9223372036854775808, files_failed = 9223372036854775807 WHERE key = 2",
+        "UPDATE session SET milliseconds = 9223372036854775807 WHERE key = 2",
+        "UPDATE session SET created_at = -9223372036854775808, started_at = 9223372036854775807 WHERE key = 2",
+        "UPDATE session SET bytes_total = 17 << 56 WHERE key = 2",
+        "UPDATE total SET bytes_total = 9223372036854775807, bytes_done = -9223372036854775808, files = 9223372036854775807",
+        "UPDATE event SET weight = 9223372036854775807",
+        "UPDATE event SET weight = -9223372036854775808, number = 9223372036854775807",
+        "UPDATE setting SET value = 9223372036854775807",
+        "INSERT OR REPLACE INTO setting(name, value) VALUES ('milliseconds', 9223372036854775807), ('bytesConfirmed', 9223372036854775807)",
+        "UPDATE file SET size = 9223372036854775807 WHERE session = 2",
     ])
     func whatCanBeMendedIsMended(_ sql: String) async throws {
         let folder = try await prepared(sql)
@@ -114,6 +126,7 @@ import TransferKit
     /// Those files begin anew.
     @Test(arguments: [
         "identity = '{'", "identity = 5", "data = 5", "endpoint = x'ff'", "confirmed = 'many'", "generation = 'first'",
+        "confirmed = 9223372036854775807", "confirmed = -9223372036854775808", "expires_at = 9223372036854775807",
     ])
     func aCheckpointThatCannotBeReadIsNone(_ assignment: String) async throws {
         // A damaged page keeps no types.

@@ -81,7 +81,7 @@ import TransportTesting
             #expect(items.last?.error?.message == "\(locked) can't be read: permission is missing.")
             try locked.setPermissions(0o700)
             try fixture.tree.file("open/locked/b", "2")
-            try await store.pool.write { try QueueStore.retryFailedItems(of: 1, at: .now, in: $0) }
+            try await store.commit([.resetSession(1, isWhole: false)])
             try await fixture.expand(store)
             #expect(try await fixture.items(store).destinations() == ["open/a", "open/locked/b"])
             #expect(try await fixture.statistics(store).map { [Int64($0.files), Int64($0.filesFailed), $0.bytesKnown] } == [2, 0, 2])

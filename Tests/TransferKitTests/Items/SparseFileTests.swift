@@ -21,13 +21,19 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
 
 /// Sparse files, whose sizes are larger than any disk. Only some file systems, such as tmpfs, take them.
 @Suite(.enabled(if: memoryDiskTakesHugeFiles)) struct SparseFileTests {
-    @Test func aFolderOfHugeFilesFailsWithASentence() async throws {
-        let fixture = try QueueFixture()
+    /// Two files of 7 EiB, and 17 of 64 PiB.
+    private static func folderOfHugeFiles() throws -> FilePath {
         let folder = FilePath(memoryDisk).appending("transferkit-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)
-        defer { try? FileManager.default.removeItem(atPath: folder.string) }
         for name in ["a", "b"] { try makeSparse(folder.appending(name), size: 7 << 60) }
         for index in 0..<17 { try makeSparse(folder.appending("c\(index)"), size: 1 << 56) }
+        return folder
+    }
+
+    @Test func aFolderOfHugeFilesFailsWithASentence() async throws {
+        let fixture = try QueueFixture()
+        let folder = try Self.folderOfHugeFiles()
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
         let queue = try await fixture.openWithAccounts()
         let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 1))
         let session = try await queue.enqueue(try .upload([folder], to: "a", options: options), held: true)
@@ -41,6 +47,21 @@ private func makeSparse(_ path: FilePath, size: Int64) throws {
         // The last of those with 64 PiB each is more than a session takes.
         #expect(items.filter { $0.error?.code == .tooLarge }.count == 3)
         #expect(try await session.status.statistics.bytesTotal == 1 << 60)
+        await queue.shutdown()
+    }
+
+    /// What no session can take is refused at once, and nothing is added.
+    @Test func hugeFilesAreRefused() async throws {
+        let fixture = try QueueFixture()
+        let folder = try Self.folderOfHugeFiles()
+        defer { try? FileManager.default.removeItem(atPath: folder.string) }
+        let all = (0..<17).map { folder.appending("c\($0)") }
+        let queue = try await fixture.openWithAccounts()
+        for (paths, words) in [([folder.appending("a"), folder.appending("b")], "64 PiB"), (all, "1 EiB")] {
+            let error = try await #require(throws: QueueError.self) { try await queue.enqueue(.upload(paths, to: "a")) }
+            #expect(error.code == .unreadableItems && error.message.contains(words), "\(error.message)")
+        }
+        #expect(await queue.status().sessions == 0)
         await queue.shutdown()
     }
 }

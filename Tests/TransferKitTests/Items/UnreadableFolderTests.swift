@@ -56,7 +56,7 @@ import TransportTesting
         let folders = try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM directory") }
         #expect(folders == 1, "the tree's own")
 
-        try await store.pool.write { try QueueStore.retryFailedItems(of: 1, at: .now, in: $0) }
+        try await store.commit([.resetSession(1, isWhole: false)])
         try await fixture.expand(store)
         items = try await fixture.items(store, page: 5_000)
         let expected = ["tree/a", "tree/z", "tree/middle/!/inner"] + (0..<count).map { "tree/middle/\($0)" }

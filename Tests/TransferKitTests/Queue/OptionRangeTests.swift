@@ -13,6 +13,7 @@ import TransportTesting
         SessionOptions(expectedChecksum: "sha256:00"), SessionOptions(expectedChecksum: "crc:00"),
         SessionOptions(expectedChecksum: "md5:" + String(repeating: "0", count: 32)),
         SessionOptions(retry: RetryPolicy(base: .seconds(-1))), SessionOptions(retry: RetryPolicy(maximumDelay: .seconds(-1))),
+        SessionOptions(stallTimeout: .seconds(Int64.max) * 2), SessionOptions(responseTimeout: .seconds(Int64.max) * 18),
         SessionOptions(retry: RetryPolicy(base: .seconds(Int64.max), maximumDelay: .seconds(Int64.max))),
     ])
     func ofASession(options: SessionOptions) async throws {

@@ -73,19 +73,29 @@ import TransferKit
     }
 
     @Test func theServerMayTakeLongerAfterTheLastByte() {
-        let file = ActiveFile(position: 0, size: 100, start: 0)
+        let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
-        file.report(sent: 100, confirmed: 0)
+        file.report(sent: 2 << 20, confirmed: 0)
         #expect(!hangs(&watch, file, .seconds(1)))
         #expect(!hangs(&watch, file, .seconds(300)))
         #expect(hangs(&watch, file, .seconds(301)))
     }
 
+    /// An empty file has no byte that the server could work on.
+    @Test(arguments: [0, 1 << 20]) func theServerMayNotTakeLongerAfterASmallFile(size: Int64) {
+        let file = ActiveFile(position: 0, size: size, start: 0)
+        var watch = watch(file)
+        file.report(sent: size, confirmed: 0)
+        #expect(!hangs(&watch, file, .seconds(1)))
+        #expect(!hangs(&watch, file, .seconds(59)))
+        #expect(hangs(&watch, file, .seconds(61)))
+    }
+
     /// Until it was all sent again, it is not the server's turn.
     @Test(arguments: [true, false]) func whatIsSentOnceMoreAfterTheLastByteMayNotHang(isAllSent: Bool) {
-        let file = ActiveFile(position: 0, size: 100, start: 0)
+        let file = ActiveFile(position: 0, size: 2 << 20, start: 0)
         var watch = watch(file)
-        file.report(sent: 100, confirmed: 0)
+        file.report(sent: 2 << 20, confirmed: 0)
         #expect(!hangs(&watch, file, .seconds(100)))
         file.isActive()
         #expect(!hangs(&watch, file, .seconds(101)))

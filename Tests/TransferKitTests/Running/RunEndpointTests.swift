@@ -72,16 +72,54 @@ import TransportTesting
     }
 
     @Test func attemptsAreUsedUpOverAllEndpointsTogether() async throws {
-        let options = SessionOptions(retry: RetryPolicy(maximumAttempts: 3))
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
         let fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
-        for host in ["x", "y"] { fixture.memory.refuse(host: host) }
-        let first = try await fixture.start()
-        await fixture.clock.sleeps(for: .seconds(1))
-        fixture.clock.advance(by: .seconds(1))
-        #expect(try await first.value?.delay == .seconds(2))
-        fixture.clock.advance(by: .seconds(2))
-        #expect(try await fixture.run()?.failure?.failureClass == .unreachable)
+        let other = TransferError(.unreachable, .notThisProtocol, "Something else answers here.")
+        fixture.memory.failNext(6, with: other)
+        #expect(try await fixture.run()?.failure == other)
         #expect(hosts(fixture) == ["x", "y", "x", "y", "x", "y"], "a round over all of them is one attempt")
+        await fixture.close()
+    }
+
+    @Test func whatReachesNoServerUsesUpNoAttempt() async throws {
+        let retry = RetryPolicy(base: .seconds(2), maximumAttempts: 1, giveUpAfter: .seconds(20))
+        let fixture = try await RunFixture(["1": 10, "2": 10], options: SessionOptions(retry: retry, filesInFlight: 1))
+        fixture.memory.refuse(host: "a")
+        // Two files, one after the other, at 0, 2, 6 and 14 s.
+        for seconds in [2, 4, 8] {
+            #expect(try await fixture.run()?.delay == .seconds(seconds))
+            fixture.clock.advance(by: .seconds(seconds))
+        }
+        #expect(try await fixture.run()?.delay == .seconds(10))
+        fixture.clock.advance(by: .seconds(10))
+        #expect(try await fixture.run()?.failure?.code == .connectionRefused, "the session waited for 20 s")
+        await fixture.close()
+    }
+
+    @Test func whatFailsTooOftenAtOneEndpointGoesToTheNext() async throws {
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 3))
+        let broken = TransferError(.transient, .serverError, "The server failed.")
+        var fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
+        fixture.memory.failNext(5, with: broken)
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect(hosts(fixture) == ["x", "x", "x", "y", "y", "y"])
+        await fixture.close()
+
+        fixture = try await RunFixture(["1": 10], hosts: ["x", "y"], options: options)
+        fixture.memory.failNext(6, with: broken)
+        #expect(try await fixture.run()?.failure == broken)
+        #expect(hosts(fixture) == ["x", "x", "x", "y", "y", "y"], "each endpoint once")
+        await fixture.close()
+    }
+
+    @Test func whatIsHalfThereGoesToTheNextOnceItsAttemptsAreUsedUp() async throws {
+        let options = SessionOptions(retry: RetryPolicy(base: .zero, maximumAttempts: 2))
+        let fixture = try await RunFixture(["1": 5_000], hosts: ["x", "y"], options: options)
+        fixture.memory.faults.append(.cut(afterBytes: 3_000))
+        fixture.memory.faults.append(.fail(TransferError(.transient, .serverError, "The server failed.")))
+        #expect(try await fixture.run()?.isFinished == true)
+        #expect(hosts(fixture) == ["x", "x", "y"])
+        #expect(fixture.memory.contents(of: "1", at: "memory://y/") == (try fixture.content("1")))
         await fixture.close()
     }
 
@@ -93,19 +131,21 @@ import TransportTesting
         try await gate.reached()
         fixture.memory.refuse(host: "near")
         gate.open()
-        // Delays of 1, then 2, 4, 8, 16 and 32 s: the sixth refusal comes 62 s after the first.
+        // After the cut 1 s, then 1, 2, 4, 8, and 10 s five times: the tenth refusal comes 65 s after the first.
         await fixture.clock.sleeps(for: .seconds(1))
         let elsewhere = fixture.memory.gate("1", atByte: 1_000)
         fixture.clock.advance(by: .seconds(1))
+        await fixture.clock.sleeps(for: .seconds(1))
+        fixture.clock.advance(by: .seconds(1))
         #expect(try await first.value?.delay == .seconds(2))
-        for seconds in [2, 4, 8, 16] {
+        for seconds in [2, 4, 8, 10, 10, 10, 10] {
             fixture.clock.advance(by: .seconds(seconds))
-            #expect(try await fixture.run()?.delay == .seconds(2 * seconds))
+            #expect(try await fixture.run()?.delay == .seconds(min(2 * seconds, 10)))
         }
-        fixture.clock.advance(by: .seconds(32))
+        fixture.clock.advance(by: .seconds(10))
         let last = try await fixture.start()
         try await elsewhere.reached()
-        #expect(hosts(fixture) == Array(repeating: "near", count: 7) + ["away"])
+        #expect(hosts(fixture) == Array(repeating: "near", count: 11) + ["away"])
         #expect(fixture.memory.attempts.last?.checkpoint == nil && fixture.memory.attempts.last?.startOffset == 0)
         func kept() async throws -> Int64? {
             try await fixture.store.checkpoint(session: 1, position: 0, endpoint: "memory://near/", generation: 1)?.checkpoint.confirmed

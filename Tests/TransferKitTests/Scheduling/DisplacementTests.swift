@@ -4,6 +4,24 @@ import TransferKit
 
 /// Sessions that are run before their turn, and those that make room for them.
 @Suite struct DisplacementTests {
+    @Test func whatIsPutBeforeAnInterruptedPreemptorSetsItsVictimFree() throws {
+        for isMoved in [false, true] {
+            var queue = try Rehearsal()
+            try queue.add("A B C P Y")
+            try queue.call(.run(), "P")
+            try queue.letGo("A")
+            try queue.tell(.stop(.interrupt))
+            try queue.letGo("P")
+            if isMoved {
+                try queue.call(.move(.front), "Y")
+            } else {
+                try queue.tell(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
+            }
+            try queue.tell(.start)
+            #expect(try queue.finishAll() == (isMoved ? "A Y B C P" : "A X B C P Y"))
+        }
+    }
+
     @Test func nestedRunsUnwindInOrder() throws {
         var queue = try Rehearsal()
         try queue.add("A B C D")

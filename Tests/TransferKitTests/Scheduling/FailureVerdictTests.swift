@@ -30,14 +30,23 @@ import TransferKit
         (History(failures: 1, hasCheckpoint: true, mayFallBack: true, hasNextEndpoint: true), true),
         (History(failures: 1, hasCheckpoint: true, mayFallBack: true), false),
         // Rather than to be given up, the file begins anew elsewhere.
-        (History(failures: 8, hasCheckpoint: true, hasNextEndpoint: true), true),
+        (History(failures: 1, hasCheckpoint: true, hasNextEndpoint: true, isOutageTooLong: true), true),
     ])
     func unreachableGoesToTheNextEndpoint(_ history: History, _ goes: Bool) {
+        var history = history
+        history.outageAttempts = 1
         #expect(verdict(.unreachable, history) == (goes ? .nextEndpoint : soon))
     }
 
-    @Test func unreachableWithoutAnotherEndpointIsGivenUpAtLast() {
-        #expect(verdict(.unreachable, History(failures: 8)) == .giveUpFile)
+    @Test func anOutageUsesUpNoAttempts() {
+        #expect(verdict(.unreachable, History(failures: 8, outageAttempts: 1_000)) == .retry(after: .seconds(5)))
+        #expect(verdict(.unreachable, History(outageAttempts: 2, isOutageTooLong: true)) == .failSession)
+        #expect(verdict(.unreachable, History(failures: 8), code: .notThisProtocol) == .giveUpFile)
+    }
+
+    @Test func aFileThatUsedUpItsAttemptsIsTriedElsewhere() {
+        #expect(verdict(.transient, History(failures: 8, hasNextEndpoint: true)) == .nextEndpoint)
+        #expect(verdict(.transient, History(failures: 7, hasNextEndpoint: true)) == .retry(after: .seconds(32)))
     }
 
     @Test func credentialsAndTrustNeedAPerson() {

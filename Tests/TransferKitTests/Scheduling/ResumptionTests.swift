@@ -56,18 +56,17 @@ import TransferKit
         try queue.call(.pause, "P")
         try queue.letGo("P")
         try queue.call(.run(), "R")
-        try queue.tell(.stop(.interrupt))
+        try queue.add("X")
+        try queue.call(.run(), "X")
         try queue.letGo("R")
-        try queue.tell(.enqueue([.draft(id: SessionID(named: "X"))], at: 0))
-        try queue.tell(.start)
-        #expect(queue.line == "X=running P=paused(displaced) R=waiting")
-        // The one that displaced it can't run any more.
-        try queue.tell(.saveAccount(Account("b", endpoints: [Endpoint(transport: "missing", address: "missing://b/")])))
-        #expect(queue.line == "X=running P=paused R=waiting")
+        #expect(queue.line == "P=paused(displaced) R=waiting X=running")
+        // The one that displaced it runs no more.
+        try queue.call(.cancel(), "R")
+        #expect(queue.line == "P=paused R=cancelled X=running")
         try queue.call(.resume, "P")
-        #expect(queue.line == "X=running P=waiting R=waiting")
+        #expect(queue.line == "P=waiting R=cancelled X=running")
         try queue.end("X")
-        #expect(queue.line == "X=completed P=running R=waiting")
+        #expect(queue.line == "P=running R=cancelled X=completed")
     }
 
     @Test func oneThatIsResumedBeforeItsRunEndedGoesOn() throws {

@@ -92,6 +92,8 @@ import TransferKit
         _ = try scheduler.perform(.start, at: .seconds(30))
         #expect(scheduler.runningIDs.count == 1, "it tries")
         #expect(!scheduler.offers(endpoint, at: .seconds(30)), "nobody else does")
+        _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
+        #expect(!scheduler.offers(endpoint, at: .seconds(59)), "nobody else does")
         var other = endpoint
         other.address += "elsewhere/"
         _ = try scheduler.report(.endpoint(other), of: 1, at: .seconds(30))

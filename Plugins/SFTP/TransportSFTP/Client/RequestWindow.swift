@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 
 /// How much may be on its way at once over one channel, shared by all of its files: whoever waits longest is first.
-final class RequestWindow: Sendable {
+package final class RequestWindow: Sendable {
     private struct Waiter {
         var number: Int
         var bytes: Int
@@ -15,6 +15,9 @@ final class RequestWindow: Sendable {
         var requests: Int
         /// By how much it may grow yet.
         var growth: (bytes: Int, requests: Int)
+        var underway = 0
+        /// Nil where all of the window may be used at once.
+        var pace: RequestPace?
         var waiters: [Waiter] = []
         var lastNumber = 0
         var error: TransferError?
@@ -22,7 +25,11 @@ final class RequestWindow: Sendable {
         /// Takes those out who need wait no more.
         mutating func admit() -> [Waiter] {
             var admitted = 0
-            while admitted < waiters.count, waiters[admitted].bytes <= bytes, waiters[admitted].requests <= requests {
+            let limit = pace?.limit ?? .max
+            while admitted < waiters.count, waiters[admitted].bytes <= bytes, waiters[admitted].requests <= requests,
+                underway == 0 || underway + waiters[admitted].bytes <= limit
+            {
+                underway += waiters[admitted].bytes
                 bytes -= waiters[admitted].bytes
                 requests -= waiters[admitted].requests
                 admitted += 1
@@ -38,14 +45,18 @@ final class RequestWindow: Sendable {
     ///   - bytes: How many may be on their way.
     ///   - requests: How many that move content may be unanswered.
     ///   - growth: By how much it may grow as it is used.
-    init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0)) {
-        state = Locked(State(bytes: bytes, requests: requests, growth: growth))
+    ///   - pace: How much of it is used; nil for all of it.
+    package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
+        state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
+
+    /// How many bytes were acquired and not given back.
+    package var underway: Int { state.withLock { $0.underway } }
 
     /// Returns when so much more may be on its way. Whoever gets it gives it back by ``release(bytes:requests:)``.
     ///
     /// - Throws: The error that the channel ended with; `CancellationError`.
-    func acquire(bytes: Int, requests: Int = 1) async throws {
+    package func acquire(bytes: Int, requests: Int = 1) async throws {
         let number = state.withLock { state in
             state.lastNumber += 1
             return state.lastNumber
@@ -74,9 +85,11 @@ final class RequestWindow: Sendable {
     }
 
     /// Gives back what was acquired, and as much again as far as the window may grow.
-    func release(bytes: Int, requests: Int = 1) {
+    package func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
             let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
+            state.underway -= bytes
+            state.pace?.note(bytes)
             state.growth.bytes -= more.bytes
             state.growth.requests -= more.requests
             state.bytes += bytes + more.bytes

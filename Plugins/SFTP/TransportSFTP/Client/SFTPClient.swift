@@ -39,9 +39,15 @@ package final class SFTPClient: Sendable {
     }
 
     /// What is on its way to the server, and what is not yet confirmed: 2 MiB, as the window of OpenSSH's server is no larger.
-    let uploads = RequestWindow(bytes: 4 << 20, requests: 128)
+    let uploads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
     /// What was asked for, and is not yet on the disk.
-    let downloads = RequestWindow(bytes: 4 << 20, requests: 128)
+    let downloads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
+
+    /// The permissions that the server gives to new files.
+    let newFileModes = NewFileModes()
+
+    /// How many bytes of content are on their way, in either direction.
+    var contentUnderway: Int { uploads.underway + downloads.underway }
 
     /// For messages, such as `sftp.example.com`.
     package let serverName: String

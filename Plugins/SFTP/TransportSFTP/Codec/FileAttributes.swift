@@ -1,3 +1,5 @@
+import TransferCore
+
 /// What a server says of a file (draft-ietf-secsh-filexfer-02, section 5). What is nil was not said, or is not to be changed.
 package struct FileAttributes: Hashable, Sendable {
     private enum Flag {
@@ -48,6 +50,25 @@ package struct FileAttributes: Hashable, Sendable {
         var attributes = FileAttributes()
         attributes.permissions = mode
         return attributes
+    }
+
+    /// The largest size of a file that is believed: 64 PiB, in bytes. Sums of such sizes do not overflow.
+    package static let largestSize: UInt64 = 1 << 56
+
+    /// Checks the size that a server reports.
+    ///
+    /// - Parameters:
+    ///   - name: The file, for people.
+    ///   - server: The server, for people.
+    /// - Returns: The size in bytes; nil if the server does not report any.
+    /// - Throws: A `TransferError` of the class `protocolViolation` if no file can have the size.
+    func checkedSize(of name: String, at server: String) throws(TransferError) -> Int64? {
+        guard let size else { return nil }
+        guard size <= Self.largestSize else {
+            throw TransferError(
+                .protocolViolation, .badAnswer, "\(server) reports \(size) bytes as the size of \(name), which no file has.")
+        }
+        return Int64(size)
     }
 
     /// Nil if the server does not say.

@@ -13,6 +13,8 @@ package struct ServerFeatures: Hashable, Sendable {
     /// What one request reads or writes where the server does not say (draft-ietf-secsh-filexfer-02, section 3: servers take packets of 34,000
     /// bytes). Also enough where it does: more of these on their way are as fast, and each fits into one packet of SSH.
     package static let chunkSize = 32_640
+    /// The smallest limit of a server that counts: with less in each request, a file would take more work than it is worth.
+    package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3
     /// All that the server named, also what nobody here knows.
@@ -33,8 +35,12 @@ package struct ServerFeatures: Hashable, Sendable {
     /// Takes in the answer to ``Request/limits``.
     mutating func note(_ limits: ServerLimits) {
         self.limits = limits
-        if limits.readLength > 0 { readSize = Int(min(UInt64(readSize), limits.readLength)) }
-        if limits.writeLength > 0 { writeSize = Int(min(UInt64(writeSize), limits.writeLength)) }
+        readSize = Self.size(readSize, within: limits.readLength)
+        writeSize = Self.size(writeSize, within: limits.writeLength)
+    }
+
+    private static func size(_ size: Int, within limit: UInt64) -> Int {
+        limit == 0 ? size : Int(min(UInt64(size), max(limit, smallestChunkSize)))
     }
 }
 

@@ -14,7 +14,20 @@ actor ConnectionPool {
         var files = 0
         /// Closes it when it was idle for long enough.
         var alarm: Task<Void, Never>?
+
+        /// How much there is to wait for over it: content of other files first, as all requests after it wait in one line, and then their number.
+        var load: (Int, Int) { (isBusy ? 1 : 0, files) }
+
+        /// Whether so much content is on its way over it that small files would wait.
+        var isBusy: Bool { connection.client.contentUnderway >= ConnectionPool.busyBytes }
+
+        func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
+            connection.client.unansweredSince.map { policy.now() - $0 >= limit } ?? false
+        }
     }
+
+    /// Much more than small files have on their way.
+    private static let busyBytes = 128 << 10
 
     private struct Group {
         var members: [Member] = []
@@ -35,8 +48,8 @@ actor ConnectionPool {
             guard mayOpen(policy) else { return false }
             // Each of those who wait gets one of those that are being made.
             if isForOneApart { return openings.count <= waiters.count }
-            let files = members.reduce(0) { $0 + $1.files }
-            return members.allSatisfy { $0.files >= policy.filesBeforeNext }
+            let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
+            return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
                 && files >= policy.filesBeforeNext * (members.count + openings.count)
         }
 
@@ -65,31 +78,33 @@ actor ConnectionPool {
     /// - Parameters:
     ///   - limit: How many connections there may be to the endpoint.
     ///   - isApart: Whether to wait for a connection that nobody uses, as long as another one can be made.
+    ///   - waiting: Called every few seconds while a connection is being made; must not block.
     /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; what the body throws.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, apart isApart: Bool = false, credentials: any CredentialProvider, logger: Logger,
-        _ body: (PooledConnection) async throws -> Result
+        waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result
     ) async throws -> Result {
-        let (number, connection) = try await take(endpoint, limit, isApart, credentials, logger)
+        let (number, connection) = try await take(endpoint, limit, isApart, credentials, logger, waiting)
         do {
             let result = try await body(connection)
             await give(number, of: endpoint)
             return result
         } catch {
-            await give(number, of: endpoint)
+            await give(number, of: endpoint, isGivenUp: Task.isCancelled)
             throw error
         }
     }
 
     private func take(
-        _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger
+        _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger,
+        _ waiting: @escaping @Sendable () -> Void
     ) async throws -> (Int, PooledConnection) {
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
             removeUseless(of: endpoint)
             var group = groups[endpoint] ?? Group()
-            let index = group.members.indices.min { group.members[$0].files < group.members[$1].files }
+            let index = group.members.indices.min { group.members[$0].load < group.members[$1].load }
             let isUsed = index.map { group.members[$0].files > 0 } ?? true
             if group.needsAnother(forOneApart: isApart && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
@@ -104,6 +119,13 @@ actor ConnectionPool {
             let arrival = Once<Void>()
             group.waiters.append(arrival)
             groups[endpoint] = group
+            let word = Task { [policy] in
+                while true {
+                    waiting()
+                    try await policy.sleep(policy.wordInterval)
+                }
+            }
+            defer { word.cancel() }
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
@@ -182,7 +204,8 @@ actor ConnectionPool {
         return link
     }
 
-    private func give(_ number: Int, of endpoint: Endpoint) {
+    /// - Parameter isGivenUp: Whether what was done with the connection was cancelled, as an attempt is that stalls.
+    private func give(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
             guard groups[endpoint]?.silent[index].files == 0, let member = groups[endpoint]?.silent.remove(at: index) else { return }
@@ -191,6 +214,10 @@ actor ConnectionPool {
         }
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         groups[endpoint]?.members[index].files -= 1
+        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.hush, policy) {
+            groups[endpoint]?.members.remove(at: index)
+            return retire(member, of: endpoint)
+        }
         if groups[endpoint]?.members[index].files == 0 { setAlarm(for: number, of: endpoint) }
     }
 
@@ -215,26 +242,24 @@ actor ConnectionPool {
     /// Takes those connections out that are of no use to anybody else: those that ended, and those whose server's process hangs while its connection
     /// lives.
     private func removeUseless(of endpoint: Endpoint) {
-        let now = policy.now()
-        let useless =
-            groups[endpoint]?.members.filter { member in
-                !member.link.client.isOpen || member.link.client.unansweredSince.map { now - $0 >= policy.silence } ?? false
-            } ?? []
+        let useless = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !useless.isEmpty else { return }
         let numbers = Set(useless.map(\.number))
         groups[endpoint]?.members.removeAll { numbers.contains($0.number) }
-        for member in useless {
-            member.alarm?.cancel()
-            // What takes so long may be done all the same, as a sync of a large file is.
-            if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
-        }
+        for member in useless { retire(member, of: endpoint) }
+    }
+
+    /// Gives a connection to no other file, and closes it once its present files are done: what takes so long may be done all the same, as a sync of a
+    /// large file is.
+    private func retire(_ member: Member, of endpoint: Endpoint) {
+        member.alarm?.cancel()
+        if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
     }
 
     private func giveUp(_ member: Member) {
         let client = member.link.client
         client.end(
-            TransferError(
-                .transient, .stalled, "\(client.serverName) has not answered for \(policy.silence); the connection is given up."))
+            TransferError(.transient, .stalled, "\(client.serverName) stopped answering, so the connection was closed."))
         Task { await member.link.close() }
     }
 

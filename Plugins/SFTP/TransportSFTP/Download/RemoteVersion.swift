@@ -8,16 +8,18 @@ struct RemoteVersion: Codable, Hashable, Sendable {
     /// In seconds since 1970; nil if the server does not say.
     var modificationTime: UInt32?
 
-    /// Nil if the server does not tell the size.
+    /// Nil if the server does not report the size, or one that no file has.
     init?(_ attributes: FileAttributes) {
-        guard let size = attributes.size.flatMap({ Int64(exactly: $0) }) else { return nil }
+        guard let size = attributes.size.flatMap({ $0 <= FileAttributes.largestSize ? Int64($0) : nil }) else { return nil }
         self.size = size
         modificationTime = attributes.modificationTime
     }
 
-    /// Nil if it is none of this transport.
+    /// Nil if the checkpoint is not one of a download by this transport, or confirms more than the file had.
     init?(_ checkpoint: Checkpoint) {
-        guard let stored = try? JSONDecoder().decode(RemoteVersion.self, from: checkpoint.data) else { return nil }
+        guard let stored = try? JSONDecoder().decode(RemoteVersion.self, from: checkpoint.data),
+            (0...Int64(FileAttributes.largestSize)).contains(stored.size), (0...stored.size).contains(checkpoint.confirmed)
+        else { return nil }
         self = stored
     }
 

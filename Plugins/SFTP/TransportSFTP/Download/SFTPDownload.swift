@@ -94,7 +94,7 @@ struct SFTPDownload {
         default:
             throw TransferError(.permanent, .rejected, "\(place.name) is no regular file at \(client.serverName).")
         }
-        guard let version = RemoteVersion(found) else {
+        guard try found.checkedSize(of: place.name, at: client.serverName) != nil, let version = RemoteVersion(found) else {
             throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not tell how large \(place.name) is.")
         }
         return (version, found.permissions)
@@ -204,7 +204,8 @@ struct SFTPDownload {
         var receipt = TransferReceipt(bytes: size, remoteURL: place.url(of: place.final))
         if version != nil { try await verify(LocalContent(writer, size: size), &receipt) }
         reporter.report(total: size)
-        try await writer.finish(size: size, modificationTime: version?.modificationNanoseconds)
+        try await writer.finish(
+            size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: settings.keepsModes && mode != nil)
         // Not before, as an attempt after a crash could not open a part that nobody may write.
         if settings.keepsModes, let mode, !writer.descriptor.change(mode: mode) {
             receipt.warnings.append("The system does not let \(writer.finalPath) have the permissions that it has at \(client.serverName).")

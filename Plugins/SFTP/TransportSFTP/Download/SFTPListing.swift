@@ -102,7 +102,7 @@ struct SFTPListing {
         let kind: RemoteEntry.Kind =
             switch attributes.kind {
             // A server that does not tell what it is tells when it is to be received.
-            case nil, .regular?: .file(size: attributes.size.flatMap { Int64(exactly: $0) })
+            case nil, .regular?: .file(size: RemoteVersion(attributes)?.size)
             case .folder?: .folder
             case .link?: .symbolicLink
             case .other?: .other

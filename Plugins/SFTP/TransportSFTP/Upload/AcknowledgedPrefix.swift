@@ -1,22 +1,46 @@
-/// How far a file is without a gap, when its pieces are confirmed in any order.
-struct AcknowledgedPrefix: Sendable {
+/// The part of a file, from its start, that has no gap while its pieces are confirmed in any order.
+package struct AcknowledgedPrefix: Sendable {
     /// Every byte before it was confirmed.
-    private(set) var end: Int64
-    /// Pieces behind a gap: where they end, by where they begin.
-    private var pieces: [Int64: Int64] = [:]
+    package private(set) var end: Int64
+    /// Confirmed ranges after a gap, in order. Adjacent ones are merged, so there are no more of them than gaps.
+    private var islands: [Range<Int64>] = []
 
-    init(from start: Int64) {
+    package init(from start: Int64) {
         end = start
     }
 
-    /// Takes in a piece, which overlaps none before it.
-    mutating func insert(_ piece: Range<Int64>) {
-        guard !piece.isEmpty else { return }
-        guard piece.lowerBound == end else {
-            pieces[piece.lowerBound] = piece.upperBound
+    /// How many ranges are confirmed after a gap.
+    package var islandCount: Int { islands.count }
+
+    /// Adds a confirmed piece.
+    package mutating func insert(_ piece: Range<Int64>) {
+        guard piece.upperBound > end else { return }
+        guard piece.lowerBound > end || !islands.isEmpty else {
+            end = piece.upperBound
             return
         }
-        end = piece.upperBound
-        while let next = pieces.removeValue(forKey: end) { end = next }
+        // The first island that the piece touches, by bisection.
+        var (first, count) = (0, islands.count)
+        while count > 0 {
+            let half = count / 2
+            if islands[first + half].upperBound < piece.lowerBound {
+                first += half + 1
+                count -= half + 1
+            } else {
+                count = half
+            }
+        }
+        var merged = piece
+        var next = first
+        while next < islands.count, islands[next].lowerBound <= merged.upperBound {
+            merged = min(merged.lowerBound, islands[next].lowerBound)..<max(merged.upperBound, islands[next].upperBound)
+            next += 1
+        }
+        guard merged.lowerBound > end else {
+            end = merged.upperBound
+            islands.removeFirst(next)
+            return
+        }
+        islands.replaceSubrange(first..<next, with: CollectionOfOne(merged))
     }
 }

@@ -25,16 +25,17 @@ struct PartPlacing: Sendable {
         guard policy != .rename, let found = try await client.attributesIfThere(place.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
         if found.kind == .folder, policy != .skip { throw isFolder }
+        let size = policy == .always || found.kind == .folder ? nil : try found.checkedSize(of: place.name, at: client.serverName)
         let isLeft =
             switch policy {
             case .skip: true
-            case .different: source.growth == nil && found.size == UInt64(source.size) && age(of: found) == 0
+            case .different: source.growth == nil && size == source.size && age(of: found) == 0
             case .newer: source.growth == nil && (age(of: found) ?? 1) <= 0
             default: false
             }
         guard isLeft else { return nil }
-        // The item is done with as it is, however large the other file is.
-        return receipt(bytes: source.growth == nil ? source.size : Int64(clamping: found.size ?? 0), place.final)
+        // The file there may be of any size: the item is complete as it is.
+        return receipt(bytes: source.growth == nil ? source.size : size ?? 0, place.final)
     }
 
     /// How many seconds the source is newer than the file at the server, which tells no fractions; nil if that does not tell.
@@ -126,11 +127,11 @@ struct PartPlacing: Sendable {
     /// - Throws: A `TransferError` of the class `resumeLost` if there is neither.
     func settle(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
         if let found = try await client.attributesIfThere(part) {
-            guard found.size == UInt64(size) else { throw Self.lost(place.name, at: client.serverName) }
+            guard found.size == UInt64(exactly: size) else { throw Self.lost(place.name, at: client.serverName) }
             return nil
         }
         let final = [UInt8](checkpoint.final)
-        guard let found = try await client.attributesIfThere(final), found.size == UInt64(size) else {
+        guard let found = try await client.attributesIfThere(final), found.size == UInt64(exactly: size) else {
             throw Self.lost(place.name, at: client.serverName)
         }
         return receipt(bytes: size, final)

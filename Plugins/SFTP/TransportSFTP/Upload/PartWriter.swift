@@ -13,6 +13,8 @@ final class PartWriter: Sendable {
         var unanswered = 0
         var failure: (any Error)?
         var isOpen = true
+        /// Whether the server synced all that was sent, at the end.
+        var isSynced = false
         /// Waits until every request is answered, or one failed.
         var drain: Once<Void>?
 
@@ -34,16 +36,18 @@ final class PartWriter: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let record: UploadRecord
-    private let schedule = Locked(SyncSchedule(at: .now))
+    private let schedule: Locked<SyncSchedule>
     private let state = Locked(State())
 
     /// How many requests' content is read from the disk at once.
     private static let batch: Int64 = 8
 
+    /// - Parameter schedule: When checkpoints are made.
     init(
         _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, of file: FileReader,
-        recording record: UploadRecord, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        recording record: UploadRecord, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
+        self.schedule = Locked(schedule)
         self.handle = handle
         self.client = client
         self.features = features
@@ -197,23 +201,28 @@ final class PartWriter: Sendable {
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// For the end of an attempt that was not the file's: keeps what there is if the server can say soon that it has it.
+    /// Makes a checkpoint at the end of an attempt that did not complete the file: of what the server synced if it can say so soon, and otherwise of
+    /// what it acknowledged, for the next attempt to check.
     func keepBeforeEnd() async {
-        let (positions, isOpen) = state.withLock { ($0.positions, $0.isOpen) }
-        guard isOpen, record.isBehind(positions) else { return }
-        // Of its own, as the attempt's task may be cancelled.
+        let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
+        guard record.isBehind(positions) else { return }
+        // A task of its own, as the attempt's task may be cancelled.
         await Task { [self] in
-            if features.offers(.fsync) {
-                let sync = client.begin(.fsync(handle))
-                let deadline = Task {
-                    try await Task.sleep(for: Self.patience)
-                    sync.abandon()
-                }
-                defer { deadline.cancel() }
-                guard case .status(let status)? = try? await sync.answer(), status.code == .ok else { return }
-            }
-            try? await save(positions)
+            if isSynced || !features.offers(.fsync) { return try? await save(positions) }
+            if isOpen, await syncsSoon() { return try? await save(positions) }
+            try? await record.save(acknowledged: positions)
         }.value
+    }
+
+    private func syncsSoon() async -> Bool {
+        let sync = client.begin(.fsync(handle))
+        let deadline = Task {
+            try await Task.sleep(for: Self.patience)
+            sync.abandon()
+        }
+        defer { deadline.cancel() }
+        guard case .status(let status)? = try? await sync.answer() else { return false }
+        return status.code == .ok
     }
 
     /// A cancelled attempt has 100 ms to end.
@@ -242,6 +251,8 @@ final class PartWriter: Sendable {
         close()
         try await drained()
         try await sync?.success()
+        state.withLock { $0.isSynced = sync != nil }
+        // Compared with what was sent, and not computed with.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
         return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
     }

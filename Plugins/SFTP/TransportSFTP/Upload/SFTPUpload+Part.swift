@@ -6,11 +6,36 @@ extension SFTPUpload {
     /// Below this, the space at the server is not asked for: the content itself is sooner refused.
     private static let spaceThreshold: Int64 = 1 << 20
 
-    /// Opens the part that a checkpoint vouches for, or makes a new one.
-    func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> Handle {
-        guard confirmed == 0 else { return try await reopenPart(checkpoint, confirmed) }
+    /// An open part, and where its content is resumed.
+    struct OpenPart {
+        let handle: Handle
+        let checkpoint: UploadCheckpoint
+        let confirmed: Int64
+        var warnings: [String] = []
+    }
+
+    /// Opens the part of a checkpoint, or makes a new one.
+    func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
+        guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
+        // Until it is complete, only the account may read a part. It gets its own permissions before its name.
+        let key = creationKey
+        let isHidden = !isNamed && (keepsMode || client.newFileModes.isKnown(key))
+        let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.asked))
+        var checkpoint = checkpoint
         do {
-            return try await makePart()
+            if !isNamed, !keepsMode {
+                checkpoint.mode = try await client.newFileModes.mode(of: handle, key, isHidden: isHidden, at: client)
+            }
+        } catch {
+            client.close(handle)
+            throw error
+        }
+        return OpenPart(handle: handle, checkpoint: checkpoint, confirmed: 0)
+    }
+
+    private func newPart(_ placing: PartPlacing, _ creation: FileAttributes) async throws -> Handle {
+        do {
+            return try await makePart(creation)
         } catch let failure as StatusFailure where failure.status.code == .failure && isNamed {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
             throw placing.isFolder
@@ -18,18 +43,27 @@ extension SFTPUpload {
             // Whether they could be made is seen by the part.
             let answers = place.parents.map { client.begin(.mkdir($0)) }
             for answer in answers { _ = try await answer.answer() }
-            return try await makePart()
+            return try await makePart(creation)
         }
     }
 
-    private func makePart() async throws -> Handle {
+    /// Whether the file gets the permissions of its source.
+    var keepsMode: Bool { settings.keepsModes && sourceMode != nil }
+
+    /// What the permissions of a new file depend on: its folder, whose access list the server may apply, and what was asked for.
+    private var creationKey: NewFileModes.Key {
+        let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
+        return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
+    }
+
+    private func makePart(_ creation: FileAttributes) async throws -> Handle {
         // Where it will be read back, whether it may be is known before the first byte.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
-        if isNamed { return try await client.open(.open(part, mode.union(.truncate))) }
+        if isNamed { return try await client.open(.open(part, mode.union(.truncate), creation)) }
         // Whatever has its name is of an earlier attempt, or was put there for us to write through.
         let removal = client.begin(.remove(part))
-        let opening = client.begin(.open(part, mode.union(.exclusive)))
+        let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
             _ = try await removal.answer()
         } catch {
@@ -39,63 +73,95 @@ extension SFTPUpload {
         do {
             return try await opening.handle()
         } catch let failure as StatusFailure where isReadBack && failure.status.code == .permissionDenied {
-            client.close(try await client.open(.open(part, [.write, .create, .exclusive])))
+            client.close(try await client.open(.open(part, [.write, .create, .exclusive], creation)))
             try await client.perform(.remove(part))
             throw ContentComparison.impossible(place.name, at: client.serverName, failure)
         }
     }
 
-    private func reopenPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> Handle {
+    /// Opens the part of an earlier attempt, and makes sure of what the server has of it.
+    ///
+    /// Bytes that the server acknowledged before the connection broke count once the part is large enough, their end is the same as here, and the
+    /// server has synced them: a server that lost its power may have lost them.
+    private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
             handle = try await openForWriting()
         } catch let failure as StatusFailure where failure.status.code.meansMissing {
             throw PartPlacing.lost(place.name, at: client.serverName)
         }
-        // Of ranges, up to where one has anything.
-        let needed = checkpoint.ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
         do {
-            guard let size = try await client.attributes(.fstat(handle)).size, size >= UInt64(needed) else {
-                throw PartPlacing.lost(place.name, at: client.serverName)
-            }
+            let size = try await client.attributes(.fstat(handle)).size ?? 0
+            guard size >= UInt64(checkpoint.neededSize(confirmed)) else { throw PartPlacing.lost(place.name, at: client.serverName) }
             if confirmed == file.source.size { reporter.reportWaiting() }
-            // What is behind was never vouched for.
+            var part = OpenPart(handle: handle, checkpoint: checkpoint, confirmed: confirmed)
+            if let more = checkpoint.synced(confirmed), size >= UInt64(more.checkpoint.neededSize(more.confirmed)),
+                let warnings = try await sync(handle, checkpoint.unsynced(confirmed))
+            {
+                try await reporter.save(more.checkpoint.encoded(confirmed: more.confirmed))
+                part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
+            }
+            // No checkpoint vouches for the bytes after that.
+            let needed = part.checkpoint.neededSize(part.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
+            part.warnings += try await checkUnsynced(part.checkpoint, part.confirmed)
+            return part
         } catch {
             client.close(handle)
             throw error
         }
-        return handle
     }
+
+    /// Lets the server sync what it acknowledged before the connection broke.
+    ///
+    /// - Returns: Warnings; nil if the server has something else, or can't sync.
+    private func sync(_ handle: Handle, _ acknowledged: [Range<Int64>]) async throws -> [String]? {
+        guard features.offers(.fsync) else { return nil }
+        let sync = client.begin(.fsync(handle))
+        do {
+            guard let warnings = try await warningsIfSame(RecentBlocks(acknowledged, only: Self.tail)) else { return nil }
+            try await sync.success()
+            return warnings
+        } catch is StatusFailure {
+            return nil
+        }
+    }
+
+    /// How many of the bytes that were acknowledged last are read back: if a server lost any of them, it lost the last ones, too.
+    private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
         do {
             return try await client.open(.open(part, [.write]))
-        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && settings.keepsModes {
-            // It has got the permissions of a file that nobody may write.
+        } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !isNamed {
+            // It may already have the permissions of a file that nobody may write.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
         }
     }
 
-    /// Compares the newest of what a checkpoint vouches for with the source, where the server can't sync: it may have lost some of it with its power,
-    /// and have as many bytes all the same. What there was of a stream is no longer here to be compared.
+    /// Compares the newest bytes of a checkpoint with the source where the server can't sync: it may have lost some of them with its power, and have
+    /// as many bytes all the same. The first bytes of a stream are no longer here to be compared.
     ///
     /// - Returns: Warnings.
     /// - Throws: A `TransferError` of the class `resumeLost` if the server has something else.
-    func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
+    private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, settings.syncs, !features.offers(.fsync), file.source.growth == nil else { return [] }
-        let blocks = RecentBlocks(checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed])
+        let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
+        // On a path that breaks, reading back for long would take all the time that there is.
+        let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
+        guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(place.name, at: client.serverName) }
+        return warnings
+    }
+
+    /// - Returns: Nil if the server has something else in some blocks of the part than there is here.
+    private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
-            let local = LocalContent(file, size: file.source.size)
-            guard try await comparison.isSame(blocks, part, place.name, as: local) else {
-                throw PartPlacing.lost(place.name, at: client.serverName)
-            }
-            return []
+            return try await comparison.isSame(blocks, part, place.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
-                "\(client.serverName) can't sync, nor lets \(place.name) be read back, so that what it had from before an interruption was not compared."
+                "\(client.serverName) does not let \(place.name) be read back, so what it had before an interruption was not compared."
             ]
         }
     }

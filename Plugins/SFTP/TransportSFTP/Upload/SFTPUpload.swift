@@ -15,6 +15,10 @@ struct SFTPUpload {
     let settings: EndpointSettings
     /// Where an earlier attempt got to; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
+    /// The permissions of the source; nil if they mean nothing to the server.
+    let sourceMode: UInt32?
+    /// Whether an earlier attempt failed since the process started.
+    let isRepeated: Bool
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
@@ -32,6 +36,8 @@ struct SFTPUpload {
         place = RemotePlace(attempt.remotePath, at: settings.address)
         options = attempt.options
         known = attempt.checkpoint.flatMap { stored in UploadCheckpoint(stored).map { ($0, stored.confirmed) } }
+        isRepeated = attempt.number > 1
+        sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
             // The account may have been changed since.
             part = [UInt8](known.checkpoint.part)
@@ -62,6 +68,9 @@ struct SFTPUpload {
     private func transfer() async throws -> TransferReceipt {
         let placing = PartPlacing(
             client: client, features: features, place: place, part: part, policy: options.overwrite, source: file.source)
+        if let known, !known.checkpoint.isSound(known.confirmed, for: file.source.growth == nil ? file.source.size : nil) {
+            throw PartPlacing.lost(place.name, at: client.serverName)
+        }
         if let known, known.checkpoint.stage == .placing {
             let size = known.confirmed
             if var receipt = try await placing.settle(known.checkpoint, size: size) {
@@ -78,36 +87,57 @@ struct SFTPUpload {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        guard file.source.growth != nil || checkpoint.covers(file.source.size) else {
-            throw PartPlacing.lost(place.name, at: client.serverName)
-        }
         // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-        let handle = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
-        let doubts: [String]
+        let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
         do {
             if known == nil, isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
-            doubts = try await checkUnsynced(checkpoint, known?.confirmed ?? 0)
         } catch {
-            client.close(handle)
+            client.close(part.handle)
             throw error
         }
         let size = file.source.growth == nil ? file.source.size : nil
-        let record = UploadRecord(checkpoint, from: known?.confirmed ?? 0, size: size, reporter: reporter)
+        let record = UploadRecord(part.checkpoint, from: part.confirmed, size: size, reporter: reporter)
         record.begin()
-        let writer = PartWriter(handle, at: client, features, of: file, recording: record, on: threads, reporting: reporter)
+        let writer = PartWriter(
+            part.handle, at: client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
         do {
-            var (size, warnings) = try await write(writer, record)
+            let mode = keepsMode ? sourceMode : part.checkpoint.mode
+            var (size, warnings) = try await write(writer, record, mode)
             let checksum = try await verify(size, &warnings)
+            record.end()
             var receipt = try await give(placing, name: size, checksum: checksum)
-            receipt.warnings += doubts + warnings
+            receipt.warnings += part.warnings + warnings
             return receipt
         } catch {
-            await writer.keepBeforeEnd()
+            let isKept = !Self.dropsPart(error)
+            if isKept { await writer.keepBeforeEnd() }
             writer.close()
-            throw error
+            throw isKept ? namingPart(error) : error
         }
+    }
+
+    /// Whether an error means that what the server has is of no use.
+    private static func dropsPart(_ error: any Error) -> Bool {
+        guard let error = error as? TransferError else { return false }
+        return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
+    }
+
+    /// Adds where the part is that stays at the server, for a person who does not want to resume.
+    private func namingPart(_ error: any Error) -> any Error {
+        guard var error = error as? TransferError, !isNamed,
+            [.transient, .unreachable, .remoteFull].contains(error.failureClass)
+        else { return error }
+        let place = "unfinished part at \(client.serverName): \(String(decoding: part, as: UTF8.self))"
+        error.cause = error.cause.map { "\($0); \(place)" } ?? place
+        return error
+    }
+
+    /// When checkpoints are made: sooner where an attempt failed already, as the next cut may come soon, and a process that dies loses what came after
+    /// the last one.
+    private var schedule: SyncSchedule {
+        isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
 
     /// How a first attempt goes about it.
@@ -124,14 +154,14 @@ struct SFTPUpload {
 
     // MARK: Content
 
-    private func write(_ writer: PartWriter, _ record: UploadRecord) async throws -> (size: Int64, warnings: [String]) {
+    private func write(_ writer: PartWriter, _ record: UploadRecord, _ mode: UInt32?) async throws -> (size: Int64, warnings: [String]) {
         if file.source.growth == nil { try await requireSpace(at: writer.handle, for: record.rest(of: file.source.size)) }
         let size: Int64
         let end: PartWriter.End
         do {
             let written = try await writeAll(writer, record)
             size = file.source.growth == nil ? file.source.size : written
-            end = try await writer.finish(times: times, mode: settings.keepsModes ? file.descriptor.mode : nil)
+            end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             // What arrived is a part of one version, or a mix of two.
@@ -148,7 +178,7 @@ struct SFTPUpload {
         }
         var warnings: [String] = []
         if !end.tookTimes { warnings.append("\(client.serverName) did not let \(place.name) have the time of its last change.") }
-        if !end.tookMode { warnings.append("\(client.serverName) did not let \(place.name) have its permissions.") }
+        if !end.tookMode, keepsMode { warnings.append("\(client.serverName) did not let \(place.name) have its permissions.") }
         return (size, warnings)
     }
 
@@ -189,7 +219,8 @@ struct SFTPUpload {
     private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: ServerFeatures) async throws {
         guard record.hasMore else { return }
         let handle = try await connection.client.open(.open(part, [.write]))
-        let writer = PartWriter(handle, at: connection.client, features, of: file, recording: record, on: threads, reporting: reporter)
+        let writer = PartWriter(
+            handle, at: connection.client, features, of: file, recording: record, schedule, on: threads, reporting: reporter)
         do {
             _ = try await writer.write()
             _ = try await writer.finish()

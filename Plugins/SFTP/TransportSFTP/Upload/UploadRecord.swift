@@ -10,12 +10,14 @@ package final class UploadRecord: Sendable {
         var sent: Int64
         /// Up to where somebody is about to send it.
         var claimed: Int64
+        /// The position up to which the server acknowledged bytes, synced or not, before the connection broke.
+        var acknowledged: Int64
         /// Whether somebody sends it.
         var isTaken = false
 
         init(_ range: UploadCheckpoint.Range) {
             self.range = range
-            (sent, claimed) = (range.confirmed, range.confirmed)
+            (sent, claimed, acknowledged) = (range.confirmed, range.confirmed, range.confirmed)
         }
 
         /// How many bytes nobody has begun to send.
@@ -27,6 +29,8 @@ package final class UploadRecord: Sendable {
         var parts: [Part]
         /// The checkpoint that is made last.
         var saving: Task<Void, any Error>?
+        /// Whether the part is complete, and its checkpoint is made elsewhere.
+        var isOver = false
 
         /// Over all ranges, in bytes.
         var totals: (sent: Int64, confirmed: Int64) {
@@ -108,8 +112,13 @@ package final class UploadRecord: Sendable {
     ///
     /// - Parameter positions: Up to where the server has some of the ranges.
     func isBehind(_ positions: [Int: Int64]) -> Bool {
-        state.withLock { state in positions.contains { index, position in position > state.parts[index].range.confirmed } }
+        state.withLock { state in
+            !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
+        }
     }
+
+    /// Makes no further checkpoint: the part is complete and gets its name.
+    func end() { state.withLock { $0.isOver = true } }
 
     /// How many bytes are yet to be confirmed.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
@@ -132,6 +141,22 @@ package final class UploadRecord: Sendable {
     ///
     /// - Parameter positions: Up to where the server has each.
     package func save(_ positions: [Int: Int64]) async throws {
+        try await enqueueSaving(positions)
+    }
+
+    /// Makes a checkpoint that remembers what the server acknowledged and did not sync before the connection broke.
+    ///
+    /// - Parameter positions: The position up to which the server acknowledged each range.
+    package func save(acknowledged positions: [Int: Int64]) async throws {
+        state.withLock { state in
+            for (index, position) in positions {
+                state.parts[index].acknowledged = max(state.parts[index].acknowledged, position)
+            }
+        }
+        try await enqueueSaving([:])
+    }
+
+    private func enqueueSaving(_ positions: [Int: Int64]) async throws {
         let saving = state.withLock { state in
             let saving = Task { [previous = state.saving] in
                 _ = await previous?.result
@@ -149,10 +174,15 @@ package final class UploadRecord: Sendable {
             let ranges = state.parts.enumerated().map { index, part in
                 var range = part.range
                 range.confirmed = max(range.confirmed, positions[index] ?? 0)
+                range.acknowledged = part.acknowledged > range.confirmed ? part.acknowledged : nil
                 return range
             }
-            if checkpoint.ranges != nil { checkpoint.ranges = UploadCheckpoint.joined(ranges) }
-            return (checkpoint, ranges.reduce(0) { $0 + $1.confirmed - $1.start })
+            if checkpoint.ranges != nil {
+                checkpoint.ranges = UploadCheckpoint.joined(ranges)
+            } else {
+                checkpoint.acknowledged = ranges.first?.acknowledged
+            }
+            return (checkpoint, UploadCheckpoint.sum(ranges))
         }
         try await reporter.save(checkpoint.encoded(confirmed: confirmed))
         state.withLock { state in

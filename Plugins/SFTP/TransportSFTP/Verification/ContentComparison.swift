@@ -21,6 +21,9 @@ struct ContentComparison {
 
     /// The queue takes an attempt for stalled that is silent for long.
     private static let wordInterval = Duration.seconds(2)
+    private static let shortestPatience = Duration.seconds(60)
+    /// How many bytes a second even a slow server computes the checksum of.
+    private static let slowestRate: Int64 = 2_000_000
 
     /// - Parameters:
     ///   - path: The file at the server.
@@ -28,7 +31,7 @@ struct ContentComparison {
     /// - Throws: A `TransferError`: `unsupported` if the server neither computes checksums nor lets the file be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
         // While the server is busy, too, and says so in no other way.
-        let word = giveWord()
+        let word = giveWord(for: local.size)
         defer { word.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
         let digest = try await local.digest(.sha256, on: threads)
@@ -37,6 +40,7 @@ struct ContentComparison {
             if remote == same { return Outcome(digest: same) }
             // The shell may see another file of that name than SFTP does: what comes by SFTP decides.
         }
+        word.cancel()
         let isSame = try await readBack(path, name, local)
         let warning = "\(connection.client.serverName) computes no checksum of \(name), so all of it was read back to compare it."
         return Outcome(digest: isSame ? digest : nil, warnings: [warning])
@@ -46,15 +50,17 @@ struct ContentComparison {
     ///
     /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
     func isThat(_ digest: ContentDigest, of local: LocalContent) async throws -> Bool {
-        let word = giveWord()
+        let word = giveWord(for: local.size)
         defer { word.cancel() }
         return try await local.digest(digest.algorithm, on: threads) == digest
     }
 
-    /// Tells the queue that something is done, until it is cancelled.
-    private func giveWord() -> Task<Void, any Error> {
-        Task { [reporter] in
-            while true {
+    /// Reports activity to the queue while a checksum is computed, for as long as that may take. After that the queue's stall timeout applies, so a
+    /// server that never answers is given up.
+    private func giveWord(for size: Int64) -> Task<Void, any Error> {
+        let end = ContinuousClock.now + Self.shortestPatience + .seconds(size / Self.slowestRate)
+        return Task { [reporter] in
+            while ContinuousClock.now < end {
                 reporter.reportActivity()
                 try await Task.sleep(for: Self.wordInterval)
             }
@@ -73,9 +79,7 @@ struct ContentComparison {
     ///
     /// - Throws: A `TransferError`: `unsupported` if the server does not let the file be read back; `CancellationError`.
     func isSame(_ blocks: RecentBlocks, _ path: [UInt8], _ name: String, as local: LocalContent) async throws -> Bool {
-        let word = giveWord()
-        defer { word.cancel() }
-        return try await readBack(path, name, local) { blocks.next() }
+        try await readBack(path, name, local) { blocks.next() }
     }
 
     /// - Parameter next: Says what is compared next; nil for all of the file.
@@ -97,7 +101,9 @@ struct ContentComparison {
         let reader = ContentReader(handle, at: connection.client, features, on: threads, reporting: reporter)
         do {
             // Each piece by itself, as they come in any order and a server could keep the first one back for ever.
-            try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { pieces in
+            try await reader.read(next: next ?? ContentBlocks(0..<local.size).next) { [reporter] pieces in
+                // Only what comes is a sign of life: a server that stops is given up.
+                reporter.reportActivity()
                 for piece in pieces {
                     let range = piece.offset..<piece.offset + Int64(piece.bytes.count)
                     guard try local.read(range) == piece.bytes else { throw Different() }

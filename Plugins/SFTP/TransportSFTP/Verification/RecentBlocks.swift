@@ -18,6 +18,13 @@ package final class RecentBlocks: Sendable {
     /// Twice what Linux takes by default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
+    /// Blocks for the end of each range only.
+    ///
+    /// - Parameter count: How many bytes of each range are compared, the last ones.
+    package convenience init(_ ranges: [Range<Int64>], only count: Int64) {
+        self.init(ranges.map { max($0.lowerBound, $0.upperBound - count)..<$0.upperBound })
+    }
+
     package init(_ ranges: [Range<Int64>], now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         state = Locked(State(ranges: ranges.filter { !$0.isEmpty }))
         self.now = now

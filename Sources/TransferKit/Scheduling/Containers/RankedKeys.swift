@@ -1,6 +1,6 @@
 /// Sessions in the order of their ranks, without the ranks: 8 bytes each, and any change in the middle is local.
 ///
-/// The keys are in chunks. What a key's rank is, the calls that need it ask a closure, which must answer for every key in here, and with
+/// The keys are in chunks. A rank is anything that can be compared. What a key's rank is, the calls that need it ask a closure, which must answer for every key in here, and with
 /// different ranks. So a session's rank may change only while its key is out of here, or in a way that keeps the order.
 package struct RankedKeys: Sendable {
     typealias Chunk = ContiguousArray<SessionKey>
@@ -35,17 +35,17 @@ package struct RankedKeys: Sendable {
     // MARK: Searching
 
     /// Where a session is; nil if it is not in here. The rank of one that is not may be anything.
-    package func index(of key: SessionKey, rank: (SessionKey) -> Int64) -> Int? {
+    package func index<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
         return counts.count(before: place.chunk) + place.offset
     }
 
-    package func contains(_ key: SessionKey, rank: (SessionKey) -> Int64) -> Bool {
+    package func contains<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Bool {
         place(of: key, rank: rank) != nil
     }
 
     /// The index that a session of this rank would get: how many there are of lower ranks.
-    package func insertionIndex(forRank wanted: Int64, rank: (SessionKey) -> Int64) -> Int {
+    package func insertionIndex<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Int {
         let place = place(forRank: wanted, rank: rank)
         return counts.count(before: place.chunk) + place.offset
     }
@@ -54,7 +54,7 @@ package struct RankedKeys: Sendable {
 
     /// Puts a session where its rank says; it must not be in here yet. Returns the index that it got.
     @discardableResult
-    package mutating func insert(_ key: SessionKey, rank: (SessionKey) -> Int64) -> Int {
+    package mutating func insert<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int {
         let wanted = rank(key)
         if let last = chunks.last?.last, rank(last) < wanted {
             append(key)
@@ -93,7 +93,7 @@ package struct RankedKeys: Sendable {
 
     /// Takes a session out, while its rank is still known. Returns the index that it had; nil if it is not in here.
     @discardableResult
-    package mutating func remove(_ key: SessionKey, rank: (SessionKey) -> Int64) -> Int? {
+    package mutating func remove<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
         let index = counts.count(before: place.chunk) + place.offset
         remove(at: place)
@@ -114,14 +114,14 @@ package struct RankedKeys: Sendable {
         var offset: Int
     }
 
-    private func place(of key: SessionKey, rank: (SessionKey) -> Int64) -> Place? {
+    private func place<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Place? {
         let place = place(forRank: rank(key), rank: rank)
         guard chunks.indices.contains(place.chunk), chunks[place.chunk].indices.contains(place.offset) else { return nil }
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
     /// Where the first of a rank not below this one is or would be: at the end of its chunk rather than at the start of the next.
-    private func place(forRank wanted: Int64, rank: (SessionKey) -> Int64) -> Place {
+    private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }
         return Place(chunk: following - 1, offset: chunks[following - 1].partitionPoint { rank($0) >= wanted })

@@ -6,7 +6,7 @@ import TransferKit
 /// One measurement of the queue in a process of its own, so that its memory and CPU time are its alone. Prints lines of "name value".
 let arguments = Array(CommandLine.arguments.dropFirst())
 guard arguments.count >= 3, let count = Int(arguments[2]) else {
-    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder STORE COUNT [TASKS]")
+    print("usage: queue-benchmark enqueue|tasks|fill|open|work|gap|groups|folder|accounts STORE COUNT [TASKS]")
     exit(2)
 }
 let store = FilePath(arguments[1])
@@ -161,6 +161,38 @@ case "groups":
     for (name, verb) in verbs { report("\(name) s", try await time { _ = try await verb() }) }
     let left = await queue.status().sessions
     precondition(left == 0, "All were removed")
+    await queue.shutdown()
+case "accounts":
+    // So many sessions of a tenth as many accounts: one more account may cost nothing but its own row.
+    let queue = try await open()
+    let accounts = max(1, count / 10)
+    for number in 0..<accounts {
+        try await queue.save(Account("a\(number)", endpoints: [Endpoint(transport: "instant", address: "instant://host\(number)/")]))
+    }
+    for start in stride(from: 0, to: count, by: 50_000) {
+        try await queue.enqueue(
+            try (start..<min(start + 50_000, count)).map { try .upload([file], to: "a\(($0 &* 7_919) % accounts)") })
+    }
+    report("list all s", try await time { _ = try await queue.sessions() })
+    InstantTransport.shared.isHolding = true
+    var beginnings = InstantTransport.shared.beginnings
+    try await queue.setSessionLimit(1)
+    try await queue.start()
+    _ = await beginnings.next()
+    report("list all of a running queue s", try await time { _ = try await queue.sessions() })
+    var samples: [Double] = []
+    for limit in 2...400 {
+        let asked = ContinuousClock.now
+        try await queue.setSessionLimit(limit)
+        if let begun = await beginnings.next() { samples.append(asked.duration(to: begun) / .seconds(1)) }
+    }
+    reportPercentiles("dispatch, from a free slot to the transport", samples)
+    samples = []
+    for number in 0..<1_000 {
+        samples.append(try await time { try await queue.setRateLimit(number.isMultiple(of: 2) ? nil : 1 << 40) })
+    }
+    reportPercentiles("a change of the queue, durable", samples)
+    report("peak MiB", peakMiB())
     await queue.shutdown()
 default:
     print("queue-benchmark: there is no measurement \"\(arguments[0])\"")

@@ -12,6 +12,10 @@ struct ReferenceHealth {
         var openUntil: Duration?
         /// The run that tries whether it works again.
         var probe: UInt64?
+        /// When that run asked the endpoint; nil while it has only begun.
+        var askedAt: Duration?
+        /// From then on another run may try.
+        var probedUntil = Duration.zero
 
         func isOf(_ endpoint: Endpoint) -> Bool { transport == endpoint.transport && address == endpoint.address }
     }
@@ -23,15 +27,10 @@ struct ReferenceHealth {
     static let firstOpen = Duration.seconds(30)
     static let longestOpen = Duration.seconds(600)
 
-    func isAvailable(_ endpoint: Endpoint, at now: Moment) -> Bool {
+    func isAvailable(_ endpoint: Endpoint, to run: UInt64? = nil, at now: Moment) -> Bool {
         if let until = busyUntil[host(endpoint)], until > now.uptime { return false }
         guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return true }
-        return until <= now.uptime && breaker.probe == nil
-    }
-
-    /// A person does not want to wait for as long as the servers asked for.
-    mutating func askAgain(_ endpoints: [Endpoint]) {
-        for endpoint in endpoints { busyUntil[host(endpoint)] = nil }
+        return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
@@ -39,12 +38,49 @@ struct ReferenceHealth {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime
         else { return }
         breakers[index].probe = run
+        breakers[index].askedAt = nil
+        breakers[index].probedUntil = now.uptime + .seconds(5)
     }
 
-    /// A run asks this endpoint: it tries no other one, and this one if nobody else does.
-    mutating func uses(_ endpoint: Endpoint, _ run: UInt64, _ now: Moment) {
+    /// A run is about to ask this endpoint: for 30 s it alone does.
+    mutating func probe(_ endpoint: Endpoint, _ run: UInt64, _ now: Moment) {
+        guard isAvailable(endpoint, to: run, at: now), let index = breakers.firstIndex(where: { $0.isOf(endpoint) }),
+            breakers[index].openUntil != nil
+        else { return }
+        let breaker = breakers[index]
+        if breaker.probe == run, breaker.askedAt != nil, breaker.probedUntil > now.uptime { return }
+        breakers[index].probe = run
+        breakers[index].askedAt = now.uptime
+        breakers[index].probedUntil = now.uptime + .seconds(30)
+    }
+
+    /// A run asks this endpoint: it tries no other one.
+    mutating func uses(_ endpoint: Endpoint, _ run: UInt64) {
         for index in breakers.indices where breakers[index].probe == run && !breakers[index].isOf(endpoint) { breakers[index].probe = nil }
-        if let breaker = breakers.first(where: { $0.isOf(endpoint) }), breaker.probe == nil { begin(run, at: endpoint, now) }
+    }
+
+    /// A person acted: nothing is left alone any longer, and one run may try.
+    mutating func retry(_ endpoint: Endpoint, _ now: Moment) {
+        if let until = busyUntil.removeValue(forKey: host(endpoint)), until > now.uptime {
+            if !breakers.contains(where: { $0.isOf(endpoint) }) {
+                breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address, failures: 5, openFor: Self.firstOpen))
+            }
+            for index in breakers.indices where breakers[index].isOf(endpoint) {
+                breakers[index].openUntil = now.uptime
+                breakers[index].openFor = max(breakers[index].openFor, Self.firstOpen)
+            }
+        }
+        for index in breakers.indices where breakers[index].isOf(endpoint) { retry(index, now) }
+    }
+
+    mutating func retryAll(_ now: Moment) {
+        for index in breakers.indices { retry(index, now) }
+    }
+
+    private mutating func retry(_ index: Int, _ now: Moment) {
+        guard let until = breakers[index].openUntil else { return }
+        breakers[index].openUntil = min(until, now.uptime)
+        breakers[index].probe = nil
     }
 
     mutating func end(_ run: UInt64) {
@@ -55,7 +91,8 @@ struct ReferenceHealth {
         breakers.removeAll { $0.isOf(endpoint) }
     }
 
-    mutating func failed(_ endpoint: Endpoint, at now: Moment) {
+    /// - Parameter isOutage: Whether nobody was there at all.
+    mutating func failed(_ endpoint: Endpoint, isOutage: Bool, by run: UInt64, at now: Moment) {
         if !breakers.contains(where: { $0.isOf(endpoint) }) {
             breakers.append(Breaker(transport: endpoint.transport, address: endpoint.address))
         }
@@ -63,14 +100,19 @@ struct ReferenceHealth {
         if let until = breakers[index].openUntil {
             // A run that began before says nothing new.
             guard until <= now.uptime else { return }
-            breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen)
-            breakers[index].probe = nil
+            if !isOutage { breakers[index].openFor = min(breakers[index].openFor * 2, Self.longestOpen) }
         } else {
             breakers[index].failures += 1
             guard breakers[index].failures >= 5 else { return }
             breakers[index].openFor = Self.firstOpen
         }
-        breakers[index].openUntil = now.uptime + breakers[index].openFor
+        var pause = breakers[index].openFor
+        if isOutage {
+            pause = .seconds(10)
+            if breakers[index].probe == run, let askedAt = breakers[index].askedAt { pause = max(pause, now.uptime - askedAt) }
+        }
+        breakers[index].openUntil = now.uptime + pause
+        breakers[index].probe = nil
     }
 
     mutating func busy(_ endpoint: Endpoint, for duration: Duration, at now: Moment) {

@@ -7,6 +7,7 @@ extension ReferenceQueue {
         case .saveAccount(let account): save(account)
         case .deleteAccount(let name, let cascade): return try deleteAccount(name, cascade: cascade)
         case .unblockAccount(let name): unblock(try requireAccount(name))
+        case .retryEndpoints(let name): retryEndpoints(of: accounts[try requireAccount(name)].number)
         case .setSessionLimit(let limit, let account?): accounts[try requireAccount(account)].account.sessionLimit = limit
         case .setSessionLimit(let limit, nil): self.limit = limit ?? self.limit
         case .setRateLimit(let rate, let account?): accounts[try requireAccount(account)].account.rateLimit = rate
@@ -17,6 +18,7 @@ extension ReferenceQueue {
         case .addItems(let reference, let items): return try add(items, to: reference)
         case .perform(let operation, let target): return try perform(operation, on: target)
         case .setNetwork(let condition):
+            if condition != network, condition != .unavailable { health.retryAll(now) }
             network = condition
             interruptWhatMayNotUseTheNetwork()
         case .start: mode = .running
@@ -36,10 +38,15 @@ extension ReferenceQueue {
             accountNumbers += 1
             accounts.append(ReferenceAccount(number: accountNumbers, account: account))
         }
+        for endpoint in account.endpoints { health.retry(endpoint, now) }
+    }
+
+    mutating func retryEndpoints(of number: Int) {
+        for endpoint in account(number)?.account.endpoints ?? [] { health.retry(endpoint, now) }
     }
 
     private mutating func unblock(_ index: Int) {
-        askAgain(accounts[index].number)
+        retryEndpoints(of: accounts[index].number)
         guard accounts[index].isBlocked else { return }
         accounts[index].isBlocked = false
         accounts[index].answeredAt = runNumbers
@@ -122,7 +129,9 @@ extension ReferenceQueue {
     }
 
     mutating func loseInterruption(_ index: Int) {
-        if sessions[index].lane == .interrupted { sessions[index].clearLane() }
+        guard sessions[index].lane == .interrupted else { return }
+        sessions[index].clearLane()
+        letGo(ownedBy: sessions[index].id)
     }
 
     private mutating func add(_ items: [ItemDraft], to reference: SessionReference) throws(QueueError) -> Answer {

@@ -94,7 +94,9 @@ extension ReferenceQueue {
         case (.release, .held): sessions[index].state = .waiting
         case (.stop, .waiting), (.stop, .running), (.stop, .paused): stop(index)
         case (.cancel, .waiting), (.cancel, .running), (.cancel, .paused), (.cancel, .held), (.cancel, .failed): cancel(index)
-        case (.retry, .failed), (.retry, .cancelled): try retry(index)
+        case (.retry, .failed), (.retry, .cancelled):
+            try retry(index)
+            retryEndpoints(of: sessions[index].account)
         case (.update(let update), _) where !state.isEnded:
             if let tags = update.tags {
                 sessions[index].tags = Set(tags)
@@ -112,7 +114,7 @@ extension ReferenceQueue {
     private mutating func run(_ index: Int, again: Bool) throws(QueueError) {
         switch sessions[index].state {
         case .paused where sessions[index].displacedBy == nil:
-            askAgain(sessions[index].account)
+            retryEndpoints(of: sessions[index].account)
             resume(index)
             if sessions[index].state == .waiting { makeRoom(for: index) }
             return
@@ -120,6 +122,7 @@ extension ReferenceQueue {
         case .completed, .failed, .cancelled: try retry(index)
         default: break
         }
+        retryEndpoints(of: sessions[index].account)
         sessions[index].state = .waiting
         sessions[index].retryAt = nil
         sessions[index].notBefore = nil
@@ -128,12 +131,7 @@ extension ReferenceQueue {
         sessions[index].displacedBy = nil
         sessions[index].lane = .now
         sessions[index].mark = marks
-        askAgain(sessions[index].account)
         makeRoom(for: index)
-    }
-
-    mutating func askAgain(_ number: Int) {
-        health.askAgain(account(number)?.account.endpoints ?? [])
     }
 
     private mutating func markNext(_ index: Int) {

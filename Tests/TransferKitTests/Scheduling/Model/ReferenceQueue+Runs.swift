@@ -86,13 +86,15 @@ extension ReferenceQueue {
         guard let index = index(of: id), sessions[index].run == run else { return }
         switch content {
         case .endpointWorks(let endpoint): health.works(endpoint)
-        case .endpointFailed(let endpoint, _): health.failed(endpoint, at: now)
+        case .endpointFailed(let endpoint, let error):
+            health.failed(endpoint, isOutage: error.failureClass == .unreachable, by: run, at: now)
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
             ended(index, run, outcome)
         case .file(_, .completed(_, let endpoint)): health.works(endpoint)
-        case .endpoint(let endpoint): health.uses(endpoint, run, now)
+        case .endpoint(let endpoint): health.uses(endpoint, run)
+        case .probe(let endpoint): health.probe(endpoint, run, now)
         case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
         }
     }

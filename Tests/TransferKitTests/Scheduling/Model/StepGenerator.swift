@@ -66,7 +66,9 @@ struct StepGenerator {
         let session = queue.sessions.first { $0.id == id }
         let account = session.flatMap { queue.account($0.account) }?.account ?? self.account("a")
         let endpoint = account.endpoints.randomElement(using: &random) ?? account.endpoints[0]
-        switch number(0...16) {
+        switch number(0...20) {
+        case 17: return .endpoint(endpoint)
+        case 18...20: return .probe(endpoint)
         case 14...15: return .file(position: Int64(number(0...2)), .checkpoint(.part, endpoint: endpoint, generation: 1, .ofModel))
         case 16:
             let report: FileReport =
@@ -74,7 +76,7 @@ struct StepGenerator {
             return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
         case 1: return .endpointWorks(endpoint)
-        case 2...4: return .endpointFailed(endpoint, .broken)
+        case 2...4: return .endpointFailed(endpoint, chance(2) ? .broken : .outage)
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
         case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), endsRun: chance(2))
         default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
@@ -187,7 +189,8 @@ struct StepGenerator {
     }
 
     private mutating func other(_ queue: ReferenceQueue) -> Command {
-        switch number(0...17) {
+        switch number(0...18) {
+        case 18: .retryEndpoints(account: accountName())
         case 16: .setNetwork(.unconstrained)
         case 17: .setNetwork(chance(3) ? .unavailable : .expensive)
         case 0...3: .start
@@ -222,6 +225,10 @@ struct StepGenerator {
 
     /// True once in so many times.
     private mutating func chance(_ times: Int) -> Bool { number(1...times) == 1 }
+}
+
+extension TransferError {
+    fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "Nobody is there.")
 }
 
 extension Checkpoint {

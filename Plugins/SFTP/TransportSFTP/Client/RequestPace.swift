@@ -1,0 +1,40 @@
+/// How much of the window of a connection is used: about as much as the server took or sent in the last second or a little longer.
+///
+/// More would only wait in line, and with it the requests of all other files of the connection: beside a large file on a slow path, a small one
+/// that takes five answers would wait for five full windows.
+package struct RequestPace: Sendable {
+    private static let smallest = 384 << 10
+    private static let slots = 5
+    private static let slot = Duration.milliseconds(250)
+
+    private let now: @Sendable () -> ContinuousClock.Instant
+    private var slotEnd: ContinuousClock.Instant
+    /// The bytes of each quarter of a second; the newest is the last.
+    private var recent = [Int](repeating: 0, count: RequestPace.slots)
+    /// Falls slowly, as a server that syncs a file answers nothing for a moment.
+    private var best = RequestPace.smallest
+
+    /// - Parameter now: Tells the time.
+    package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
+        self.now = now
+        slotEnd = now() + Self.slot
+    }
+
+    /// How many bytes may be on their way.
+    package var limit: Int { max(best, recent.reduce(0, +)) }
+
+    /// Notes that so many bytes arrived.
+    package mutating func note(_ bytes: Int) {
+        let time = now()
+        if time >= slotEnd {
+            let passed = min(Int((time - slotEnd) / Self.slot) + 1, 8 * Self.slots)
+            for _ in 0..<passed {
+                best = max(Self.smallest, recent.reduce(0, +), best / 8 * 7)
+                recent.removeFirst()
+                recent.append(0)
+            }
+            slotEnd = time + Self.slot
+        }
+        recent[Self.slots - 1] += bytes
+    }
+}

@@ -1,0 +1,121 @@
+import ArgumentParser
+import Foundation
+import TransferControl
+import TransferKit
+
+struct QuarantineCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "quarantine", abstract: "Sessions that the queue could not read, and set aside.",
+        discussion: """
+            They are in no other list, and never run. Their rows are kept as they were.
+
+            Example: transferq quarantine list
+            """,
+        subcommands: [QuarantineListCommand.self, QuarantineRetryCommand.self, QuarantineDropCommand.self])
+
+    /// What a person should know of sessions in quarantine; nil if there are none.
+    static func notice(_ count: Int) -> String? {
+        guard count > 0 else { return nil }
+        let subject = count == 1 ? "1 session can't be read and is" : "\(count) sessions can't be read and are"
+        return "\(subject) in quarantine; to see why: transferq quarantine list"
+    }
+}
+
+struct QuarantineListCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "list", abstract: "Lists the sessions in quarantine, with the reasons.",
+        discussion: "Example: transferq quarantine list --json")
+
+    @OptionGroup var common: CommonOptions
+
+    func run() async throws {
+        let rows = try await common.withQueue { try await $0.quarantined() }
+        let (output, terminal) = (CommandContext.current.output, CommandContext.current.terminal)
+        if common.json {
+            for row in rows {
+                await output.write([
+                    "number": JSONValue(row.number), "id": JSONValue(row.session?.description), "name": JSONValue(row.name),
+                    "foundAt": JSONValue(row.foundAt), "reason": .string(row.reason),
+                ])
+            }
+        } else if rows.isEmpty {
+            await terminal.write("Nothing is in quarantine.")
+        } else {
+            var table = Table([("NUMBER", .right), ("FOUND", .left), ("ID", .left), ("NAME", .left), ("REASON", .left)])
+            for row in rows {
+                table.append([
+                    "\(row.number)", row.foundAt.formatted(.iso8601), row.session.map(SessionDescription.shortID) ?? "", row.name ?? "",
+                    row.reason,
+                ])
+            }
+            await output.write(table.text)
+        }
+    }
+}
+
+/// A command that does one thing to sessions in quarantine, and prints their numbers.
+protocol QuarantineChange: AsyncParsableCommand {
+    var common: CommonOptions { get }
+    var numbers: [Int64] { get }
+    func change(_ number: Int64, in queue: any ControllableQueue) async throws
+}
+
+extension QuarantineChange {
+    func run() async throws {
+        var done: [Int64] = []
+        let change = { (queue: any ControllableQueue) in
+            // An owner that ended before it answered may have done some already.
+            for number in numbers where !done.contains(number) {
+                try await self.change(number, in: queue)
+                done.append(number)
+            }
+        }
+        do {
+            try await common.withQueue(change)
+        } catch {
+            await report(done)
+            throw error
+        }
+        await report(done)
+    }
+
+    private func report(_ numbers: [Int64]) async {
+        let lines = numbers.map { common.json ? (["number": .integer($0)] as JSONValue).text : "\($0)" }
+        await CommandContext.current.output.write(lines.map { $0 + "\n" }.joined())
+    }
+}
+
+struct QuarantineRetryCommand: QuarantineChange {
+    static let configuration = CommandConfiguration(
+        commandName: "retry", abstract: "Puts sessions back into the queue, which reads them again when it is next opened.",
+        discussion: """
+            Where a process owns the queue, that is when it has ended. A session that can't be read then either is in quarantine again. Upload \
+            URLs that were given with items are not kept in quarantine.
+
+            Example: transferq quarantine retry 1
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The numbers of the sessions in quarantine, as \"quarantine list\" shows them.")
+    var numbers: [Int64]
+
+    func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.restoreQuarantined(number) }
+}
+
+struct QuarantineDropCommand: QuarantineChange {
+    static let configuration = CommandConfiguration(
+        commandName: "drop", abstract: "Deletes sessions in quarantine for good.",
+        discussion: """
+            What servers have of their files is left there until it expires.
+
+            Example: transferq quarantine drop 1
+            """)
+
+    @OptionGroup var common: CommonOptions
+
+    @Argument(help: "The numbers of the sessions in quarantine, as \"quarantine list\" shows them.")
+    var numbers: [Int64]
+
+    func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.dropQuarantined(number) }
+}

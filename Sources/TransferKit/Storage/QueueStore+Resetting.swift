@@ -1,0 +1,140 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// Sessions that run again, whole or their failed files. A session may have a million files, so that this takes as many transactions as there are
+/// pieces of ``sweptRows``: a mark says how far it got, over restarts, and a run first completes it.
+extension QueueStore {
+    /// Marks of sessions whose failed files are reset.
+    private static let failedOnly: Int64 = -1
+
+    static func reset(_ key: SessionKey, isWhole: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
+        try execute(db, "UPDATE session SET error = NULL, ended_at = NULL, attempts = 0 WHERE key = ?", [key])
+        if isWhole {
+            try execute(db, "UPDATE session SET files_done = 0, bytes_done = 0, started_at = NULL, milliseconds = 0 WHERE key = ?", [key])
+        }
+        // A reset of the whole session that is under way begins again; one of failed files is part of it.
+        try execute(
+            db,
+            """
+            INSERT INTO setting(name, value) VALUES (?1, ?2) ON CONFLICT DO UPDATE
+                SET value = CASE WHEN ?2 = 0 OR value IS NULL THEN ?2 ELSE value END
+            """, [mark(of: key), isWhole ? 0 : failedOnly])
+        try continueReset(key, at: transaction.now, in: db)
+        if try isResetting(key, in: db) { transaction.leavesRows = true }
+    }
+
+    /// Resets the next piece of a session; nothing happens if there is none.
+    static func continueReset(_ key: SessionKey, at now: Date, in db: Database) throws {
+        guard let mark = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [mark(of: key)]) else { return }
+        let positions: [Int64]
+        if mark >= 0 {
+            positions = try Int64.fetchAll(
+                db, sql: "SELECT position FROM file WHERE session = ? AND position >= ? ORDER BY position LIMIT ?",
+                arguments: [key, mark, sweptRows])
+        } else {
+            positions = try Int64.fetchAll(
+                db,
+                sql: """
+                    SELECT position FROM file INDEXED BY file_failed WHERE session = ? AND state = 'failed'
+                        AND (generation <> ? OR kind IN ('folder', 'remoteFolder')) ORDER BY position LIMIT ?
+                    """, arguments: [key, standInGeneration, sweptRows])
+        }
+        if let first = positions.first, let last = positions.last {
+            if mark >= 0 { try discardCheckpoints(of: key, in: first...last, at: now, in: db) }
+            try retryFailedItems(of: key, in: first...last, at: now, in: db)
+            if mark >= 0 {
+                try execute(
+                    db,
+                    """
+                    UPDATE file SET state = 'pending', error = NULL, receipt = NULL, generation = generation + 1
+                    WHERE session = ? AND position BETWEEN ? AND ? AND state <> 'skipped' AND generation <> \(standInGeneration)
+                    """, [key, first, last])
+            }
+            if positions.count == sweptRows, last < greatestPosition {
+                return try execute(
+                    db, "UPDATE setting SET value = ? WHERE name = ?", [mark >= 0 ? last + 1 : failedOnly, self.mark(of: key)])
+            }
+        }
+        try endReset(of: key, in: db)
+        try execute(
+            db,
+            """
+            UPDATE session SET files_failed =
+                (SELECT count(*) FROM file INDEXED BY file_failed WHERE session = ?1 AND state = 'failed' AND \(isCounted("?1")))
+                WHERE key = ?1
+            """, [key])
+    }
+
+    /// Forgets how far the reset of a session got.
+    static func endReset(of key: SessionKey, in db: Database) throws {
+        try execute(db, "DELETE FROM setting WHERE name = ?", [mark(of: key)])
+    }
+
+    /// Completes the reset of a session before it runs.
+    package func finishReset(of key: SessionKey) async throws {
+        while try await read({ try Self.isResetting(key, in: $0) }) { try await commit([.continueReset(key)]) }
+    }
+
+    /// Completes the resets of all sessions.
+    package func finishResets() async throws(QueueError) {
+        do {
+            let keys = try await read { db in
+                try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name GLOB '\(Self.markPrefix)*'")
+                    .compactMap { SessionKey($0.dropFirst(Self.markPrefix.count)) }
+            }
+            for key in keys { try await finishReset(of: key) }
+        } catch {
+            throw Self.storageError(error, folder: folder)
+        }
+    }
+
+    private static let markPrefix = "reset "
+
+    private static func mark(of key: SessionKey) -> String { "\(markPrefix)\(key)" }
+
+    private static func isResetting(_ key: SessionKey, in db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [mark(of: key)]) == true
+    }
+
+    /// Makes failed files pending again; folders that could not be read are read again, and a file that changed is taken as it is. What only
+    /// stands for a file remains failed.
+    private static func retryFailedItems(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
+        let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]
+        try restartChangedFiles(range, of: key, at: now, in: db)
+        try execute(
+            db,
+            """
+            INSERT INTO item(session, sequence, kind, directory, source, destination, size, symbolic_links)
+            SELECT session, position - ?2 + (SELECT ifnull(max(sequence), -1) + 1 FROM item WHERE session = ?1),
+                kind, directory, source, destination, 0, symbolic_links
+            FROM file WHERE session = ?1 AND position BETWEEN ?2 AND ?3 AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
+            """, range)
+        try execute(
+            db,
+            """
+            DELETE FROM file WHERE session = ? AND position BETWEEN ? AND ? AND state = 'failed' AND kind IN ('folder', 'remoteFolder')
+            """, range)
+        try execute(
+            db,
+            """
+            UPDATE file SET state = 'pending', error = NULL
+            WHERE session = ? AND position BETWEEN ? AND ? AND state = 'failed' AND generation <> \(standInGeneration)
+            """, range)
+    }
+
+    /// A person who retries a file that changed after a part of it was sent wants its present content: what was sent is of no use for that.
+    private static func restartChangedFiles(_ range: StatementArguments, of key: SessionKey, at now: Date, in db: Database) throws {
+        let positions = try Int64.fetchAll(
+            db,
+            sql: """
+                SELECT position FROM file WHERE session = ? AND position BETWEEN ? AND ? AND state = 'failed'
+                    AND CASE WHEN json_valid(error) THEN json_extract(error, '$.failureClass') END = ?
+                """, arguments: range + [FailureClass.sourceChanged.rawValue])
+        for position in positions {
+            try discardCheckpoints(of: key, position: position, leaving: nil, at: now, in: db)
+            try execute(db, "UPDATE file SET generation = generation + 1 WHERE session = ? AND position = ?", [key, position])
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import Foundation
+import GRDB
+import TransferCore
+
+/// What becomes of sessions that were quarantined: a person has them restored or dropped. Each takes as many transactions as there are rows.
+extension QueueStore {
+    /// The tables of a session's rows, each after those that it refers to.
+    private static let restoredTables = ["file", "directory", "item", "checkpoint", "session_tag"]
+
+    /// How many sessions are in quarantine.
+    package func quarantinedCount() async throws -> Int {
+        try await read { try Int.fetchOne($0, sql: "SELECT count(*) FROM quarantine") ?? 0 }
+    }
+
+    /// Deletes what is in quarantine under a number. Its files of the spool go at the next opening that finds nothing in quarantine.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if there is nothing under the number; `storageUnavailable` or `storageDamaged`.
+    package func dropQuarantined(_ number: Int64) async throws(QueueError) {
+        try await change { db in
+            _ = try Self.quarantinedContent(number, in: db)
+            // Rows that have yet to come are deleted by the sweep.
+            try Self.execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
+        }
+        var isDone = false
+        while !isDone {
+            isDone = try await change { db in
+                try Self.execute(
+                    db,
+                    """
+                    DELETE FROM quarantined_row WHERE number IN (
+                        SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.sweptRows))
+                    """, [number])
+                guard db.changesCount == 0 else { return false }
+                try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
+                return true
+            }
+        }
+    }
+
+    /// Puts a session that is in quarantine back into its place in the store, where the next opening finds it. If that can't read it either, it
+    /// is quarantined again. Upload URLs that belonged to its items are not kept in quarantine.
+    ///
+    /// A process that ends meanwhile leaves the session in quarantine; restoring it again completes the work.
+    ///
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if there is nothing under the number, or nothing that was a session;
+    ///   `noSuchAccount` if its account was deleted; `invalidTransition` while rows of it are still on their way into quarantine;
+    ///   `storageUnavailable` or `storageDamaged`.
+    package func restoreQuarantined(_ number: Int64) async throws(QueueError) {
+        let key = try await change { try Self.beginRestoring(number, in: $0) }
+        for table in Self.restoredTables {
+            while try await change({ try Self.restoreRows(of: table, number, in: $0) }) {}
+        }
+        try await commit([.restoreSession(key, quarantine: number)])
+    }
+
+    /// Rows that the quarantine gives back are of the session `key`, which no opening sees before its schedule is there.
+    private static func beginRestoring(_ number: Int64, in db: Database) throws -> SessionKey {
+        let content = try quarantinedContent(number, in: db)
+        guard try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal WHERE quarantine = ?)", arguments: [number]) != true else {
+            throw QueueError(.invalidTransition, "Rows of the session \(number) are still being set aside; try again in some seconds.")
+        }
+        guard let key = content["session.key"].flatMap({ SessionKey($0) }), content["schedule.session"] == content["session.key"] else {
+            throw QueueError(
+                .noSuchSession, "Under the number \(number) no whole session is in quarantine, so that it can't be restored; drop it.")
+        }
+        try requireAccount(content, number, in: db)
+        try execute(db, "INSERT INTO account(key, name, definition) VALUES (?, '', '{}') ON CONFLICT DO NOTHING", [removedAccount])
+        var values = content
+        values["session.account"] = String(removedAccount)
+        try restore(values, into: "session", prefix: "session.", in: db)
+        return key
+    }
+
+    private static func requireAccount(_ content: [String: String], _ number: Int64, in db: Database) throws {
+        let account = content["session.account"].flatMap { AccountKey($0) } ?? removedAccount
+        guard account != removedAccount,
+            try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM account WHERE key = ?)", arguments: [account]) == true
+        else {
+            throw QueueError(.noSuchAccount, "The account of the session \(number) was deleted, so that it can't be restored; drop it.")
+        }
+    }
+
+    private static func restoreRows(of table: String, _ number: Int64, in db: Database) throws -> Bool {
+        let rows = try StoredRow.fetchAll(
+            db,
+            sql: "SELECT number, content FROM quarantined_row WHERE quarantine = ? AND origin = ? ORDER BY number LIMIT \(sweptRows)",
+            arguments: [number, table])
+        for row in rows {
+            try restore(try StoreCoding.decode(from: row.decode(atIndex: 1)), into: table, in: db)
+            try execute(db, "DELETE FROM quarantined_row WHERE number = ?", [try row.decode(Int64.self, atIndex: 0)])
+        }
+        return !rows.isEmpty
+    }
+
+    static func restoreSession(_ key: SessionKey, _ number: Int64, in db: Database) throws {
+        let content = try quarantinedContent(number, in: db)
+        try requireAccount(content, number, in: db)
+        try restore(content, into: "schedule", prefix: "schedule.", in: db)
+        try execute(db, "UPDATE session SET account = ? WHERE key = ?", [content["session.account"].flatMap { Int64($0) }, key])
+        try execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
+    }
+
+    private static func quarantinedContent(_ number: Int64, in db: Database) throws -> [String: String] {
+        guard let text = try String.fetchOne(db, sql: "SELECT content FROM quarantine WHERE key = ?", arguments: [number]) else {
+            throw QueueError(.noSuchSession, "Nothing is in quarantine under the number \(number).")
+        }
+        return try StoreCoding.decode(from: text)
+    }
+
+    /// Inserts a row again that quarantine keeps as text; what was there before stays.
+    private static func restore(_ content: [String: String], into table: String, prefix: String = "", in db: Database) throws {
+        var (names, values): ([String], [DatabaseValue]) = ([], [])
+        for column in try StoredRow.fetchAll(db, sql: "SELECT name, type FROM pragma_table_info(?)", arguments: [table]) {
+            let name: String = try column.decode(atIndex: 0)
+            guard let text = content[prefix + name] else { continue }
+            names.append(name)
+            values.append(try value(of: text, type: try column.decode(atIndex: 1)))
+        }
+        let marks = names.map { _ in "?" }.joined(separator: ", ")
+        try execute(
+            db, "INSERT OR IGNORE INTO \(table)(\(names.joined(separator: ", "))) VALUES (\(marks))", StatementArguments(values))
+    }
+
+    private static func value(of text: String, type: String) throws -> DatabaseValue {
+        switch type {
+        case "INTEGER": return Int64(text)?.databaseValue ?? text.databaseValue
+        case "BLOB":
+            let digits = Array(text.utf8)
+            guard digits.count.isMultiple(of: 2) else { return text.databaseValue }
+            var data = Data(capacity: digits.count / 2)
+            for index in stride(from: 0, to: digits.count, by: 2) {
+                guard let byte = UInt8(String(decoding: digits[index...index + 1], as: UTF8.self), radix: 16) else {
+                    return text.databaseValue
+                }
+                data.append(byte)
+            }
+            return data.databaseValue
+        default: return text.databaseValue
+        }
+    }
+
+    private func change<Value: Sendable>(_ body: @escaping @Sendable (Database) throws -> Value) async throws(QueueError) -> Value {
+        do {
+            return try await pool.write(body)
+        } catch {
+            throw Self.storageError(error, folder: folder)
+        }
+    }
+}

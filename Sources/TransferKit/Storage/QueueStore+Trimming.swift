@@ -1,0 +1,73 @@
+import GRDB
+import TransferCore
+
+/// How much a store keeps of what only a person, or a server that can't be reached, takes out of it. The oldest goes first.
+package struct StoreLimits: Sendable {
+    /// How many sessions are kept in quarantine.
+    package var quarantined = 1_000
+    /// How many rows of them, unless one session alone has more.
+    package var quarantinedRows: Int64 = 2_000_000
+    /// How many removals wait for servers; what is left there expires.
+    package var discards: Int64 = 1_000_000
+
+    package init() {}
+}
+
+extension QueueStore {
+    /// Whether the store keeps more than its limits allow. Takes the same time for any number of rows.
+    static func exceeds(_ limits: StoreLimits, in db: Database) throws -> Bool {
+        if try oldestToDrop(limits, in: db) != nil { return true }
+        return try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM discard WHERE \(isOldDiscard))", arguments: [limits.discards])
+            == true
+    }
+
+    /// Deletes some of what is beyond the limits, at most ``sweptRows`` rows.
+    ///
+    /// - Returns: Whether there may be more.
+    package func trim(_ limits: StoreLimits = StoreLimits()) async throws(QueueError) -> Bool {
+        do {
+            return try await pool.write { db in
+                if let number = try Self.oldestToDrop(limits, in: db) {
+                    try Self.execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
+                    try Self.execute(
+                        db,
+                        """
+                        DELETE FROM quarantined_row WHERE number IN (
+                            SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.sweptRows))
+                        """, [number])
+                    if db.changesCount < Self.sweptRows { try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number]) }
+                    return true
+                }
+                try Self.execute(
+                    db,
+                    """
+                    DELETE FROM discard WHERE key IN (
+                        SELECT key FROM discard WHERE \(Self.isOldDiscard) ORDER BY key LIMIT \(Self.sweptRows))
+                    """, [limits.discards])
+                return db.changesCount > 0
+            }
+        } catch {
+            throw Self.storageError(error, folder: folder)
+        }
+    }
+
+    /// Parts on this machine, and what a run may still complete, stay.
+    private static let isOldDiscard = """
+        key <= (SELECT max(key) FROM discard) - ? AND held_by IS NULL AND \(DiscardQuery.transport) IS NOT '\(LocalParts.transportID)'
+        """
+
+    /// The session in quarantine that goes next; nil if all may stay. The newest one always stays.
+    private static func oldestToDrop(_ limits: StoreLimits, in db: Database) throws -> Int64? {
+        guard let oldest = try Int64.fetchOne(db, sql: "SELECT min(key) FROM quarantine"),
+            let newest = try Int64.fetchOne(db, sql: "SELECT max(key) FROM quarantine"), oldest < newest
+        else { return nil }
+        let isBeyond = try Bool.fetchOne(
+            db, sql: "SELECT EXISTS (SELECT 1 FROM quarantine ORDER BY key LIMIT 1 OFFSET ?)", arguments: [max(1, limits.quarantined)])
+        if isBeyond == true { return oldest }
+        // The numbers only tell that there may be too many.
+        let span = try Int64.fetchOne(db, sql: "SELECT max(number) - min(number) FROM quarantined_row") ?? 0
+        guard span >= limits.quarantinedRows else { return nil }
+        let count = try Int64.fetchOne(db, sql: "SELECT count(*) FROM quarantined_row") ?? 0
+        return count > limits.quarantinedRows ? oldest : nil
+    }
+}

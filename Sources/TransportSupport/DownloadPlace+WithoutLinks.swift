@@ -1,0 +1,189 @@
+import SystemPackage
+import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// What a file system does not do, and where to stop; for tests.
+package struct PlacingFaults: Sendable {
+    /// A moment at which a process may be killed.
+    package enum Step: Sendable, CaseIterable {
+        /// The note is durable.
+        case noted
+        /// An empty file has the final name.
+        case taken
+        /// The file has its final name.
+        case renamed
+    }
+
+    /// Hard links are refused, as on FAT.
+    package var refusesLinks = false
+    /// A rename can't be told to fail where there is a file.
+    package var refusesExclusiveRename = false
+    package var reached: @Sendable (Step) -> Void = { _ in }
+
+    package init() {}
+}
+
+/// Placing on a file system without hard links, such as FAT, exFAT and some SMB shares: the part is renamed.
+///
+/// Afterwards nothing tells the delivered file from one that somebody else put there. So a note beside the part first says which file is about
+/// to get which name. The queue removes it with the part, once it has stored that the download is complete.
+extension DownloadPlace {
+    private struct Note {
+        /// Device and inode of the part.
+        var identity: [UInt64]
+        var size: Int64
+        var name: FilePath
+    }
+
+    private static let longestNote = 512
+
+    private var noteName: FilePath { DownloadDestination.placingName(of: part) }
+
+    private func write(_ note: Note) throws(TransferError) {
+        try removeNote()
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC
+        let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags, 0o600 as mode_t) }
+        guard descriptor >= 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        let file = FileDescriptor(rawValue: descriptor)
+        defer { try? file.close() }
+        let numbers = (note.identity.map(String.init) + [String(note.size)]).joined(separator: " ")
+        do {
+            try file.writeAll(Array("\(numbers)\n".utf8) + note.name.bytes)
+        } catch {
+            throw .destinationUnavailable(destination.partPath, errno: (error as? Errno)?.rawValue ?? EIO)
+        }
+        guard fsync(descriptor) == 0, fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
+        faults.reached(.noted)
+    }
+
+    func removeNote() throws(TransferError) {
+        try unlink(noteName)
+    }
+
+    /// Nil if there is no note. What has the note's name may be anything, such as a second link to the part.
+    private func readNote() -> Note? {
+        let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
+        guard descriptor >= 0 else { return nil }
+        let file = FileDescriptor(rawValue: descriptor)
+        defer { try? file.close() }
+        var bytes = [UInt8](repeating: 0, count: Self.longestNote)
+        guard let status = try? status(of: file), status.isRegular, status.size < Self.longestNote,
+            let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try file.read(into: $0) }),
+            let end = bytes[..<count].firstIndex(of: UInt8(ascii: "\n"))
+        else { return nil }
+        let numbers = String(decoding: bytes[..<end], as: UTF8.self).split(separator: " ")
+        let name = FilePath(bytes: bytes[(end + 1)..<count])
+        guard numbers.count == 3, let device = UInt64(numbers[0]), let inode = UInt64(numbers[1]), let size = Int64(numbers[2]),
+            name.components.count == 1, !name.isAbsolute, name.lastComponent?.kind == .regular
+        else { return nil }
+        return Note(identity: [device, inode], size: size, name: name)
+    }
+
+    /// The name that a part was given by a rename, if it still has it.
+    func notedName(_ own: Status) throws(TransferError) -> FilePath? {
+        guard let note = readNote(), note.identity == own.identity, note.size == own.size, try isThere(note) else { return nil }
+        return note.name
+    }
+
+    private func isThere(_ note: Note) throws(TransferError) -> Bool {
+        guard let found = try status(of: note.name) else { return false }
+        return found.isRegular && found.identity == note.identity && found.size == note.size
+    }
+
+    /// Opens the file that a part became by a rename, if it is still there.
+    func openDelivered() throws(TransferError) -> FileDescriptor? {
+        guard let note = readNote(), try isThere(note) else { return nil }
+        let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
+        var descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
+        // A complete file may have got a mode without write permission since.
+        if descriptor < 0, errno == EACCES {
+            descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
+        }
+        guard descriptor >= 0 else { return nil }
+        return FileDescriptor(rawValue: descriptor)
+    }
+
+    /// Removes the empty file that an attempt for this part took the name with before it ended.
+    func removePlaceholder(of own: Status) throws(TransferError) {
+        guard let note = readNote(), note.identity == own.identity, note.size == own.size, own.size > 0,
+            let found = try status(of: note.name), found.isRegular, found.size == 0
+        else { return }
+        try unlink(note.name)
+    }
+
+    /// Renames the part.
+    ///
+    /// - Parameter replaces: Whether what has the name is replaced.
+    /// - Returns: Whether it was renamed; false if the name is taken.
+    func renamePart(_ own: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
+        if !replaces, try status(of: name) != nil { return false }
+        try write(Note(identity: own.identity, size: own.size, name: name))
+        if replaces {
+            try rename(part, to: name)
+        } else if let isDone = try renameExclusively(to: name) {
+            guard isDone else { return false }
+        } else {
+            guard try take(name) else { return false }
+            do throws(TransferError) {
+                try rename(part, to: name)
+            } catch {
+                try? unlink(name)
+                throw error
+            }
+        }
+        faults.reached(.renamed)
+        return true
+    }
+
+    #if !canImport(Darwin)
+        private typealias RenameAt2 =
+            @convention(c) (CInt, UnsafePointer<CChar>?, CInt, UnsafePointer<CChar>?, CUnsignedInt) -> CInt
+
+        /// renameat2(2), which Swift's module of the C library leaves out; nil where the library has none.
+        private static let renameat2: RenameAt2? = unsafe dlsym(nil, "renameat2").map { unsafe unsafeBitCast($0, to: RenameAt2.self) }
+    #endif
+
+    /// Renames the part unless the name is taken (renameat2(2), RENAME_NOREPLACE).
+    ///
+    /// - Returns: Whether it was renamed; nil if the file system has no such rename.
+    private func renameExclusively(to name: FilePath) throws(TransferError) -> Bool? {
+        guard !faults.refusesExclusiveRename else { return nil }
+        #if !canImport(Darwin)
+            guard let renameat2 = unsafe Self.renameat2 else { return nil }
+        #endif
+        let result = unsafe part.withPlatformString { part in
+            unsafe name.withPlatformString { name in
+                #if canImport(Darwin)
+                    unsafe renameatx_np(folder.rawValue, part, folder.rawValue, name, UInt32(RENAME_EXCL))
+                #else
+                    unsafe renameat2(folder.rawValue, part, folder.rawValue, name, 1)
+                #endif
+            }
+        }
+        guard result != 0 else { return true }
+        switch errno {
+        case EEXIST: return false
+        case EINVAL, ENOSYS, ENOTSUP: return nil
+        default: throw .destinationUnavailable(destination.path, errno: errno)
+        }
+    }
+
+    /// Takes a name by an empty file, which can only be made if there is none (open(2), O_EXCL).
+    private func take(_ name: FilePath) throws(TransferError) -> Bool {
+        let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
+        let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }
+        guard taken >= 0 else {
+            if errno == EEXIST { return false }
+            throw .destinationUnavailable(destination.path, errno: errno)
+        }
+        _ = close(taken)
+        faults.reached(.taken)
+        return true
+    }
+}

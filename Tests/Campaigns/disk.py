@@ -1,0 +1,231 @@
+"""The storage folder and the downloads are on a small tmpfs that is filled, so that each write in turn fails; then space is freed."""
+
+import ctypes
+import os
+import random
+import shutil
+import subprocess
+import time
+
+from studio import Queue, Studio, write_file
+from work import Work
+
+page = 4096
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def campaign(seed, rounds, seconds, program):
+    """Grows the free space by 4 KiB a step with `rounds`, of which each fills the disk below a run once; by larger steps otherwise."""
+    is_short = not rounds and seconds < 300
+    if os.getuid() != 0 or libc.unshare(0x20000) != 0:  # CLONE_NEWNS
+        return [], "disk: NOT RUN, as this user can't mount a file system of its own"
+    subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+    studio = Studio("disk", seed, program)
+    disk = Disk(studio.folder / "disk", 96 << 20)
+    one = Campaign(studio, disk, random.Random(seed))
+    try:
+        one.commands(steps=12 if is_short else 1, kinds=3 if is_short else None)
+        one.downloads(steps=2 if is_short else 16)
+        for number in range(rounds or int(seconds // 60) or 1):
+            one.filled_run(is_killed=number % 2 == 1)
+    finally:
+        studio.close()
+        disk.unmount()
+    return studio.anomalies, (
+        f"disk: {one.refusals} commands refused by a full disk of {one.steps} at {len(one.needs)} kinds"
+        f" (enough were {', '.join(f'{name} {need >> 10} KiB' for name, need in one.needs.items())}),"
+        f" {one.short} downloads without room, {one.fills} disks filled below a run; exit codes {sorted(one.codes)}")
+
+
+class Disk:
+    """A small file system of its own, and the file that fills it."""
+
+    def __init__(self, folder, size):
+        self.folder, self.filler = folder, folder / "filler"
+        folder.mkdir()
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "campaign", folder], check=True)
+
+    def free(self):
+        state = os.statvfs(self.folder)
+        return state.f_bavail * state.f_frsize
+
+    def leave(self, free):
+        """Leaves so many bytes free, whatever else is written at the same time."""
+        self.empty()
+        with open(self.filler, "wb") as file:
+            amount = self.free() - free
+            while amount >= page:
+                try:
+                    os.posix_fallocate(file.fileno(), os.fstat(file.fileno()).st_size, amount)
+                    break
+                except OSError:
+                    amount = self.free() - free
+
+    def empty(self):
+        self.filler.unlink(missing_ok=True)
+
+    def unmount(self):
+        subprocess.run(["umount", "--lazy", self.folder], check=False)
+
+
+class Campaign:
+    def __init__(self, studio, disk, draw):
+        self.studio, self.disk, self.draw = studio, disk, draw
+        self.refusals = self.steps = self.short = self.fills = self.queues = 0
+        self.needs, self.codes = {}, set()
+
+    def queue(self):
+        self.queues += 1
+        return Queue(self.studio, self.queues, store=self.disk.folder / f"store-{self.queues}")
+
+    # Commands
+
+    def commands(self, steps, kinds):
+        """Each command, or so many kinds, with free space from nothing up to where it succeeds."""
+        queue = self.queue()
+        for index in range(60):
+            write_file(queue.sources / "many" / str(index), 10, self.draw)
+        queue.add_accounts()
+        ids = [queue.succeed("add", "loop", queue.sources / "many" / str(index))[0] for index in range(8)]
+        queue.succeed("cancel", ids[7])
+        template = queue.folder / "template"
+        shutil.copytree(queue.store, template)
+        many = sorted((queue.sources / "many").iterdir())
+        commands = {
+            "a new store": None, "list": ["list"], "show": ["show", ids[0]], "account add": ["account", "add", "new", "tus+http://127.0.0.1:1/"],
+            "add": ["add", "loop", many[0]], "add --each": ["add", "loop", *many, "--each"], "move": ["move", ids[3], 0],
+            "hold": ["hold", ids[1]], "set": ["set", ids[2], "--tag", "t" * 50], "cancel": ["cancel", ids[4]], "retry": ["retry", ids[7]],
+            "remove": ["remove", "--all"], "account remove": ["account", "remove", "loop", "--cascade"],
+            "queue set": ["queue", "set", "--max-sessions", "3"],
+        }
+        for name in self.draw.sample(list(commands), kinds) if kinds else commands:
+            self.grow(queue, template, name, commands[name], steps)
+        self.disk.empty()
+        shutil.rmtree(queue.store)
+
+    def grow(self, queue, template, name, arguments, steps):
+        free = 0
+        while free < 8 << 20:
+            shutil.rmtree(queue.store, ignore_errors=True)
+            if arguments:
+                shutil.copytree(template, queue.store)
+            before = self.state(queue) if arguments else ""
+            self.disk.leave(free)
+            status, output, diagnostics = queue.run(*(arguments or ["account", "add", "new", "tus+http://127.0.0.1:1/"]))
+            self.disk.empty()
+            self.steps += 1
+            self.codes.add(status)
+            after = self.state(queue)
+            if status == 0:
+                if name not in ["list", "show", "a new store"] and before == after:
+                    self.studio.anomaly(f"{name} at {free} bytes of free space ended with 0, and changed nothing")
+                self.needs[name] = free
+                return
+            self.refusals += 1
+            if status != 3 or not diagnostics.strip() or output:
+                self.studio.anomaly(f"{name} at {free} bytes of free space ended with {status}: {output}{diagnostics[-500:]}")
+            if arguments and before != after:
+                self.studio.anomaly(f"{name} at {free} bytes of free space ended with {status}, and left {after} of {before}")
+            if not arguments:
+                queue.succeed("account", "add", "new", "tus+http://127.0.0.1:1/")
+            free += page * (1 if steps == 1 else self.draw.randint(1, 2 * steps))
+        self.studio.anomaly(f"{name} does not succeed with 8 MiB of free space: {diagnostics[-500:]}")
+
+    def state(self, queue):
+        """What the store holds, without what changes by itself."""
+        return [queue.run(*each, "--json")[1] for each in (["list"], ["account", "list"], ["queue", "status"])]
+
+    # Downloads
+
+    def downloads(self, steps):
+        """Downloads into a disk whose free space grows from nothing to enough."""
+        queue = self.queue()
+        queue.store = queue.folder / "store"
+        queue.downloads = self.disk.folder / "downloads"
+        queue.downloads.mkdir()
+        queue.add_accounts()
+        work = Work(queue, self.draw, scale=0.25)
+        for account in ["sftp", "put", "loop"]:
+            work.new(account, is_download=True).file("reel", work.large(8, 12))
+            if account != "loop":
+                several = work.new(account, is_download=True)
+                for index in range(10):
+                    several.file(f"still{index}", self.draw.randrange(0, 100_000))
+        work.add()
+        need = work.bytes + (1 << 20)
+        for step in range(steps + 1):
+            used = sum(path.stat().st_blocks * 512 for path in queue.downloads.rglob("*") if path.is_file())
+            self.disk.leave(max(0, need * step // steps - used) // page * page)
+            status, _, diagnostics = queue.run("run", "--no-wait", "--progress", "plain")
+            self.codes.add(status)
+            waiting = [each for each in queue.list() if each["state"] != "completed"]
+            self.short += len(waiting)
+            if status != (1 if waiting else 0) or waiting and not diagnostics:
+                self.studio.anomaly(f"run with {step} of {steps} of the space ended with {status}: {waiting} {diagnostics[-500:]}")
+            for name, error in work.restore():
+                if error["code"] not in ["diskFull", "noSpace", "insufficientSpace"]:
+                    self.studio.anomaly(f"{name} failed on a full disk: {error}")
+        self.disk.empty()
+        queue.run("run", "--progress", "none")
+        work.check()
+        shutil.rmtree(queue.downloads)
+        work.clean()
+
+    # A run
+
+    def filled_run(self, is_killed):
+        """The disk of the storage folder is filled while files move, and freed after some seconds; or the run is killed then."""
+        self.fills += 1
+        queue = self.queue()
+        queue.add_accounts()
+        work = Work(queue, self.draw, scale=0.5, small=0.5)
+        work.make()
+        work.add()
+        servers = self.studio.servers.values()
+        for server in servers:
+            server.relay.rate = 6 << 20
+        begin = sum(server.relay.up + server.relay.down for server in servers)
+        run = queue.start("run", "--progress", "plain")
+        goal = begin + int(work.bytes * self.draw.uniform(0, 0.7))
+        while run.poll() is None and sum(server.relay.up + server.relay.down for server in servers) < goal:
+            time.sleep(0.02)
+        self.disk.leave(page * self.draw.choice([0, 0, 1, 3, 8, 20]))
+        self.ask_owner(work)
+        time.sleep(self.draw.uniform(0.2, 2.5))
+        if is_killed:
+            run.kill()
+            run.communicate()
+            self.codes.add(queue.run("list")[0])
+        self.disk.empty()
+        for server in servers:
+            server.relay.rate = None
+        if is_killed:
+            run = queue.start("run", "--progress", "plain")
+        status, _, diagnostics = queue.finish(run, ["run"], timeout=120)
+        self.codes.add(status)
+        if status == 1:
+            # Where all that is left waits for the disk, the run ends, and says so.
+            if "Free some space" not in diagnostics:
+                self.studio.anomaly(f"run ended with 1 on a full disk: {diagnostics[-1000:]}")
+            status, _, diagnostics = queue.run("run", "--progress", "none")
+        if status != 0:
+            self.studio.anomaly(f"run ended with {status} after its disk was full: {diagnostics[-1000:]}")
+        work.check_order(set())
+        work.check(kills=1)
+        if not self.studio.anomalies:
+            shutil.rmtree(queue.store)
+        work.clean()
+
+    def ask_owner(self, work):
+        """A command to the owner of a full disk is done, or changes nothing."""
+        session = work.new("loop")
+        session.file("late", 1000)
+        status, output, diagnostics = work.queue.run(*session.arguments())
+        self.codes.add(status)
+        if status == 0:
+            session.id = output.split()[0]
+            return
+        # That it is not listed either is one of the checks at the end.
+        work.sessions.remove(session)
+        if status != 3 or not diagnostics.strip() or output:
+            self.studio.anomaly(f"add beside a run on a full disk ended with {status}: {output}{diagnostics[-500:]}")

@@ -1,0 +1,161 @@
+"""`transferq run` is killed at any moment, with commands running beside it, until everything is done."""
+
+import random
+import sys
+import threading
+import time
+
+from studio import Queue, Studio
+from work import Work
+
+kills_per_queue = 25
+
+
+def campaign(seed, rounds, seconds, program):
+    """Kills `rounds` times, or for so many seconds. Returns the anomalies and a line of figures."""
+    studio = Studio("kill", seed, program)
+    for server in studio.servers.values():
+        server.relay.rate = 12 << 20
+    begin = time.monotonic()
+    # What was begun is finished and checked after that.
+    end = begin + seconds * 0.5 if seconds else None
+    kills = number = content = ran_out = 0
+    try:
+        while (kills < rounds if rounds else time.monotonic() < end) and len(studio.anomalies) < 100:
+            number += 1
+            one = OneQueue(studio, number, random.Random(f"{seed}-{number}"))
+            goal = min(kills_per_queue, rounds - kills) if rounds else kills_per_queue
+            done, ended = one.run(goal, end)
+            kills, content, ran_out = kills + done, content + one.work.bytes, ran_out + ended
+            print(f"{kills} kills so far, {time.monotonic() - begin:.0f} s", file=sys.stderr, flush=True)
+    finally:
+        wire = sum(server.relay.up + server.relay.down for server in studio.servers.values())
+        studio.close()
+    return studio.anomalies, (
+        f"kill: {kills} kills of {number} queues, {studio.commands} commands, {content >> 20} MiB of content,"
+        f" {wire >> 20} MiB on the wire, {ran_out} runs done before their kill")
+
+
+class OneQueue:
+    def __init__(self, studio, number, draw):
+        self.studio, self.draw = studio, draw
+        self.queue = Queue(studio, number)
+        self.queue.add_accounts()
+        self.work = Work(self.queue, draw, scale=0.5)
+        self.work.make()
+        self.work.add()
+        self.moved = set()
+        self.beside = []
+
+    def run(self, goal, end):
+        kills = ended = 0
+        while kills < goal and ended < 2 and not (end and time.monotonic() > end):
+            run = self.queue.start("run", "--progress", "none")
+            # A third die while the queue is opened or recovers, the others while files move.
+            life = self.draw.uniform(0, 0.25 if self.draw.random() < 0.35 else 2)
+            asked = self.draw.random() < 0.5
+            if asked:
+                time.sleep(self.draw.uniform(0, life))
+                life = self.draw.uniform(0, life)
+                self.act()
+            try:
+                run.wait(life)
+                ended += 1
+            except Exception:
+                run.kill()
+                kills += 1
+            status, _, diagnostics = self.finish_killed(run)
+            if self.draw.random() < 0.7:
+                self.join()
+            if kills % 10 == 0 and self.draw.random() < 0.5:
+                self.work.restore()
+        self.join()
+        self.complete(kills)
+        return kills, ended
+
+    def finish_killed(self, run):
+        output, diagnostics = run.communicate()
+        if run.returncode not in [-9, 0, 1]:
+            self.studio.anomaly(f"run ended with {run.returncode}: {diagnostics[-2000:]}")
+        return run.returncode, output, diagnostics
+
+    def complete(self, kills):
+        for _ in range(3):
+            failed = self.work.restore()
+            for name, error in failed:
+                self.studio.anomaly(f"{name} failed: {error}")
+            status, _, diagnostics = self.queue.run("run", "--progress", "none")
+            states = {each["state"] for each in self.queue.list()}
+            if states <= {"completed", "cancelled"}:
+                break
+        if status != 0:
+            self.studio.anomaly(f"the last run ended with {status}: {diagnostics[-1000:]}")
+        self.work.check_order(self.moved)
+        self.work.check(kills)
+        self.work.clean()
+
+    # Commands beside the run
+
+    def act(self):
+        """Starts one to three commands, which end when an owner or they themselves have done them."""
+        for _ in range(self.draw.randint(1, 3)):
+            name = self.draw.choice([
+                "now", "next", "move", "stop", "pause", "hold", "resume", "release", "list", "why", "set", "add", "cancel", "remove"])
+            session = self.draw.choice(self.work.sessions)
+            arguments = [name, session.id]
+            if name in ["now", "next", "move"]:
+                self.moved.add(session.id)
+            if name == "list":
+                arguments = ["list", "--json"]
+            elif name == "move":
+                arguments.append(self.draw.randrange(len(self.work.sessions)))
+            elif name == "set":
+                arguments += ["--rate", self.draw.choice(["20M", "0"])]
+            elif name == "add":
+                session = self.work.new(self.draw.choice(["loop", "sftp", "put"]))
+                for index in range(3):
+                    session.file(f"late{index}", self.draw.randrange(0, 200_000))
+                arguments = session.arguments()
+            elif name in ["cancel", "remove"] and (self.draw.random() < 0.6 or session.ends_as != "completed"):
+                continue
+            process = self.queue.start(*arguments)
+            is_killed = self.draw.random() < 0.1
+            if is_killed:
+                timer = threading.Timer(self.draw.uniform(0, 0.2), process.kill)
+                timer.start()
+            self.beside.append((name, session, arguments, process, is_killed))
+            if name == "add":
+                # Its place in the order is certain only once it has ended.
+                self.join()
+
+    def join(self):
+        """Waits for the commands, and notes what they did."""
+        run_again = [session for name, session, *_ in self.beside if name == "now"]
+        for name, session, arguments, process, is_killed in self.beside:
+            if is_killed:
+                output, diagnostics = process.communicate()
+                status = process.returncode
+            else:
+                status, output, diagnostics = self.queue.finish(process, arguments, timeout=60)
+            if status not in ([0, 4, -9] if is_killed else [0, 4] if name != "add" else [0]):
+                self.studio.anomaly(f"{arguments} ended with {status}: {diagnostics[-1000:]}")
+            if name == "add":
+                self.note_added(session, output.split())
+            elif name in ["cancel", "remove"] and status == 0:
+                session.ends_as = "removed" if name == "remove" else "any" if session in run_again else "cancelled"
+            elif name in ["cancel", "remove"] and status == -9:
+                session.ends_as = "any"
+            elif name == "now" and session.ends_as == "cancelled":
+                # A cancelled session runs again.
+                session.ends_as = "any"
+        self.beside = []
+
+    def note_added(self, session, ids):
+        found = [each["id"] for each in self.queue.list() if each["name"] == session.name]
+        if len(found) > 1 or ids and found and ids != found:
+            self.studio.anomaly(f"{session.name} was added as {ids}, and {found} are listed")
+        session.id = (found or ids or [None])[0]
+        if not found:
+            if ids:
+                self.studio.anomaly(f"{session.name} was added as {ids}, and is lost")
+            self.work.sessions.remove(session)

@@ -1,0 +1,53 @@
+"""All servers stop in the middle, for a while; all sessions complete after their return."""
+
+import random
+import time
+
+from studio import Queue, Studio
+from work import Work
+
+
+def campaign(seed, rounds, seconds, program):
+    """Stops the servers `rounds` times (once). They are away for some seconds, for up to a minute with `rounds`. Returns the anomalies and figures."""
+    studio = Studio("outage", seed, program, only=["loop", "sftp", "put"])
+    waits, aways = [], []
+    try:
+        for number in range(1, (rounds or 1) + 1):
+            draw = random.Random(f"{seed}-{number}")
+            queue = Queue(studio, number)
+            queue.add_accounts()
+            work = Work(queue, draw, small=0.2)
+            for account in studio.servers:
+                for is_download in [False, True, False][:3 if account == "sftp" else 2 + (account == "loop")]:
+                    session = work.new(account, is_download)
+                    session.file("reel", work.large(4, 8))
+            work.add()
+            begin = {kind: server.relay.up + server.relay.down for kind, server in studio.servers.items()}
+            for server in studio.servers.values():
+                server.relay.rate = 6 << 20
+            run = queue.start("run", "--progress", "none", "--jobs", "8")
+            # In the middle is where half a mebibyte has gone through each relay.
+            limit = time.monotonic() + 30
+            while time.monotonic() < limit and any(
+                    server.relay.up + server.relay.down < begin[kind] + (1 << 19) for kind, server in studio.servers.items()):
+                time.sleep(0.02)
+            for server in studio.servers.values():
+                server.stop()
+                server.relay.rate = None
+            away = draw.uniform(2, 60) if rounds else min(60, seconds / 20)
+            aways.append(away)
+            time.sleep(away)
+            for server in studio.servers.values():
+                server.restart()
+            back = time.monotonic()
+            status, _, diagnostics = queue.finish(run, ["run"], timeout=120 + away)
+            waits.append(time.monotonic() - back)
+            if status != 0:
+                studio.anomaly(f"run ended with {status}: {diagnostics[-1000:]}")
+            work.check(kills=1)
+            work.clean()
+    finally:
+        studio.close()
+    return studio.anomalies, (
+        f"outage: {len(waits)} of {', '.join(f'{away:.0f}' for away in aways)} s, 8 sessions,"
+        f" done {', '.join(f'{wait:.1f}' for wait in waits)} s after the return")

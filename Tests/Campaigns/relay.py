@@ -1,0 +1,159 @@
+"""A relay on loopback between the program and one server.
+
+It counts the bytes both ways, limits their rate, cuts connections by a plan, and can refuse connections as a stopped server does.
+"""
+
+import asyncio
+import random
+import socket
+import struct
+import threading
+import time
+
+
+class Cuts:
+    """A plan of cuts: after a number of bytes in one direction, or after a life time, by a reset or by a half-close.
+
+    limit: How many connections are cut at most.
+    share: The share of connections that are cut, from 0 to 1.
+    """
+
+    def __init__(self, seed, limit, share=0.7, longest=2.0, largest=24):
+        self.random = random.Random(seed)
+        self.limit, self.share, self.longest, self.largest = limit, share, longest, largest
+        self.made = 0
+        self.kinds = {}
+
+    def next(self):
+        """The cut of the next connection: (trigger, amount, way of ending), or None."""
+        draw = self.random
+        is_cut = draw.random() < self.share
+        trigger = draw.choice(["up", "down", "time"])
+        # Positions of all magnitudes: each byte of a greeting is as likely as a whole mebibyte of content.
+        position = 0 if draw.random() < 0.02 else int(2 ** draw.uniform(0, self.largest))
+        amount = draw.uniform(0, self.longest) if trigger == "time" else position
+        ending = draw.choice(["reset", "reset", "half-close"])
+        return (trigger, amount, ending) if is_cut and self.made < self.limit else None
+
+    def note(self, trigger, ending):
+        self.made += 1
+        self.kinds[f"{trigger} {ending}"] = self.kinds.get(f"{trigger} {ending}", 0) + 1
+
+
+class Relay:
+    """Listens on one port for its whole life; the server behind it may change."""
+
+    def __init__(self, loop, target, rate=None):
+        self.loop, self.target, self.rate = loop, target, rate
+        self.up = self.down = self.connections = 0
+        self.cuts = None
+        self.server = None
+        self.open = set()
+        self.free_at = 0.0
+        self.port = 0
+        self.listen()
+
+    def call(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result(30)
+
+    def listen(self):
+        """Starts to listen, on the same port as before."""
+        async def start():
+            self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port, backlog=128, limit=1 << 18)
+            self.port = self.server.sockets[0].getsockname()[1]
+        self.call(start())
+
+    def refuse(self):
+        """Refuses connections, and resets those that are open."""
+        async def stop():
+            self.server.close()
+            for writer in list(self.open):
+                self.reset(writer)
+        self.call(stop())
+
+    def reset(self, writer):
+        link = writer.get_extra_info("socket")
+        try:
+            link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        except OSError:
+            pass
+        writer.transport.abort()
+        self.open.discard(writer)
+
+    async def accept(self, reader, writer):
+        self.connections += 1
+        self.open.add(writer)
+        cut = self.cuts.next() if self.cuts else None
+        try:
+            there, to_server = await asyncio.open_connection("127.0.0.1", self.target, limit=1 << 18)
+        except OSError:
+            self.reset(writer)
+            return
+        self.open.add(to_server)
+        tasks = []
+
+        def end(ending, direction):
+            self.cuts.note(cut[0], ending)
+            if ending == "half-close":
+                # The receiver sees the end, and nothing more comes that way; the other way stays open for a while.
+                for each, task, receiver in zip(["up", "down"], tasks, [to_server, writer]):
+                    if each == direction:
+                        task.cancel()
+                        try:
+                            receiver.write_eof()
+                        except OSError:
+                            pass
+                self.loop.call_later(0.5, lambda: [self.reset(each) for each in (writer, to_server)])
+            else:
+                for each in (writer, to_server):
+                    self.reset(each)
+
+        for direction, source, sink in [("up", reader, to_server), ("down", there, writer)]:
+            limit = cut[1] if cut and cut[0] == direction else None
+            tasks.append(asyncio.ensure_future(self.pump(source, sink, direction, limit, cut and cut[2], end)))
+        timer = None
+        if cut and cut[0] == "time":
+            way = "up" if cut[1] * 1e6 % 2 < 1 else "down"
+            timer = self.loop.call_later(cut[1], lambda: end(cut[2], way))
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if timer:
+            timer.cancel()
+        if not (cut and cut[2] == "half-close"):
+            for each in (writer, to_server):
+                each.close()
+                self.open.discard(each)
+
+    async def pump(self, source, sink, direction, limit, ending, end):
+        passed = 0
+        while True:
+            if limit is not None and passed >= limit:
+                return end(ending, direction)
+            try:
+                data = await source.read(1 << 16 if limit is None else min(1 << 16, limit - passed))
+            except OSError:
+                return self.reset(sink)
+            if not data:
+                try:
+                    sink.write_eof()
+                except OSError:
+                    pass
+                return
+            passed += len(data)
+            setattr(self, direction, getattr(self, direction) + len(data))
+            if self.rate:
+                self.free_at = max(self.free_at, time.monotonic()) + len(data) / self.rate
+                await asyncio.sleep(max(0, self.free_at - time.monotonic() - 0.01))
+            try:
+                sink.write(data)
+                await sink.drain()
+            except OSError:
+                return self.reset(sink)
+
+
+def start_loop():
+    """An event loop on a thread of its own, which ends with this process."""
+    loop = asyncio.new_event_loop()
+    # A connection that breaks in a pump is what these relays are for.
+    loop.set_exception_handler(lambda _, __: None)
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop

@@ -1,0 +1,231 @@
+"""What a campaign transfers, and the checks of what must be true at the end."""
+
+import json
+import shutil
+import urllib.request
+
+from studio import digest, write_file
+
+names = ["plain", "two words", "ünïcode", "line\nbreak", "%41+b", "-dash", "q?h#", "x" * 200]
+sent_again = 64  # Small files that had arrived and were not stored yet: the most that a kill may send again, by Durability.
+
+
+class Session:
+    def __init__(self, work, account, name, is_download=False):
+        self.work, self.account, self.name, self.is_download = work, account, name, is_download
+        self.files = {}  # destination: (path of the original, digest)
+        self.paths = []
+        self.id = None
+        self.parallel = work.draw.choice([None, None, 4])
+        self.bytes = 0
+        self.ends_as = "completed"  # "removed" and "cancelled" by a command, "any" where a command's end is unknown
+
+    def file(self, name, size):
+        work = self.work
+        path = work.queue.sources / self.name / name
+        write_file(path, size, work.draw)
+        self.files[name] = (path, digest(path))
+        work.bytes += size
+        self.bytes += size
+        first = name.split("/")[0]
+        if first not in self.paths:
+            self.paths.append(first)
+
+    def arguments(self):
+        options = ["add", self.account, *([] if self.is_download else [self.work.queue.sources / self.name / p for p in self.paths])]
+        folder = f"{self.work.place}/{self.name}"
+        if not self.is_download:
+            # A tus server has no folders; those of the others tell the sessions apart.
+            options += [] if self.account in ["loop", "tuspy"] else ["--to", folder]
+        else:
+            (self.work.queue.downloads / self.name).mkdir()
+            options += [*self.remote_paths(), "--download", "--to", self.work.queue.downloads / self.name]
+        options += ["--parallel", self.parallel] if self.parallel else []
+        return [*options, "--name", self.name]
+
+    def remote_paths(self):
+        """Puts the originals of a download at the server."""
+        server = self.work.studio.servers[self.account]
+        if self.account == "loop":
+            (name, (path, _)), = self.files.items()
+            request = urllib.request.Request(
+                f"http://127.0.0.1:{server.port}/files/", path.read_bytes(), method="POST", headers={
+                    "Tus-Resumable": "1.0.0", "Upload-Length": str(path.stat().st_size),
+                    "Content-Type": "application/offset+octet-stream"})
+            location = urllib.request.urlopen(request).headers["Location"].split("/")[-1]
+            self.files = {location: self.files[name]}
+            return [location]
+        folder = server.folder / "files" / f"{self.work.place}-out" / self.name
+        shutil.copytree(self.work.queue.sources / self.name, folder)
+        return [f"{self.work.place}-out/{self.name}/{path}" for path in self.paths]
+
+
+class Work:
+    """Sessions of all kinds for one queue. `scale` multiplies the sizes of large files."""
+
+    def __init__(self, queue, draw, scale=1.0, small=1.0):
+        self.queue, self.draw, self.studio = queue, draw, queue.studio
+        self.place = f"place-{queue.number}"
+        self.sessions, self.bytes = [], 0
+        self.added = 0
+        self.scale, self.small = scale, small
+
+    def large(self, low, high):
+        return int(self.draw.uniform(low, high) * self.scale * (1 << 20))
+
+    def count(self, number):
+        return max(1, int(number * self.small))
+
+    def new(self, account, is_download=False):
+        session = Session(self, account, f"s{len(self.sessions)}-{account}-{'down' if is_download else 'up'}", is_download)
+        self.sessions.append(session)
+        return session
+
+    def make(self):
+        draw = self.draw
+        for account in self.studio.servers:
+            self.new(account).file("reel", self.large(6, 20) if account != "tuspy" else self.large(2, 6))
+            folder = self.new(account)
+            for index in range(self.count(40 if account != "tuspy" else 10)):
+                folder.file(f"day/{draw.choice(['', 'a/', 'b/c/'])}{index}-{draw.choice(names)}", int(2 ** draw.uniform(0, 16)) - 1)
+            mixed = self.new(account)
+            for index in range(3):
+                mixed.file(f"clip{index}", self.large(0.1, 2))
+            for index in range(self.count(5)):
+                mixed.file(f"note{index}", draw.randrange(0, 3000))
+            if account != "tuspy":
+                self.new(account, is_download=True).file("reel", self.large(6, 20))
+            if account in ["sftp", "put"]:
+                several = self.new(account, is_download=True)
+                for index in range(self.count(12)):
+                    several.file(f"still{index}", draw.randrange(0, 60_000))
+        draw.shuffle(self.sessions)
+
+    def add(self):
+        for session in self.sessions:
+            session.id = (self.queue.succeed(*session.arguments()) or [None])[0]
+
+    # The checks
+
+    def check(self, kills=0, allows_failures=False):
+        """Everything that must be true once all is done."""
+        anomaly = self.studio.anomaly
+        listed = self.queue.list()
+        by_id = {each["id"]: each for each in listed}
+        if len(by_id) != len(listed):
+            anomaly("a session is listed twice")
+        known = {session.id for session in self.sessions}
+        for each in listed:
+            if each["id"] not in known:
+                anomaly(f"a session that was never added: {each}")
+        for session in self.sessions:
+            shown = by_id.get(session.id)
+            state = shown["state"] if shown else "removed"
+            if session.ends_as not in ["any", state]:
+                anomaly(f"{session.name} is {state}, not {session.ends_as}: {shown and (shown['why'], shown['error'])}")
+            elif state == "completed":
+                self.check_content(session)
+        self.check_places(by_id, kills)
+        self.check_store()
+
+    def check_order(self, moved):
+        """Sessions that no command moved are in the order in which they were added."""
+        order = [each["id"] for each in self.queue.list() if each["id"] not in moved]
+        wanted = [each.id for each in self.sessions if each.id in set(order)]
+        if order != wanted:
+            self.studio.anomaly(f"the order is {order}, not {wanted}")
+
+    def check_content(self, session):
+        for name, path in self.destinations(session).items():
+            if not path or not path.exists():
+                self.studio.anomaly(f"{session.name} completed without {name!r}")
+            elif digest(path) != session.files[name][1]:
+                self.studio.anomaly(
+                    f"{session.name} completed with other content in {name!r}: {path.stat().st_size} bytes at {path},"
+                    f" {session.files[name][0].stat().st_size} in the original {session.files[name][0]}")
+
+    def destinations(self, session):
+        server = self.studio.servers[session.account]
+        if session.is_download:
+            return {name: self.queue.downloads / session.name / name for name in session.files}
+        if session.account in ["sftp", "put"]:
+            return {name: server.folder / "files" / self.place / session.name / name for name in session.files}
+        suffix = ".bin" if session.account == "loop" else ""
+        items = {each["destination"]: each["remoteURL"] for each in self.queue.show(session.id)["items"]}
+        return {
+            name: items.get(name) and server.folder / "uploads" / (items[name].split("/")[-1] + suffix) for name in session.files}
+
+    def check_places(self, by_id, kills):
+        """Nothing is at a destination that does not belong there: no part files, no orphans beyond what is documented."""
+        for session in self.sessions:
+            if session.account not in ["sftp", "put"] and not session.is_download:
+                continue
+            wanted = set(self.destinations(session).values())
+            folder = (self.queue.downloads if session.is_download else
+                      self.studio.servers[session.account].folder / "files" / self.place) / session.name
+            strangers = [each for each in folder.rglob("*") if each.is_file() and each not in wanted]
+            if strangers:
+                self.studio.anomaly(f"{session.name} ({session.ends_as}) left {strangers[:5]}, {len(strangers)} in all")
+        for account in {"loop", "tuspy"} & set(self.studio.servers):
+            self.check_uploads(account, kills)
+
+    def check_uploads(self, account, kills):
+        """At a tus server each large file is complete once; small ones are sent again only as Durability and Queue semantics say."""
+        folder = self.studio.servers[account].folder / "uploads"
+        ids = {session.id: session for session in self.sessions}
+        complete, partial = {}, []
+        for path in folder.glob("*.json" if account == "loop" else "*.info"):
+            info = json.loads(path.read_text() or "{}")
+            key = (info.get("metadata") or {}).get("transferid", "")
+            if key[:36] not in ids:
+                continue
+            content = path.with_suffix(".bin" if account == "loop" else "")
+            size = info.get("length" if account == "loop" else "size")
+            offset = content.stat().st_size if content.exists() else 0
+            if offset == size:
+                complete.setdefault(key, []).append(size)
+            elif offset:
+                partial.append((ids[key[:36]], key, offset, size))
+        # One whose segments were put together by a request without an answer may be there twice, as a small one.
+        again = [sizes[0] for key, sizes in complete.items() if len(sizes) > 1 and not ids[key[:36]].parallel]
+        if sum(len(sizes) - 1 for sizes in complete.values()) > sent_again * kills or any(size > 1 << 20 for size in again):
+            self.studio.anomaly(f"{account} has files twice, of these sizes: {again}, after {kills} kills")
+        for session, key, offset, size in partial:
+            if size > 1 << 20 and session.ends_as == "completed":
+                self.studio.anomaly(f"{account} keeps {offset} of {size} bytes of {session.name}, {key}, which is complete elsewhere")
+
+    def check_store(self):
+        status, output, diagnostics = self.queue.run("doctor")
+        if status != 0:
+            self.studio.anomaly(f"doctor ended with {status}: {output} {diagnostics[-500:]}")
+        strangers = [
+            each for each in self.queue.store.rglob("*")
+            if each.is_file() and each.name not in ["owner.lock", "queue.sqlite", "queue.sqlite-wal", "queue.sqlite-shm"]]
+        if strangers:
+            self.studio.anomaly(f"the storage folder keeps {strangers}")
+
+    def restore(self):
+        """Lets all that waits for a person go on; returns whether anything failed, and retries it."""
+        failed = []
+        for each in self.queue.list():
+            if each["state"] == "paused":
+                self.queue.run("resume", each["id"])
+            elif each["state"] == "held":
+                self.queue.run("release", each["id"])
+            elif each["state"] == "failed":
+                failed.append((each["name"], each["error"]))
+                self.queue.run("retry", each["id"])
+        return failed
+
+    def clean(self):
+        """Removes what a round without anomalies left on the disk."""
+        if self.studio.anomalies:
+            return
+        shutil.rmtree(self.queue.folder, ignore_errors=True)
+        for server in self.studio.servers.values():
+            for folder in (server.folder / "files").glob(f"{self.place}*"):
+                shutil.rmtree(folder, ignore_errors=True)
+            if server.kind in ["loop", "tuspy"]:
+                for path in (server.folder / "uploads").iterdir():
+                    if path.is_file():
+                        path.unlink()

@@ -1,0 +1,149 @@
+import Foundation
+import Logging
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportHTTP
+import TransportSFTP
+import TransportTUS
+
+/// Two items with one remote name are refused where one of them would be lost.
+@Suite struct NameClashTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open(_ addresses: [String]) async throws -> TransferQueue {
+        var configuration = QueueConfiguration()
+        configuration.logger.logLevel = .critical
+        let queue = try await TransferQueue(
+            storage: .folder(folder.path.appending("store")), transports: [TUSTransport(), SFTPTransport(), HTTPTransport()],
+            configuration: configuration)
+        try await queue.save(Account("a", endpoints: addresses.map(endpoint)))
+        return queue
+    }
+
+    private func endpoint(_ address: String) -> Endpoint {
+        let transports: [String: TransportID] = ["sftp": .sftp, "https": .tus]
+        return Endpoint(transport: transports[String(address.prefix { $0 != ":" })] ?? .http, address: address)
+    }
+
+    private func file(_ name: String) throws -> FilePath {
+        let path = folder.path.pushing(FilePath(name))
+        try FileManager.default.createDirectory(atPath: path.removingLastComponent().string, withIntermediateDirectories: true)
+        return try folder.file(name, size: 10)
+    }
+
+    private func refuses(
+        _ queue: TransferQueue, _ items: [TransferItem], _ options: SessionOptions = SessionOptions()
+    ) async throws -> String? {
+        do throws(any Error) {
+            try await queue.enqueue(.upload(items: items, to: "a", options: options))
+            return nil
+        } catch {
+            let error = try #require(error as? QueueError)
+            #expect(error.code == .invalidRequest)
+            return error.message
+        }
+    }
+
+    private static let policies: [(String, OverwritePolicy, Bool)] = [
+        ("sftp://me@one.example/in/", .never, true), ("sftp://me@one.example/in/", .skip, true),
+        ("sftp://me@one.example/in/", .always, true), ("sftp://me@one.example/in/", .different, true),
+        ("sftp://me@one.example/in/", .newer, true), ("sftp://me@one.example/in/", .rename, false),
+        ("https+put://one.example/", .never, true), ("https+put://one.example/{name}", .never, true),
+        ("https+put://one.example/{transfer}/{name}", .never, false), ("https+form://one.example/", .never, true),
+        ("https://one.example/", .never, false),
+    ]
+
+    @Test(arguments: policies) func filesOfTwoFolders(address: String, policy: OverwritePolicy, isRefused: Bool) async throws {
+        let queue = try await open([address])
+        let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
+        let options = SessionOptions(overwrite: policy)
+        let refusal = try await refuses(queue, items, options)
+        #expect((refusal != nil) == isRefused, "\(refusal ?? "")")
+        if let refusal {
+            for name in ["one/clip.mov", "two/clip.mov", "one.example"] { #expect(refusal.contains(name), "\(refusal)") }
+        }
+        // As sessions of one call, and under other names.
+        let sessions = try items.map { try SessionRequest.upload(items: [$0], to: "a", options: options) }
+        if isRefused {
+            await #expect(throws: QueueError.self) { try await queue.enqueue(sessions) }
+            #expect(await queue.status().sessions == 0)
+        } else {
+            try await queue.enqueue(sessions)
+        }
+        let apart = try [items[0], TransferItem(file("two/clip.mov"), as: RemotePath("other.mov"))]
+        #expect(try await refuses(queue, apart, options) == nil)
+        await queue.shutdown()
+    }
+
+    @Test func fallbacks() async throws {
+        let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
+        for (address, isRefused) in [("sftp://me@two.example/", false), ("https+put://two.example/", true)] {
+            let queue = try await open(["https://one.example/", address])
+            #expect((try await refuses(queue, items) != nil) == isRefused)
+            await queue.shutdown()
+        }
+    }
+
+    /// Bytes and streams have no path that could tell that they are the same.
+    @Test func itemsWithoutAFile() async throws {
+        let queue = try await open(["https+put://one.example/"])
+        let name = try RemotePath("clip.mov")
+        let data = TransferItem.data(Data("x".utf8), as: name)
+        for other in [data, TransferItem(try file("clip.mov"))] {
+            let refusal = try await refuses(queue, [data, other])
+            #expect(refusal?.contains("\"clip.mov\"") == true, "\(refusal ?? "")")
+        }
+        let spool = folder.path.appending("store").appending("spool").string
+        #expect(((try? FileManager.default.contentsOfDirectory(atPath: spool)) ?? []) == [])
+        await queue.shutdown()
+    }
+
+    @Test func whatIsNoClash() async throws {
+        let queue = try await open(["https+put://one.example/"])
+        let reel = try file("one/reel")
+        let same = folder.path.pushing("one/../one/./reel")
+        #expect(try await refuses(queue, [TransferItem(reel), TransferItem(same)]) == nil)
+        _ = try (file("one/stills/1"), file("two/stills/1"))
+        let folders = ["one/stills", "two/stills"].map { TransferItem(folder.path.pushing(FilePath($0))) }
+        #expect(try await refuses(queue, folders) == nil)
+        #expect(try await refuses(queue, [folders[0], TransferItem(try file("three/stills"))]) != nil)
+        var signed = TransferItem(try file("two/reel"))
+        signed.uploadURL = "https://one.example/place"
+        #expect(try await refuses(queue, [TransferItem(reel), signed]) == nil)
+        await queue.shutdown()
+    }
+
+    @Test func itemsThatAreAddedLater() async throws {
+        let queue = try await open(["https+put://one.example/"])
+        let session = try await queue.enqueue(.upload([file("one/reel")], to: "a"))
+        let other = TransferItem(try file("two/reel"))
+        let error = try await #require(throws: QueueError.self) { try await queue.addItems([other], to: .id(session.id)) }
+        #expect(error.code == .invalidRequest && error.message.contains("two/reel"), "\(error.message)")
+        #expect(try await queue.items(of: session.id).count == 1)
+        try await queue.addItems([TransferItem(file("two/reel"), as: RemotePath("reel2"))], to: .id(session.id))
+        #expect(try await queue.items(of: session.id).count == 2)
+        await queue.shutdown()
+    }
+
+    /// A session that is there already is found by its key, whatever its names.
+    @Test func sessionsWithAKey() async throws {
+        let queue = try await open(["https://one.example/"])
+        var request = try SessionRequest.upload([file("one/reel"), file("two/reel")], to: "a")
+        request.deduplicationKey = "key"
+        let id = try await queue.enqueue(request).id
+        try await queue.save(Account("a", endpoints: [endpoint("https+put://one.example/")]))
+        let again = {
+            var again = request; again.id = SessionID(); return again
+        }()
+        #expect(try await queue.enqueue(again).id == id)
+        request.deduplicationKey = "other"
+        await #expect(throws: QueueError.self) { try await queue.enqueue(request) }
+        await queue.shutdown()
+    }
+}

@@ -1,0 +1,61 @@
+import Dispatch
+import Foundation
+import Glibc
+
+@testable import TransferControl
+@testable import TransferKit
+
+/// What clients send to the owner of a queue, and owners to their clients.
+enum ControlTargets {
+    /// The bytes of a connection: a greeting, then requests.
+    static func frames(_ input: [UInt8]) {
+        var ends: [CInt] = [0, 0]
+        guard unsafe socketpair(AF_UNIX, CInt(SOCK_STREAM.rawValue), 0, &ends) == 0 else { return }
+        // The socket takes at least 64 KiB without a reader, and an input is shorter.
+        _ = unsafe input.withUnsafeBytes { unsafe send(ends[1], $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL)) }
+        close(ends[1])
+        let connection = ControlConnection(ControlSocket(ends[0]), timeout: .seconds(1))
+        let done = DispatchSemaphore(value: 0)
+        Task.detached {
+            await read(connection)
+            done.signal()
+        }
+        done.wait()
+    }
+
+    private static func read(_ connection: ControlConnection) async {
+        guard (try? await connection.read(Greeting.self)) != nil else { return }
+        while let request = try? await connection.read(ControlRequest.self) { check(request) }
+    }
+
+    /// One message, as each of those that there are.
+    static func requests(_ input: [UInt8]) {
+        let data = Data(input)
+        if let request = read(ControlRequest.self, data) { check(request) }
+        _ = read(Greeting.self, data)
+        _ = read(GreetingAnswer.self, data)
+        if let message = read(EventMessage.self, data), let event = message.event {
+            require(!event.kind.name.isEmpty, "An event has a name.")
+        }
+        _ = try? read(ControlAnswer<ItemStatusRecord>.self, data)?.value?.status
+    }
+
+    /// What can be read can be written, and is the same then: unless it holds a number that JSON has no word for.
+    private static func read<Message: Codable & Sendable>(_ type: Message.Type, _ data: Data) -> Message? {
+        guard let message = try? JSONDecoder().decode(type, from: data) else { return nil }
+        if let encoded = try? ControlConnection.encoded(message) {
+            require((try? JSONDecoder().decode(type, from: encoded)) != nil, "A message that was written can be read: \(message)")
+        }
+        return message
+    }
+
+    private static func check(_ request: ControlRequest) {
+        _ = request.isWait
+        guard case .stage(let part) = request else { return }
+        var batch = StagedBatch(limit: 1 << 20)
+        batch.take(part, size: 1)
+        for request in (try? batch.requests()) ?? [] { _ = try? request.options.validate() }
+        _ = try? batch.transferItems()
+        if case .sessions(let sessions) = part { for session in sessions { require(session.cost > 0, "A session has a size.") } }
+    }
+}

@@ -1,0 +1,131 @@
+import Foundation
+import SystemPackage
+import TransferCore
+
+@testable import CurlEngine
+@testable import HTTPClient
+@testable import HTTPDownload
+@testable import TransportHTTP
+
+/// What HTTP servers answer, and what a download stores.
+enum HTTPTargets {
+    private static let secrets = ["Basic dXNlcjpwYXNzd29yZA==", "Bearer token", "signature"]
+
+    /// An answer as libcurl passes it on: the lines of its header sections, an empty line, the body.
+    static func answer(_ input: [UInt8]) {
+        guard let response = response(input), let origin = URL(string: "https://example.com/").flatMap(Origin.init) else { return }
+        _ = (response.location, response.refusesClientCertificate, response.wantsTLS)
+        if let target = response.redirection(ofGet: true, from: origin, or: []) {
+            require(target.origin == origin, "A redirect stays at its origin.")
+        }
+        if let words = response.words(without: secrets) {
+            require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Words are short and repeat no secret.")
+        }
+        for method in ["PUT", "POST", "GET"] {
+            let answer = HTTPAnswer(
+                method: method, response: response, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
+                credentialsWereAccepted: method == "POST", proxyName: nil)
+            _ = (answer.kept, answer.uploadFailure(isOneTime: true), answer.failure("upload"))
+        }
+        let head = HTTPResponseHead(status: response.status, headers: response.headers)
+        let remote = RemoteFile(head)
+        if let text = remote.digest?.text { require(ContentDigest(text) == remote.digest, "A digest is written as it is read.") }
+        if let checkpoint = try? remote.checkpoint(of: ByteRanges(upTo: 7)) {
+            require(RemoteFile(checkpoint) == remote, "A checkpoint read back is the same: \(remote)")
+        }
+        require(!remote.differs(from: remote, response.headers), "A file is the same version as itself.")
+    }
+
+    /// Takes an answer's bytes in as ``CurlEngine`` does; nil if there is no whole answer.
+    static func response(_ input: [UInt8]) -> HTTPResponse? {
+        var reader = InputReader(input)
+        var collector = ResponseCollector(maximumHeaders: 4_096, maximumBody: 1_024)
+        while !reader.isAtEnd, !collector.isFinal {
+            let line = Array(reader.line()) + [UInt8(ascii: "\n")]
+            guard unsafe line.withUnsafeBytes({ unsafe collector.addHeaderLine($0) }) else { return nil }
+        }
+        let body = Array(reader.rest)
+        _ = unsafe body.withUnsafeBytes { unsafe collector.addBody($0) }
+        _ = collector.isWhole
+        guard collector.isFinal else { return nil }
+        let head = collector.head
+        return HTTPResponse(
+            status: head.status, headers: head.headers, body: collector.body, isBodyTruncated: collector.isBodyTruncated, version: .http1,
+            effectiveURL: "https://example.com/files/", sent: SentBytes())
+    }
+
+    /// The value of `Content-Disposition`.
+    static func contentDisposition(_ input: [UInt8]) {
+        guard let name = SuggestedName(["Content-Disposition": String(decoding: input, as: UTF8.self)]) else { return }
+        let bytes = Array(name.component.string.utf8)
+        require((1...255).contains(bytes.count), "A name has 1 to 255 bytes.")
+        require(name.component.kind == .regular, "A name is no . and no ..")
+        require(!bytes.contains { $0 == 0 || $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") || $0 < 0x20 }, "A name is one component.")
+        require(!".-~".utf8.contains(bytes[0]), "A name is no hidden one, no option and no home.")
+    }
+
+    /// The values of `Retry-After` and `Date`, a line each.
+    static func retryAfter(_ input: [UInt8]) {
+        var reader = InputReader(input)
+        let headers: HTTPHeaders = ["Retry-After": reader.text(), "Date": reader.text()]
+        for now in [0, 1_700_000_000, Int(Int32.max)] {
+            guard let wait = headers.retryAfter(now: now) else { continue }
+            require(wait >= .zero, "A wait is not negative.")
+            // As the queue stores it.
+            _ = Date(timeIntervalSince1970: TimeInterval(now) + wait / .seconds(1))
+        }
+    }
+
+    /// A status, the position asked for, and the lines of `Content-Range`, `Content-Length`, `Range`'s answers and the like.
+    static func ranges(_ input: [UInt8]) {
+        var reader = InputReader(input)
+        let status = [200, 206, 416][Int(reader.byte()) % 3]
+        let parallel = Int(reader.byte() % 8)
+        let threshold = reader.number()
+        let headers: HTTPHeaders = [
+            "Content-Range": reader.text(), "Content-Length": reader.text(), "Last-Modified": reader.text(), "Date": reader.text(),
+            "Repr-Digest": reader.text(), "ETag": reader.text(),
+        ]
+        if let range = ContentRange(headers) {
+            require(range.start ?? 0 >= 0 && range.total ?? 0 >= 0, "A position is not negative.")
+        }
+        let remote = RemoteFile(status: status, headers: headers)
+        guard let length = remote.length, length <= RemoteFile.maximumLength else { return }
+        var received = ByteRanges()
+        for _ in 0..<4 {
+            let start = min(max(0, reader.number()), length)
+            received.insert(start..<min(length, start + Int64(reader.byte()) << 20))
+        }
+        check(received, of: length, parallel, threshold)
+    }
+
+    private static func check(_ received: ByteRanges, of length: Int64, _ parallel: Int, _ threshold: Int64) {
+        let gaps = received.gaps(upTo: length)
+        let missing = gaps.reduce(Int64(0)) { $0 + Int64($1.count) }
+        require(received.end > length || missing + received.count == length, "Gaps and ranges are the whole file.")
+        var plan = PiecePlan(parallel: parallel, threshold: threshold)
+        _ = plan.first.range
+        plan.add(gaps, of: length)
+        require(plan.connections(of: length, underWay: 0) <= max(1, parallel), "There are no more requests than wanted.")
+        var asked: Int64 = 0
+        for _ in 0..<200 {
+            guard let piece = plan.take() else { return require(asked == missing, "Pieces are all that is missing.") }
+            require(piece.range != nil || piece == .whole || piece.end != nil, "A piece has a range.")
+            asked += (piece.end ?? length) - piece.start
+        }
+    }
+
+    /// A stored checkpoint: the first eight bytes of the input are what it vouches for.
+    static func checkpoint(_ input: [UInt8]) {
+        var reader = InputReader(input)
+        let stored = Checkpoint(data: Data(reader.rest.dropFirst(8)), confirmed: reader.number())
+        guard let remote = RemoteFile(stored) else { return }
+        let received = remote.received(upTo: max(0, stored.confirmed))
+        require(received.count >= 0 && received.prefix >= 0, "A length is not negative.")
+        if let again = try? remote.checkpoint(of: received) {
+            require(RemoteFile(again)?.received(upTo: again.confirmed) == received, "Ranges read back are the same: \(received)")
+        }
+        let length = min(max(0, remote.length ?? received.end), RemoteFile.maximumLength)
+        check(received, of: length, 4, 64 << 20)
+    }
+}

@@ -1,0 +1,33 @@
+/// Takes an input apart. At its end there are zeros and empty texts, so that every input is one for every target.
+struct InputReader {
+    private(set) var rest: ArraySlice<UInt8>
+
+    init(_ input: [UInt8]) {
+        rest = input[...]
+    }
+
+    var isAtEnd: Bool { rest.isEmpty }
+
+    mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
+
+    /// A number of any size: eight bytes, the highest first.
+    mutating func number() -> Int64 {
+        Int64(bitPattern: (0..<8).reduce(UInt64(0)) { value, _ in value << 8 | UInt64(byte()) })
+    }
+
+    /// The bytes up to a line feed, without it.
+    mutating func line() -> ArraySlice<UInt8> {
+        let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+        rest = rest[line.endIndex...].dropFirst()
+        return line
+    }
+
+    /// ``line()`` as text.
+    mutating func text() -> String { String(decoding: line(), as: UTF8.self) }
+
+    /// At most so many bytes.
+    mutating func bytes(_ count: Int) -> [UInt8] {
+        defer { rest = rest.dropFirst(count) }
+        return Array(rest.prefix(count))
+    }
+}

@@ -1,0 +1,55 @@
+import Foundation
+import TransferCore
+
+@testable import HTTPClient
+@testable import HTTPDownload
+@testable import TransferCommands
+@testable import TransportHTTP
+@testable import TransportSFTP
+@testable import TransportTUS
+
+/// What people write: addresses, settings, options.
+enum SettingsTargets {
+    /// An address, then a `NAME=VALUE` a line: as an endpoint of each transport, and as a session's settings.
+    static func settings(_ input: [UInt8]) {
+        var reader = InputReader(input)
+        let address = reader.text()
+        var settings: [String: String] = [:]
+        while !reader.isAtEnd {
+            let parts = reader.text().split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            settings[String(parts[0])] = parts.count > 1 ? String(parts[1]) : ""
+        }
+        let endpoint = Endpoint(transport: .http, address: address, settings: settings)
+        _ = try? endpoint.validate()
+        _ = try? TUSTransport.validate(endpoint)
+        _ = try? SFTPTransport.validate(endpoint)
+        _ = try? HTTPTransport.validate(endpoint)
+        _ = try? TransportTUS.EndpointSettings(settings)
+        _ = try? HTTPSettings(settings)
+        _ = try? HTTPSettings([:], session: settings)
+        if let address = try? EndpointAddress(endpoint) {
+            require(!address.origin.host.isEmpty && !address.folder.isEmpty, "It has a host.")
+        }
+        if let address = try? SFTPAddress(endpoint) {
+            let parts = address.folder.split(separator: UInt8(ascii: "/"))
+            require(!address.folder.contains(0) && !parts.contains { $0.elementsEqual("..".utf8) }, "It stays in its folder.")
+        }
+        _ = try? UploadPlace.check(address)
+        _ = try? TransferCommands.EndpointURL.endpoint(address, among: .builtIn)
+    }
+
+    /// A word of a command line.
+    static func words(_ input: [UInt8]) {
+        let text = ProcessArguments.string(of: input)
+        require(ProcessArguments.bytes(of: text) == input, "An argument keeps its bytes.")
+        if let count = ByteCount(argument: text) { require(count.bytes >= 0, "A size is not negative.") }
+        _ = StartTime(argument: text)
+        if let field = try? HeaderField(text, option: "--header") {
+            require(!field.name.isEmpty && !field.value.utf8.contains { $0 == 0x0A || $0 == 0x0D }, "A header is one line.")
+        }
+        _ = try? NamedSetting(text, of: .builtIn)
+        _ = PathArgument(argument: text)
+        _ = try? DigestCheck(AttemptOptions(expectedChecksum: text))
+        _ = try? RemotePath(bytes: input)
+    }
+}

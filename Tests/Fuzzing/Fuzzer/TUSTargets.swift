@@ -1,0 +1,51 @@
+import Foundation
+import TransferCore
+import TransportSupport
+
+@testable import CurlEngine
+@testable import HTTPClient
+@testable import TransportTUS
+
+/// What tus servers answer, and what an upload stores.
+enum TUSTargets {
+    private static let memory = EndpointMemory(now: { .now })
+
+    private static let server = try? TUSServer(
+        Endpoint(transport: .tus, address: "https://example.com/files/"), credentials: NoCredentials(),
+        resources: TransportResources(disks: DiskThreads(limit: 1), memory: memory, hook: nil, dialect: .tus))
+
+    /// An answer to each kind of request; see ``HTTPTargets/answer(_:)``.
+    static func answer(_ input: [UInt8]) {
+        guard let response = HTTPTargets.response(input), let server else { return }
+        if let features = ServerFeatures(response.headers, in: .tus) {
+            require(features.maximumSize ?? 0 >= 0, "A size is not negative.")
+            _ = (features.offers(.creation), ChecksumAlgorithm.best(of: features.checksumAlgorithms))
+        }
+        for request in [TUSRequest.options, .create, .head, .patch, .delete, .get] {
+            let answer = TUSAnswer(request, response, server: server, secrets: ["Bearer token"], latency: .zero)
+            require(answer.offset ?? 0 >= 0 && answer.length ?? 0 >= 0, "A position is not negative.")
+            _ = (answer.isSuccess, answer.expires, answer.serverTime, answer.location, answer.refusesCertificate)
+            require(answer.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")
+        }
+    }
+
+    /// A stored checkpoint: the first eight bytes of the input are the file's size.
+    static func checkpoint(_ input: [UInt8]) {
+        var reader = InputReader(input)
+        let size = min(max(0, reader.number()), 1 << 56)
+        guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
+        _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.doubt?.offset)
+        guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A checkpoint that was read can be written.") }
+        require(again.confirmed <= size, "It vouches for the file at most.")
+        let second = TUSCheckpoint(again)
+        require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "A checkpoint read back is the same.")
+        for cut in [checkpoint.whole.doubtful, checkpoint.whole.unanswered] {
+            ChunkPlan(wanted: checkpoint.chunkLimit, multiple: 1, memory: memory, address: "a").learn(from: cut, at: size)
+        }
+    }
+}
+
+/// Knows no secret.
+private struct NoCredentials: CredentialProvider {
+    func secret(for reference: CredentialReference) async throws -> Secret { throw CancellationError() }
+}

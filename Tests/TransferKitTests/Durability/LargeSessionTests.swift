@@ -1,0 +1,180 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions with more rows of each kind than one transaction takes, through all that the queue does in the background.
+@Suite struct LargeSessionTests {
+    private static let count = QueueStore.sweptRows + 1
+
+    /// What a session has very many of.
+    enum Content: String, CaseIterable, Sendable {
+        case files, failedFiles, blobs, sentBlobs, streams, downloads, unreadFolders, folders, nestedFolders
+        case waitingFiles, waitingFolders, waitingBlobs, waitingStreams, waitingDownloads, waitingRemoteFolders
+        case checkpoints, tags
+
+        fileprivate var isReceived: Bool { [.downloads, .waitingDownloads, .waitingRemoteFolders].contains(self) }
+
+        fileprivate var rows: String {
+            switch self {
+            case .files: file("file")
+            case .failedFiles: file("file", "failed")
+            case .blobs: file("blob")
+            case .sentBlobs: file("blob", "completed")
+            case .streams: file("stream")
+            case .downloads: file("download")
+            case .unreadFolders: file("folder", "failed")
+            case .folders: "INSERT INTO directory(session, number, source, destination) SELECT 1, n, 'f' || n, 'f' || n FROM numbers"
+            case .nestedFolders:
+                """
+                INSERT INTO directory(session, number, parent, source, destination)
+                SELECT 1, n, CASE WHEN n > 0 THEN n / 2 END, 'f' || n, 'f' || n FROM numbers
+                """
+            case .waitingFiles: item("file")
+            case .waitingFolders: item("folder")
+            case .waitingBlobs: item("blob")
+            case .waitingStreams: item("stream")
+            case .waitingDownloads: item("download")
+            case .waitingRemoteFolders: item("remoteFolder")
+            case .checkpoints:
+                """
+                INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+                SELECT 1, 0, 'memory://a/' || n, 1, x'00', 1, 'null' FROM numbers
+                """
+            case .tags: "INSERT INTO session_tag(tag, session) SELECT 'tag ' || n, 1 FROM numbers"
+            }
+        }
+
+        private func file(_ kind: String, _ state: String = "pending") -> String {
+            """
+            INSERT INTO file(session, position, kind, source, destination, state, size)
+            SELECT 1, n + 1, '\(kind)', 'f' || n, 'f' || n, '\(state)', 1 FROM numbers
+            """
+        }
+
+        private func item(_ kind: String) -> String {
+            """
+            INSERT INTO item(session, sequence, kind, source, destination, size, symbolic_links)
+            SELECT 1, n, '\(kind)', 'f' || n, 'f' || n, 1, 'skip' FROM numbers
+            """
+        }
+    }
+
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private var database: FilePath { fixture.folder.path.appending("store").appending("queue.sqlite") }
+
+    /// Changes rows of a store that no queue has open, as BLOBs where they hold names.
+    private func change(_ sql: String...) throws {
+        let queue = try DatabaseQueue(path: database.string)
+        try queue.write { db in
+            for sql in sql { try db.execute(sql: sql) }
+        }
+        try queue.close()
+    }
+
+    /// A store with a large session and a small one, out of which the large one went as it had rows of this kind.
+    private func removed(_ content: Content, _ way: StoreWrite) async throws {
+        var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, .draft()), .session(2, rank: 1, .draft()),
+        ])
+        await store.close()
+        let rows = content.rows.replacingOccurrences(of: "'f' || n", with: "CAST('f' || n AS BLOB)")
+        try change(
+            """
+            CREATE TABLE numbers AS WITH RECURSIVE all_numbers(n) AS (
+                SELECT 0 UNION ALL SELECT n + 1 FROM all_numbers WHERE n + 1 < \(Self.count)
+            ) SELECT n FROM all_numbers
+            """, rows, "DROP TABLE numbers")
+        if content.isReceived { try change("UPDATE session SET direction = 'download', folder = CAST('/to' AS BLOB) WHERE key = 1") }
+        store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        try await store.commit([way])
+        await store.close()
+    }
+
+    private func count(_ table: String) throws -> Int {
+        try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
+    }
+
+    /// Such a store was left by a process that ended before it had deleted all rows, or could never delete them.
+    @Test(arguments: Content.allCases) func whatIsLeftOfARemovedSessionGoesAfterAnOpening(_ content: Content) async throws {
+        try await removed(content, .deleteSession(1))
+        let queue = try await fixture.open()
+        await queue.sweeper.waitUntilDone()
+        #expect(try await queue.sessions().map(\.name) == ["test"])
+        for table in ["removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
+            #expect(try count(table) == 0, "\(table)")
+        }
+        for table in ["schedule", "session", "file"] { #expect(try count(table) == 1, "\(table)") }
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+    }
+
+    @Test(arguments: Content.allCases) func allOfWhatIsSetAsideIsKept(_ content: Content) async throws {
+        try await removed(content, .quarantine(1, "for a test"))
+        let queue = try await fixture.open()
+        await queue.sweeper.waitUntilDone()
+        #expect(try await queue.sessions().count == 1)
+        #expect(try count("removal") == 0)
+        #expect(try count("quarantined_row") == Self.count + 1, "with the session's own file")
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+    }
+
+    /// What opened stores count as, whatever a session in them has very many of: neither damaged nor unreadable.
+    @Test(arguments: Content.allCases) func aLargeSessionIsShownAndRemoved(_ content: Content) async throws {
+        try await removed(content, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
+        let queue = try await fixture.open(retention: .count(0))
+        let ids = await queue.sessionIDs()
+        #expect(try await queue.sessions().count == 2)
+        _ = try await queue.items(of: ids[0])
+        _ = try await queue.statistics()
+        try await queue.remove(.all)
+        await queue.sweeper.waitUntilDone()
+        for table in ["schedule", "session", "file", "removal", "checkpoint", "directory", "item", "session_tag", "quarantine"] {
+            #expect(try count(table) == 0, "\(table)")
+        }
+        await queue.shutdown()
+    }
+
+    /// Through a run, the outbox or the expiry of completed sessions to the last row.
+    @Test func aFolderOfVeryManyFilesIsReadSentAndRemoved() async throws {
+        let tree = try FolderTree(fixture.folder.path.appending("tree"))
+        try tree.folder("deep/er")
+        for number in 0..<Self.count { try tree.file("deep/er/\(number)") }
+        let queue = try await fixture.open(retention: .count(0))
+        try await queue.save(Account("a", endpoints: [fixture.memory.endpoint(host: "a")]))
+        try await queue.enqueue(.upload([tree.root], to: "a"))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        await queue.sweeper.waitUntilDone()
+        #expect(fixture.memory.completePaths.count == Self.count)
+        for table in ["schedule", "session", "file", "removal", "directory", "item"] { #expect(try count(table) == 0, "\(table)") }
+        await queue.shutdown()
+    }
+
+    @Test func whatVeryManyFilesLeftAtTheirServerIsRemovedThere() async throws {
+        try await removed(.files, .settings(orderRevision: 0, sessionLimit: nil, rateLimit: nil))
+        try change(
+            """
+            INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+            SELECT session, position, 'memory://a/', 1, x'00', 1, 'null' FROM file
+            """)
+        let queue = try await fixture.open()
+        try await queue.remove(.all)
+        #expect(await queue.sessionIDs().isEmpty)
+        await queue.sweeper.waitUntilDone()
+        try await queue.start()
+        await queue.waitUntilIdle()
+        for table in ["schedule", "session", "file", "removal", "checkpoint", "discard"] { #expect(try count(table) == 0, "\(table)") }
+        await queue.shutdown()
+    }
+}

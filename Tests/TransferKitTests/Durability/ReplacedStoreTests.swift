@@ -1,0 +1,74 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// A storage folder that is deleted or replaced while a queue has it open.
+@Suite struct ReplacedStoreTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private var storage: String { fixture.folder.path.appending("store").string }
+
+    private func expectRefusal(_ queue: TransferQueue) async throws {
+        let events = queue.events
+        let error = try await #require(throws: QueueError.self) { try await queue.enqueue(try fixture.upload("two")) }
+        #expect(error.code == .storageUnavailable && error.message.contains("deleted or replaced"))
+        let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
+        #expect(failure?.code == .storageUnavailable)
+        #expect(await queue.sessionIDs().count == 1)
+        #expect(try await queue.storeHealth().problems.contains { $0.contains("deleted or replaced") })
+    }
+
+    @Test func aDeletedFolderRefusesChanges() async throws {
+        let queue = try await fixture.openWithAccounts()
+        try await queue.enqueue(try fixture.upload("one"))
+        try FileManager.default.removeItem(atPath: storage)
+        try await expectRefusal(queue)
+        await queue.shutdown()
+    }
+
+    @Test func aReplacedFolderRefusesChanges() async throws {
+        let queue = try await fixture.openWithAccounts()
+        try await queue.enqueue(try fixture.upload("one"))
+        try FileManager.default.copyItem(atPath: storage, toPath: storage + "-copy")
+        try FileManager.default.moveItem(atPath: storage, toPath: storage + "-away")
+        try FileManager.default.moveItem(atPath: storage + "-copy", toPath: storage)
+        try await expectRefusal(queue)
+        await queue.shutdown()
+    }
+
+    @Test func aFolderThatIsPutBackIsUsedAgain() async throws {
+        let queue = try await fixture.openWithAccounts()
+        try await queue.enqueue(try fixture.upload("one"))
+        try FileManager.default.moveItem(atPath: storage, toPath: storage + "-away")
+        try await expectRefusal(queue)
+        try FileManager.default.moveItem(atPath: storage + "-away", toPath: storage)
+        try await queue.enqueue(try fixture.upload("two"))
+        #expect(await queue.sessionIDs().count == 2)
+        #expect(try await queue.storeHealth().problems.isEmpty)
+        await queue.shutdown()
+        let again = try await fixture.open()
+        #expect(await again.sessionIDs().count == 2)
+        await again.shutdown()
+    }
+
+    /// Replaced between the check and the commit: what was committed is not answered as done.
+    @Test func whatWasCommittedToALostFileIsRefused() async throws {
+        let path = fixture.folder.path.appending("store")
+        let store = try await QueueStore.open(.folder(path), clock: .system) { step in
+            guard case .before(let sql) = step, sql.contains("INSERT INTO account") else { return }
+            try? FileManager.default.moveItem(atPath: path.string, toPath: path.string + "-away")
+        }
+        await #expect(throws: QueueError.self) { try await store.commit([.saveAccount(1, .memory("a"))]) }
+        try FileManager.default.moveItem(atPath: path.string + "-away", toPath: path.string)
+        await #expect(throws: QueueError.self, "what is in memory is no longer what is stored") {
+            try await store.commit([.saveAccount(2, .memory("b"))])
+        }
+        await store.close()
+    }
+}

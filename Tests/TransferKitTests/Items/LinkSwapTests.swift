@@ -1,0 +1,69 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// What takes the place of a file between the reading of its folder and its turn leads to nothing that the session's policy leaves out.
+@Suite struct LinkSwapTests {
+    private let fixture: QueueFixture
+    private let tree: FolderTree
+
+    init() throws {
+        fixture = try QueueFixture()
+        tree = try FolderTree(fixture.folder.path.appending("tree"))
+    }
+
+    @Test(arguments: [
+        (SymbolicLinkPolicy.skip, ["tree/a", "tree/z"]), (.followFiles, ["tree/a", "tree/b", "tree/z"]),
+        (.follow, ["tree/a", "tree/b", "tree/deep/below/c", "tree/z"]),
+    ])
+    func filesAndFoldersThatBecomeLinks(_ policy: SymbolicLinkPolicy, _ sent: [String]) async throws {
+        for name in ["a", "b", "deep/below/c", "z"] { try tree.file(name, "content") }
+        let other = try FolderTree(fixture.folder.path.appending("other"))
+        try other.file("secret", "secret!")
+        try other.file("below/c", "secret!")
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("tree/a")
+        let session = try await queue.enqueue(
+            .upload(
+                items: [TransferItem(tree.root, symbolicLinks: policy)], to: "a",
+                options: SessionOptions(filesInFlight: 1)))
+        try await queue.start()
+        try await gate.reached()
+        for (name, target) in [("b", other.path("secret")), ("deep", other.root)] {
+            try FileManager.default.removeItem(atPath: tree.path(name).string)
+            try tree.link(name, to: target.string)
+        }
+        gate.open()
+        _ = try? await session.value
+        #expect(fixture.memory.completePaths.map(\.description).sorted() == sent)
+        let failed = try await queue.items(of: session.id).filter { $0.state == .failed }
+        #expect(failed.count == 4 - sent.count && failed.allSatisfy { $0.error?.failureClass == .sourceLost })
+        await queue.shutdown()
+    }
+
+    /// A folder that becomes a link after its parent was read is not read through it.
+    @Test func aFolderThatBecomesALinkWhileOthersAreRead() async throws {
+        try tree.file("a/inside", "1")
+        try tree.file("b/inside", "1")
+        let other = try FolderTree(fixture.folder.path.appending("other"))
+        try other.file("inside", "secret!")
+        let items = try ItemFixture()
+        let store = try await items.open([TransferItem(tree.root, symbolicLinks: .followFiles)])
+        let path = tree.path("b")
+        let fault: FolderFault = { folder, _ in
+            // The root was read, and its first folder is being read.
+            if folder.lastComponent == "a", (try? FileManager.default.removeItem(atPath: path.string)) != nil {
+                try? FileManager.default.createSymbolicLink(atPath: path.string, withDestinationPath: other.root.string)
+            }
+            return nil
+        }
+        try await items.expand(store, fault: fault)
+        let found = try await items.items(store)
+        #expect(found.destinations() == ["tree/a/inside"])
+        #expect(found.destinations(.failed) == ["tree/b"])
+        await store.close()
+    }
+}

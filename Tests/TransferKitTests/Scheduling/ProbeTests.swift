@@ -1,0 +1,111 @@
+import Testing
+import TransferCore
+import TransferKit
+
+/// Which runs ask an endpoint that failed too often.
+@Suite struct ProbeTests {
+    private let endpoint = Account.memory("a").endpoints[0]
+    private let outage = TransferError(.unreachable, .connectionRefused, "Nobody is there.")
+
+    /// Three sessions, and an endpoint that failed too often, to be probed from 30 s on.
+    private func scheduler(_ error: TransferError = .broken) throws -> Scheduler {
+        var scheduler = try Scheduler.fixture(sessionLimit: 3)
+        _ = try scheduler.perform(.enqueue([.draft(), .draft(), .draft()]))
+        _ = try scheduler.perform(.start)
+        for _ in 0..<5 { _ = try scheduler.report(.endpointFailed(endpoint, error), of: 1) }
+        for key in SessionKey(1)...3 { _ = try scheduler.report(.ended(.endpointsUnavailable(error)), of: key) }
+        return scheduler
+    }
+
+    @Test func aRunThatHasNotAskedYetKeepsOthersAwayForAMomentOnly() throws {
+        var scheduler = try scheduler()
+        _ = try scheduler.perform(.start, at: .seconds(30))
+        #expect(scheduler.runningIDs.count == 1)
+        #expect(scheduler.nextDue(after: .seconds(30)) == .seconds(35))
+        // It reads a folder, or waits for its delegate or a stream.
+        _ = scheduler.schedule(at: .seconds(35))
+        #expect(scheduler.runningIDs.count == 2)
+        #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(36)).answer.isGranted)
+        #expect(try !scheduler.report(.probe(endpoint), of: 1, at: .seconds(37)).answer.isGranted, "another run has asked")
+        #expect(try scheduler.report(.probe(endpoint), of: 2, at: .seconds(38)).answer.isGranted, "its other files")
+    }
+
+    @Test func aProbeEndsWithTheFirstSignOfLife() throws {
+        var scheduler = try scheduler()
+        _ = try scheduler.perform(.start, at: .seconds(30))
+        _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
+        #expect(scheduler.runningIDs.count == 1)
+        _ = try scheduler.report(.endpointWorks(endpoint), of: 1, at: .seconds(31))
+        #expect(scheduler.runningIDs.count == 3)
+    }
+
+    @Test func aProbeWithoutAnySignKeepsOthersAwayForHalfAMinute() throws {
+        var scheduler = try scheduler()
+        _ = try scheduler.perform(.start, at: .seconds(30))
+        _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(30))
+        #expect(scheduler.nextDue(after: .seconds(30)) == .seconds(60))
+        _ = scheduler.schedule(at: .seconds(59))
+        #expect(scheduler.runningIDs.count == 1)
+        _ = scheduler.schedule(at: .seconds(60))
+        #expect(scheduler.runningIDs.count == 2, "the next one probes")
+    }
+
+    @Test func aServerThatIsNotThereIsProbedEveryTenSeconds() throws {
+        var scheduler = try scheduler(outage)
+        for number in 1...100 {
+            let time = Moment.seconds(10 * number)
+            #expect(scheduler.nextDue(after: .seconds(10 * number - 5)) == time.uptime)
+            _ = scheduler.schedule(at: time)
+            let key = try #require(scheduler.sessions.first { $0.run != nil }).key
+            _ = try scheduler.report(.probe(endpoint), of: key, at: time)
+            _ = try scheduler.report(.endpointFailed(endpoint, outage), of: key, at: time)
+            _ = try scheduler.report(.ended(.endpointsUnavailable(outage)), of: key, at: time)
+        }
+    }
+
+    @Test func aProbeThatTakesLongLeavesOthersAtLeastAsMuchTime() throws {
+        var scheduler = try scheduler(outage)
+        _ = scheduler.schedule(at: .seconds(10))
+        _ = try scheduler.report(.probe(endpoint), of: 1, at: .seconds(10))
+        _ = try scheduler.report(.endpointFailed(endpoint, outage), of: 1, at: .seconds(35))
+        _ = try scheduler.report(.ended(.endpointsUnavailable(outage)), of: 1, at: .seconds(35))
+        #expect(scheduler.nextDue(after: .seconds(35)) == .seconds(60))
+    }
+
+    /// Each of these calls lets one session ask at once.
+    @Test(arguments: [
+        Command.perform(.run(), .one(.index(2))), .unblockAccount(name: "a"), .saveAccount(.memory("a")), .retryEndpoints(account: "a"),
+        .setNetwork(.expensive),
+    ])
+    func aPersonDoesNotWait(_ command: Command) throws {
+        var scheduler = try scheduler()
+        _ = try scheduler.perform(command, at: .seconds(3))
+        #expect(scheduler.runningIDs.count == 1)
+        if case .perform = command { #expect(scheduler.view(3)?.state == .running) }
+        let key = try #require(scheduler.sessions.first { $0.run != nil }).key
+        #expect(try scheduler.report(.probe(endpoint), of: key, at: .seconds(3)).answer.isGranted)
+        // It fails, and the endpoint is left alone for twice as long.
+        _ = try scheduler.report(.endpointFailed(endpoint, .broken), of: key, at: .seconds(4))
+        _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key, at: .seconds(4))
+        #expect(scheduler.nextDue(after: .seconds(4)) == .seconds(64))
+    }
+
+    @Test func aRetryDoesNotWaitEither() throws {
+        var scheduler = try scheduler()
+        _ = try scheduler.perform(.perform(.cancel(), .one(.index(1))), at: .seconds(3))
+        _ = try scheduler.perform(.perform(.retry, .one(.index(1))), at: .seconds(3))
+        #expect(scheduler.runningIDs.count == 1)
+    }
+
+    @Test func aPersonOverridesAServerThatAskedForTime() throws {
+        var scheduler = try Scheduler.fixture(sessionLimit: 2)
+        _ = try scheduler.perform(.enqueue([.draft(), .draft()]))
+        _ = try scheduler.perform(.start)
+        _ = try scheduler.report(.hostBusy(endpoint, .seconds(3_600)), of: 1)
+        for key in SessionKey(1)...2 { _ = try scheduler.report(.ended(.endpointsUnavailable(.broken)), of: key) }
+        #expect(scheduler.runningIDs.isEmpty)
+        _ = try scheduler.perform(.perform(.run(), .one(.index(1))), at: .seconds(3))
+        #expect(scheduler.runningIDs.count == 1, "one finds out for all")
+        #expect(scheduler.view(2)?.state == .running)
+    }
+}

@@ -1,0 +1,77 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+
+/// Database files without a byte: new ones, and those of a store that lost its content.
+@Suite struct EmptyStoreTests {
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private var storage: FilePath { folder.path.appending("store") }
+    private var database: String { storage.appending("queue.sqlite").string }
+
+    private func open() async throws -> QueueStore {
+        try await QueueStore.open(.folder(storage), clock: .system)
+    }
+
+    private func empty() throws {
+        try FileManager.default.createDirectory(atPath: storage.string, withIntermediateDirectories: true)
+        try Data().write(to: URL(fileURLWithPath: database))
+    }
+
+    private func expectDamage() async throws {
+        for _ in 0..<2 {
+            let error = try await #require(throws: QueueError.self) { _ = try await open() }
+            #expect(error.code == .storageDamaged)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: database)).isEmpty, "it is left as it was")
+        }
+    }
+
+    @Test func aStoreThatIsEmptyIsDamaged() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        await store.close()
+        try empty()
+        try await expectDamage()
+    }
+
+    @Test func oneOfAnEarlierVersionIsDamagedIfItsLogIsThere() async throws {
+        try empty()
+        try Data(count: 4_152).write(to: URL(fileURLWithPath: database + "-wal"))
+        try await expectDamage()
+        #expect(try Data(contentsOf: URL(fileURLWithPath: database + "-wal")).count == 4_152)
+    }
+
+    @Test func oneOfAnEarlierVersionIsDamagedIfItsSpoolIsThere() async throws {
+        try empty()
+        try FileManager.default.createDirectory(atPath: storage.appending("spool").string, withIntermediateDirectories: true)
+        try Data(count: 1).write(to: URL(fileURLWithPath: storage.appending("spool").appending("1").string))
+        try await expectDamage()
+        #expect(FileManager.default.fileExists(atPath: storage.appending("spool").appending("1").string))
+    }
+
+    /// A process was killed as it made the store.
+    @Test func aNewFolderMayHaveAnEmptyDatabase() async throws {
+        try empty()
+        try Data("77\n12345\n".utf8).write(to: URL(fileURLWithPath: storage.appending("owner.lock").string))
+        let store = try await open()
+        try await store.commit([.saveAccount(1, .memory("a"))])
+        await store.close()
+        try empty()
+        try await expectDamage()
+    }
+
+    @Test func aStoreThatWasMovedAwayLeavesRoomForANewOne() async throws {
+        var store = try await open()
+        await store.close()
+        try FileManager.default.removeItem(atPath: database)
+        store = try await open()
+        #expect(try await store.load(.memory).0.sessions.isEmpty)
+        await store.close()
+    }
+}

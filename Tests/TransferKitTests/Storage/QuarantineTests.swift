@@ -1,0 +1,146 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions in quarantine: always visible, and restored or dropped by a person.
+@Suite struct QuarantineTests {
+    private let fixture: QueueFixture
+
+    init() throws {
+        fixture = try QueueFixture()
+    }
+
+    private var database: String { fixture.folder.path.appending("store").appending("queue.sqlite").string }
+
+    private func change(_ sql: String) throws {
+        let queue = try DatabaseQueue(path: database)
+        try queue.write { try $0.execute(sql: sql) }
+        try queue.close()
+    }
+
+    private func count(_ table: String) throws -> Int {
+        try StoreInspection(fixture.folder.path.appending("store")).count(table) ?? -1
+    }
+
+    /// A queue with one session in quarantine, whose row says that it goes sideways, and a sound one.
+    private func quarantined() async throws -> (TransferQueue, SessionID) {
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("one", "two")
+        request.tags = ["first"]
+        let session = try await queue.enqueue(request)
+        try await queue.enqueue(try fixture.upload("three"))
+        await queue.shutdown()
+        try change("UPDATE session SET direction = 'sideways' WHERE key = 1")
+        let opened = try await fixture.open()
+        let events = opened.events
+        #expect(try await opened.sessions().count == 1)
+        let reason = await events.first { if case .quarantined(let reason) = $0 { reason } else { nil } }
+        #expect(reason?.isEmpty == false)
+        await opened.sweeper.waitUntilDone()
+        return (opened, session.id)
+    }
+
+    @Test func itIsToldOf() async throws {
+        let (queue, id) = try await quarantined()
+        #expect(try await queue.quarantinedCount() == 1)
+        let health = try await queue.storeHealth()
+        #expect(health.quarantined == 1 && health.problems.isEmpty)
+        let row = try #require(try await queue.quarantined().first)
+        #expect(row.session == id && row.name == "one and 1 more")
+        await queue.shutdown()
+    }
+
+    @Test func itIsRestoredWithAllThatItHad() async throws {
+        var (queue, id) = try await quarantined()
+        let row = try #require(try await queue.quarantined().first)
+        try await queue.restoreQuarantined(row.number)
+        #expect(try await queue.quarantinedCount() == 0)
+        #expect(await queue.sessionIDs().count == 1, "the next opening finds it")
+        await queue.shutdown()
+        try change("UPDATE session SET direction = 'upload' WHERE key = 1")
+        queue = try await fixture.open()
+        let status = try await queue.session(id)
+        #expect(status.index == 0 && status.tags == ["first"] && status.statistics.files == 2)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await queue.session(id).state == .completed)
+        #expect(fixture.memory.completePaths.count == 3)
+        await queue.shutdown()
+        try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("restored")
+    }
+
+    @Test func oneThatCannotBeReadEitherIsQuarantinedAgain() async throws {
+        var (queue, _) = try await quarantined()
+        try await queue.restoreQuarantined(1)
+        await queue.shutdown()
+        queue = try await fixture.open()
+        #expect(try await queue.sessions().count == 1)
+        #expect(try await queue.quarantinedCount() == 1)
+        await queue.shutdown()
+    }
+
+    @Test func whatIsDroppedIsGone() async throws {
+        let (queue, _) = try await quarantined()
+        let row = try #require(try await queue.quarantined().first)
+        try await queue.dropQuarantined(row.number)
+        await queue.sweeper.waitUntilDone()
+        #expect(try await queue.quarantinedCount() == 0)
+        #expect(try count("quarantined_row") == 0 && count("removal") == 0 && count("session") == 1)
+        await #expect(throws: QueueError.self) { try await queue.dropQuarantined(row.number) }
+        await #expect(throws: QueueError.self) { try await queue.restoreQuarantined(row.number) }
+        await queue.shutdown()
+    }
+
+    @Test func oneWithoutAnAccountIsNotRestored() async throws {
+        let (queue, _) = try await quarantined()
+        try await queue.remove(.all)
+        try await queue.deleteAccount("a")
+        let error = try await #require(throws: QueueError.self) { try await queue.restoreQuarantined(1) }
+        #expect(error.code == .noSuchAccount)
+        #expect(try await queue.quarantinedCount() == 1)
+        await queue.shutdown()
+    }
+
+    /// In as many transactions as it takes, with rows of all kinds.
+    @Test func aLargeOneIsRestoredAndDropped() async throws {
+        let count = 2 * QueueStore.sweptRows + 1
+        var store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        var draft = SessionDraft.draft()
+        draft.items = (0..<count).map { ItemDraft(source: Data([47, 0xFF, UInt8($0 % 200)]), destination: Data("\($0)".utf8), size: 1) }
+        draft.items.append(ItemDraft(kind: .folder, source: Data("/d".utf8), destination: Data("d".utf8), size: 0))
+        try await store.commit([
+            .saveAccount(1, .memory("a")), .session(1, rank: 0, draft),
+            .file(
+                1, position: 3,
+                .checkpoint(
+                    Checkpoint(data: Data([0, 255]), confirmed: 1), endpoint: Account.memory("a").endpoints[0], generation: 1, nil)),
+        ])
+        let items = try await store.items(of: 1, from: 0, limit: count + 1)
+        for _ in 0..<2 {
+            try await store.commit([.quarantine(1, "for a test")])
+            while try await store.sweep() {}
+            let number = try #require(try await store.quarantined().first?.number)
+            try await store.restoreQuarantined(number)
+            await store.close()
+            store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+            #expect(try await store.load(.memory).0.sessions.map(\.key) == [1])
+            #expect(try await store.items(of: 1, from: 0, limit: count + 1) == items)
+            #expect(try await store.totals(leavingOut: []).states[.waiting]?.files == Int64(count + 1))
+            #expect(
+                try await store.checkpoint(session: 1, position: 3, endpoint: "memory://a/", generation: 1)?.checkpoint.data
+                    == Data([0, 255]))
+        }
+        try await store.commit([.quarantine(1, "for a test")])
+        let number = try #require(try await store.quarantined().first?.number)
+        try await store.dropQuarantined(number)
+        while try await store.sweep() {}
+        await store.close()
+        for table in ["file", "item", "session", "schedule", "removal", "quarantine", "quarantined_row"] {
+            #expect(try self.count(table) == 0, "\(table)")
+        }
+    }
+}

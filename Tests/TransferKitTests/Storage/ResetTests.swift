@@ -1,0 +1,131 @@
+import Foundation
+import GRDB
+import SystemPackage
+import Testing
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// Sessions with more files than one transaction takes, that are to be done again, whole or their failed files.
+@Suite struct ResetTests {
+    private static let count = 2 * QueueStore.sweptRows + 7
+
+    private let folder: TemporaryFolder
+
+    init() throws {
+        folder = try TemporaryFolder()
+    }
+
+    private func open() async throws -> QueueStore {
+        try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+    }
+
+    /// A store with a session of which all files are in a state, each with a checkpoint; the last one is a folder that could not be read, and
+    /// the first one stands for a name that can't be stored.
+    private func prepared(_ state: String) async throws -> QueueStore {
+        let store = try await open()
+        var draft = SessionDraft.draft()
+        draft.items = (0..<Self.count).map { ItemDraft(source: Data("/f\($0)".utf8), destination: Data("\($0)".utf8), size: 1) }
+        try await store.commit([.saveAccount(1, .memory("a")), .session(1, rank: 0, draft)])
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    UPDATE file SET state = '\(state)', error = '{"failureClass":"sourceLost"}';
+                    UPDATE file SET kind = 'folder', symbolic_links = 'skip', state = 'failed' WHERE position = \(Self.count - 1);
+                    UPDATE file SET generation = 0, state = 'failed' WHERE position = 0;
+                    INSERT INTO checkpoint(session, position, endpoint, generation, data, confirmed, identity)
+                        SELECT session, position, 'memory://a/', generation, x'00', 1, 'null' FROM file;
+                    UPDATE session SET files_done = \(state == "completed" ? Self.count - 2 : 0),
+                        files_failed = \(state == "completed" ? 2 : Self.count);
+                    UPDATE total SET files_done = (SELECT files_done FROM session), files_failed = (SELECT files_failed FROM session),
+                        bytes_done = \(Self.count);
+                    """)
+        }
+        return store
+    }
+
+    private func count(_ store: QueueStore, _ query: String) async throws -> Int {
+        try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM \(query)") ?? -1 }
+    }
+
+    private func expectReset(_ store: QueueStore, keepsCheckpoints: Bool) async throws {
+        #expect(try await count(store, "file WHERE state = 'pending'") == Self.count - 2)
+        #expect(try await count(store, "file WHERE state = 'failed'") == 1)
+        #expect(try await count(store, "item WHERE kind = 'folder'") == 1)
+        #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
+        // Those of the folder go with its row.
+        #expect(try await count(store, "checkpoint") == (keepsCheckpoints ? Self.count - 1 : 0))
+        #expect(try await count(store, "discard") == (keepsCheckpoints ? 0 : Self.count))
+        let status = try #require(try await store.sessions([1]).first?.status)
+        #expect(status.statistics.filesFailed == 1 && status.statistics.filesDone == 0)
+        let totals = try await store.totals(leavingOut: [])
+        #expect(totals.states[.waiting]?.filesFailed == 1 && totals.states[.waiting]?.filesDone == 0)
+    }
+
+    /// No change of a row but in pieces, over restarts.
+    @Test(arguments: [true, false]) func itTakesAsManyTransactionsAsItNeeds(_ isWhole: Bool) async throws {
+        var store = try await prepared(isWhole ? "completed" : "failed")
+        let state = isWhole ? "completed" : "failed"
+        #expect(try await store.commitOrBlame([.resetSession(1, isWhole: isWhole)]).hasRowsToSweep)
+        #expect(try await count(store, "file WHERE state = '\(state)'") >= Self.count - QueueStore.sweptRows - 1)
+        await store.close()
+        store = try await open()
+        _ = try await store.load(.memory)
+        let before = try await count(store, "file WHERE state = '\(state)'")
+        try await store.commit([.continueReset(1)])
+        #expect(try await count(store, "file WHERE state = '\(state)'") >= before - QueueStore.sweptRows)
+        try await store.finishReset(of: 1)
+        try await expectReset(store, keepsCheckpoints: !isWhole)
+        try await store.commit([.continueReset(1)])
+        try await expectReset(store, keepsCheckpoints: !isWhole)
+        if isWhole { #expect(try await count(store, "file WHERE generation = 2") == Self.count - 2, "each begins one new life") }
+        await store.close()
+    }
+
+    @Test func oneOfFailedFilesIsPartOfOneOfAll() async throws {
+        let store = try await prepared("completed")
+        try await store.commit([.resetSession(1, isWhole: true), .resetSession(1, isWhole: false)])
+        try await store.finishResets()
+        try await expectReset(store, keepsCheckpoints: false)
+        await store.close()
+    }
+
+    @Test(arguments: [StoreWrite.deleteSession(1), .quarantine(1, "for a test")]) func itEndsWithTheSession(_ end: StoreWrite) async throws
+    {
+        let store = try await prepared("completed")
+        try await store.commit([.resetSession(1, isWhole: true), end])
+        try await store.finishResets()
+        while try await store.sweep() {}
+        #expect(try await count(store, "setting WHERE name GLOB 'reset*'") == 0)
+        #expect(try await count(store, "file") == 0)
+        await store.close()
+    }
+
+    /// A run begins once all files are pending.
+    @Test func aRunCompletesIt() async throws {
+        let fixture = try QueueFixture()
+        let count = QueueStore.sweptRows + 2
+        let path = try fixture.folder.file("f", size: 1)
+        let store = try await QueueStore.open(.folder(fixture.folder.path.appending("store")), clock: .system)
+        var draft = SessionDraft.draft()
+        draft.items = (0..<count).map { ItemDraft(source: Data(path.string.utf8), destination: Data("\($0)".utf8), size: 1) }
+        try await store.commit([
+            .saveAccount(1, Account("a", endpoints: [fixture.memory.endpoint(host: "a")])), .session(1, rank: 0, draft, .failed),
+        ])
+        try await store.pool.write {
+            try $0.execute(
+                sql: "UPDATE file SET state = 'failed'; UPDATE session SET files_failed = files; UPDATE total SET files_failed = files")
+        }
+        await store.close()
+        let queue = try await fixture.open()
+        let id = try #require(await queue.sessionIDs().first)
+        try await queue.retry(id)
+        try await queue.start()
+        await queue.waitUntilIdle()
+        let status = try await queue.session(id)
+        #expect(status.state == .completed && status.statistics.filesDone == count && status.statistics.filesFailed == 0)
+        #expect(fixture.memory.completePaths.count == count)
+        await queue.shutdown()
+        try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("after a reset")
+    }
+}

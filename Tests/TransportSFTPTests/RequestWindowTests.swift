@@ -1,0 +1,64 @@
+import Locking
+import Testing
+import TransportSFTP
+
+/// How much is on its way at once.
+@Suite(.timeLimit(.minutes(10))) struct RequestWindowTests {
+    private final class Clock: Sendable {
+        private let time = Locked(ContinuousClock.Instant.now)
+        var now: ContinuousClock.Instant { time.withLock { $0 } }
+        func advance(by duration: Duration) { time.withLock { $0 += duration } }
+    }
+
+    private static let piece = 32 << 10
+
+    /// Moves content for some seconds over a path that carries so many bytes in each tenth of a second.
+    ///
+    /// - Returns: The most that was on its way in the last second.
+    private func move(_ bytes: Int, for seconds: Int) async throws -> Int {
+        let clock = Clock()
+        let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace { clock.now })
+        let sent = Locked(0)
+        let sender = Task {
+            while true {
+                try await window.acquire(bytes: Self.piece)
+                sent.withLock { $0 += 1 }
+            }
+        }
+        var most = 0
+        var credit = 0
+        for step in 0..<10 * seconds {
+            // All that may be sent is sent.
+            var before = -1
+            while before != sent.withLock({ $0 }) {
+                before = sent.withLock { $0 }
+                for _ in 0..<1_000 { await Task.yield() }
+            }
+            if step >= 10 * (seconds - 1) { most = max(most, window.underway) }
+            clock.advance(by: .milliseconds(100))
+            credit = min(credit + bytes, window.underway)
+            while credit >= Self.piece {
+                credit -= Self.piece
+                window.release(bytes: Self.piece)
+            }
+        }
+        sender.cancel()
+        _ = await sender.result
+        return most
+    }
+
+    /// A small file beside a large one waits about a second for each answer, and not for all of the window.
+    @Test func aSlowPathIsNotFilled() async throws {
+        #expect(try await move(30_000, for: 4) <= 512 << 10)
+    }
+
+    @Test func aFastPathIsFilled() async throws {
+        #expect(try await move(2_000_000, for: 4) >= 3 << 20)
+    }
+
+    @Test func aFileLargerThanThePaceIsLetThrough() async throws {
+        let window = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
+        try await window.acquire(bytes: 4 << 20)
+        #expect(window.underway == 4 << 20)
+    }
+}

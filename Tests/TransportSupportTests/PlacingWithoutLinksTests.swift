@@ -1,0 +1,104 @@
+import Foundation
+import SystemPackage
+import Testing
+import TransferCore
+import TransportSupport
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// Downloads to file systems without hard links, such as FAT: simulated, as a test can't count on being allowed to mount one.
+@Suite struct PlacingWithoutLinksTests {
+    private static let text = "hello world"
+
+    private let folder: DownloadsFolder
+
+    init() throws {
+        folder = try DownloadsFolder()
+    }
+
+    private static func open(
+        _ destination: DownloadDestination, from confirmed: Int64 = 0, isExclusive: Bool,
+        _ reached: @escaping @Sendable (PlacingFaults.Step) -> Void = { _ in }
+    ) async throws -> FileWriter {
+        var faults = PlacingFaults()
+        faults.refusesLinks = true
+        faults.refusesExclusiveRename = !isExclusive
+        faults.reached = reached
+        return try await FileWriter.open(
+            destination, from: confirmed, on: WorkerThreads(limit: 1), syncing: SyncSchedule(at: .now), faults: faults)
+    }
+
+    private static func receive(
+        _ destination: DownloadDestination, isExclusive: Bool, _ reached: @escaping @Sendable (PlacingFaults.Step) -> Void = { _ in }
+    ) async throws -> FileWriter {
+        let writer = try await open(destination, isExclusive: isExclusive, reached)
+        try await writer.write(Data(text.utf8), at: 0)
+        try await writer.sync(upTo: Int64(text.utf8.count))
+        #expect(try await writer.finish(size: Int64(text.utf8.count)))
+        return writer
+    }
+
+    @Test(arguments: [true, false], OverwritePolicy.allCases)
+    func theFileIsRecognisedAfterwards(_ isExclusive: Bool, _ policy: OverwritePolicy) async throws {
+        let destination = folder.destination("file", policy)
+        if policy == .rename { try folder.write("other", "file") }
+        let path = try await Self.receive(destination, isExclusive: isExclusive).finalPath
+        #expect(path == folder.root.appending(policy == .rename ? "file (1)" : "file"))
+        for confirmed in [0, 5, 11] as [Int64] {
+            let again = try await Self.open(destination, from: confirmed, isExclusive: isExclusive)
+            #expect(again.isInPlace && again.start == 11)
+            #expect(try await again.finish(size: 11))
+            #expect(again.finalPath == path)
+        }
+        #expect(try String(contentsOf: URL(filePath: path.string), encoding: .utf8) == Self.text)
+        if policy == .rename { #expect(folder.text("file") == "other") }
+    }
+
+    @Test func aFileOfSomebodyElseIsNotTakenForIt() async throws {
+        let destination = folder.destination("file")
+        _ = try await Self.receive(destination, isExclusive: true)
+        try FileManager.default.removeItem(atPath: destination.path.string)
+        try folder.write("somebody's  ", "file")
+        let error = await #expect(throws: TransferError.self) { try await Self.open(destination, from: 11, isExclusive: true) }
+        #expect(error?.code == .fileExists)
+        #expect(folder.text("file") == "somebody's  ")
+    }
+
+    @Test(arguments: [true, false]) func aNameThatIsTakenMeanwhileIsNot(_ isExclusive: Bool) async throws {
+        let destination = folder.destination("file")
+        let writer = try await Self.open(destination, isExclusive: isExclusive) { [folder] step in
+            if step == .noted { try? folder.write("other", "file") }
+        }
+        try await writer.write(Data("hello".utf8), at: 0)
+        let error = await #expect(throws: TransferError.self) { try await writer.finish(size: 5) }
+        #expect(error?.code == .fileExists)
+        #expect(folder.text("file") == "other")
+    }
+
+    /// Killed at each step: the next attempt has the file in place, and no empty file is left.
+    @Test(arguments: PlacingFaults.Step.allCases, [OverwritePolicy.never, .always, .rename])
+    func aKillLeavesNothingBehind(_ step: PlacingFaults.Step, _ policy: OverwritePolicy) async throws {
+        let isExclusive = step != .taken
+        guard step != .taken || policy != .always else { return }
+        await #expect(processExitsWith: .signal(SIGKILL)) {
+            [
+                root = folder.root.string as String, policy = policy.rawValue as String,
+                step = "\(step)" as String, isExclusive = isExclusive as Bool
+            ] in
+            let destination = DownloadDestination(
+                root: FilePath(root), name: "file", partName: ".file.part", overwrite: OverwritePolicy(rawValue: policy) ?? .never)
+            _ = try await Self.receive(destination, isExclusive: isExclusive) { if "\($0)" == step { kill(getpid(), SIGKILL) } }
+        }
+        let destination = folder.destination("file", policy)
+        let writer = try await Self.open(destination, from: 11, isExclusive: isExclusive)
+        #expect(writer.isInPlace == (step == .renamed))
+        #expect(try await writer.finish(size: 11))
+        #expect(writer.finalPath == folder.root.appending("file"))
+        #expect(folder.text("file") == Self.text)
+        #expect(folder.names() == [".file.part.new", "file"])
+    }
+}
