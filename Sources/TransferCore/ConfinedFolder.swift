@@ -76,7 +76,7 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // Whoever made it may have ended before its name was durable. Some file systems do not sync folders.
+            // The process that made it may have ended before its name was durable. Some file systems do not sync folders.
             _ = fsync(parent.rawValue)
             return
         }

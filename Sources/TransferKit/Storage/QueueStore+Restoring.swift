@@ -40,7 +40,7 @@ extension QueueStore {
     /// Puts a session that is in quarantine back into its place in the store, where the next opening finds it. If that can't read it either, it
     /// is quarantined again. Upload URLs that belonged to its items are not kept in quarantine.
     ///
-    /// A process that ends meanwhile leaves the session in quarantine; restoring it again completes the work.
+    /// A process that ends during this leaves the session in quarantine; restoring it again completes the work.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession` if there is nothing under the number, or nothing that was a session;
     ///   `noSuchAccount` if its account was deleted; `invalidTransition` while rows of it are still on their way into quarantine;

@@ -59,7 +59,7 @@ package enum StorageFolder {
         }
     }
 
-    /// Opens a file of the folder, and never through a link: whoever planted that could have any file of this user written. Blocks.
+    /// Opens a file of the folder, and never through a link, by which another user could have any file of this user written. Blocks.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     package static func open(

@@ -19,7 +19,7 @@ package struct PoolPolicy: Sendable {
     /// For how long a server may answer nothing at all before nobody else is sent there over the same connection. Shorter than the time after which
     /// the queue ends an attempt that does not move (60 s), so that the next attempt gets another connection.
     package var silence = Duration.seconds(45)
-    /// For how long a server may answer nothing before nobody else is sent there once an attempt was given up over the connection.
+    /// For how long a server may answer nothing before the connection takes no later attempt, once an attempt on it was given up.
     package var hush = Duration.seconds(5)
     /// How often those who wait for a connection report that they do. Its steps have time limits of their own, so the queue's stall timeout, which
     /// would end several attempts over one connection, does not apply.

@@ -134,7 +134,7 @@ extension SFTPUpload {
         do {
             return try await client.open(.open(part, [.write]))
         } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !isNamed {
-            // It may already have the permissions of a file that nobody may write.
+            // It may already have the permissions of a read-only file.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
         }
