@@ -13,6 +13,12 @@ import TransferKit
 
 /// A store of an older version is brought up to the present one, whatever happens meanwhile.
 @Suite(.oneProcessAtATime) struct MigrationTests {
+    /// When the old stores ask a server again.
+    private static let nextAttempt = Date(timeIntervalSince1970: 4_102_444_800)
+    /// Half an hour before that, as an opening makes removals due that wait for more than a day.
+    private static let clock = EngineClock(
+        now: EngineClock.system.now, date: { nextAttempt.addingTimeInterval(-1_800) }, sleep: EngineClock.system.sleep)
+
     enum Version: CaseIterable, Sendable {
         case first, second, third, fourth
 
@@ -91,11 +97,11 @@ import TransferKit
 
     /// What is to be removed: all of it still, and what was put off is no reason to leave its server alone.
     private func expectRemovals(_ store: QueueStore, _ comment: Comment) async throws {
-        let now = Date.now
+        let now = Self.clock.date()
         let found = try await store.dueDiscards(at: now, limit: 9)
         #expect(found.due.map(\.key) == [1, 4, 5] && found.unreadable == [2], comment)
         #expect(found.due.map(\.checkpoint.confirmed) == [10, 40, 0], comment)
-        #expect(found.next == Date(timeIntervalSince1970: 4_102_444_800), comment)
+        #expect(found.next == Self.nextAttempt, comment)
         let parts = try await store.dueDiscards(at: now, limit: 9, isLocalOnly: true)
         #expect(parts.due.map(\.key) == [5] && parts.unreadable.isEmpty && parts.next == nil, comment)
         let later = try await store.laterDiscards(at: now, after: nil, limit: 9)
@@ -103,7 +109,7 @@ import TransferKit
     }
 
     private func expectAll(in path: FilePath, of version: Version, _ comment: Comment) async throws {
-        let store = try await QueueStore.open(.folder(path), clock: .system)
+        let store = try await QueueStore.open(.folder(path), clock: Self.clock)
         let (scheduler, quarantined, _) = try await store.load(.memory)
         #expect(quarantined.isEmpty, comment)
         #expect(scheduler.accounts[7]?.account == Schema1Store.account, comment)
