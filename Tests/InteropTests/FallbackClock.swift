@@ -43,6 +43,15 @@ final class FallbackClock: Sendable {
         for sleeper in due { wake(sleeper) }
     }
 
+    /// Moves time on in steps that the stall watch does not take for a suspended machine. The watch takes a sample every 100 ms.
+    func pass(_ duration: Duration) async {
+        let end = now + duration
+        while now < end && !Task.isCancelled {
+            jump(by: .seconds(4))
+            await waits(for: .milliseconds(100), times: 1)
+        }
+    }
+
     func jump(to date: Date) {
         jump(by: .seconds(date.timeIntervalSince(self.date)))
     }

@@ -91,7 +91,7 @@ final class FallbackFixture: Sendable {
             .upload(files.map { try workshop.file($0.name, size: $0.size) }, to: account.name, options: options))
     }
 
-    static let stallTimeout = Duration.seconds(1_000)
+    static let stallTimeout = Duration.seconds(200)
 
     /// Goes through the events until the session ends, and moves time on to each next attempt.
     func finish(_ session: TransferSession, _ events: QueueEvents) async -> [QueueEvent] {

@@ -49,7 +49,7 @@ import TransportSFTP
                     // The stall watch takes a sample every 100 ms: two of them were taken of all that hangs.
                     await clock.waits(for: .milliseconds(100), times: 2)
                 } while known != other.requests.count && !Task.isCancelled
-                clock.jump(by: FallbackFixture.stallTimeout + .seconds(1))
+                await clock.pass(FallbackFixture.stallTimeout + .seconds(1))
             }
         }
         let events = queue.events
