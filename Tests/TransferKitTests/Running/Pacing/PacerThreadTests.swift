@@ -23,20 +23,25 @@ import TransferKit
     }
 
     @Test func manyThreadsNeverGetMoreThanTheLimits() async {
-        let time = Locked(Duration.zero)
-        let pacer = Pacer(clock: EngineClock(now: { time.withLock { $0 } }, date: { .distantPast }, sleep: { _ in }))
+        let time = Locked((now: Duration.zero, refused: Set<Int>()))
+        let pacer = Pacer(clock: EngineClock(now: { time.withLock { $0.now } }, date: { .distantPast }, sleep: { _ in }))
         let moved = Locked([0, 0, 0])
         pacer.setQueueRate(3_000_000)
         pacer.setRate(1_000_000, account: 1)
         pacer.setRate(500_000, session: 1)
-        // Whoever is refused moves the time on, so that it passes while others ask.
-        await onThreads(8) { thread in
+        // Time moves on once all threads were refused, so that none misses its share because it waits for a processor.
+        let threads = 8
+        await onThreads(threads) { thread in
             let session = SessionKey(1 + thread % 4)
             let account = AccountKey(1 + thread % 2)
-            while time.withLock({ $0 }) < .seconds(10) {
+            while time.withLock({ $0.now }) < .seconds(10) {
                 let bytes = pacer.allowance(upTo: 16_384 << (thread % 3), session: session, account: account).bytes
                 guard bytes > 0 else {
-                    time.withLock { $0 += .milliseconds(1) }
+                    time.withLock { time in
+                        time.refused.insert(thread)
+                        guard time.refused.count == threads else { return }
+                        time = (time.now + .milliseconds(1), [])
+                    }
                     continue
                 }
                 moved.withLock { moved in
