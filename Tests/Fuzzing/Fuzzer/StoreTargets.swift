@@ -17,7 +17,7 @@ enum StoreTargets {
         guard let event = row.event else { return }
         require(event.name == kind, "An event is of its row's kind.")
         // The queue tells no event of no sessions.
-        guard count >= 16, let again = try? EventRow(event) else { return }
+        guard sessions.count >= 16, let again = try? EventRow(event) else { return }
         require(again.event != nil, "An event that was written can be read: \(event)")
     }
 
