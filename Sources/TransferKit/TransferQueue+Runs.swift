@@ -16,8 +16,8 @@ extension TransferQueue {
             shown[key] = nil
         case .refresh(let key):
             refresh(key)
-        case .pace:
-            pace()
+        case .pace(let account):
+            pace(account)
         case .distrust(let account):
             proven.remove(account.endpoints)
         case .grow(let key, let items):
@@ -25,12 +25,14 @@ extension TransferQueue {
         }
     }
 
-    /// Hands the pacer the limits of the queue and of its accounts.
-    func pace() {
-        pacer.setQueueRate(scheduler.flags.rateLimit)
-        for key in pacedAccounts where scheduler.accounts[key] == nil { pacer.forget(account: key) }
-        pacedAccounts = Set(scheduler.accounts.keys)
-        for (key, entry) in scheduler.accounts { pacer.setRate(entry.account.rateLimit, account: key) }
+    /// Gives the pacer the rate limit of an account, or of the queue if it is nil.
+    func pace(_ account: AccountKey?) {
+        guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit) }
+        if let entry = scheduler.accounts[account] {
+            pacer.setRate(entry.account.rateLimit, account: account)
+        } else {
+            pacer.forget(account: account)
+        }
     }
 
     /// Hands a running session its changed options.

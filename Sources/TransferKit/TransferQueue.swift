@@ -35,8 +35,6 @@ public actor TransferQueue {
     let histories = RunHistories()
     /// What runs showed of sessions that are not finished.
     var shown: [SessionKey: ShownFigures] = [:]
-    /// Accounts whose rate limit the pacer knows of.
-    var pacedAccounts: Set<AccountKey> = []
     private var alarm: Task<Void, Never>?
     private var diskLookedAt: Duration?
     private var alarmTime: Duration?
@@ -120,7 +118,8 @@ public actor TransferQueue {
             randomFraction: configuration.randomFraction, mailbox: mailbox)
         sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger)
         if hasRowsToSweep { sweeper.look() }
-        pace()
+        pace(nil)
+        for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
         hub.publish(news)
         writer = Task { [weak self, mailbox] in

@@ -69,7 +69,7 @@ extension Scheduler {
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
         if before?.account.sessionLimit != account.sessionLimit || before?.account.rateLimit != account.rateLimit {
             transaction.events.append(.limitsChanged)
-            transaction.actions.append(.pace)
+            transaction.actions.append(.pace(key))
         }
     }
 
@@ -86,7 +86,7 @@ extension Scheduler {
         }
         setAccount(key, nil)
         transaction.writes.append(.deleteAccount(key))
-        transaction.actions.append(.pace)
+        transaction.actions.append(.pace(key))
     }
 
     private mutating func unblock(_ key: AccountKey, at now: Moment, _ transaction: inout Transaction) {
@@ -125,7 +125,7 @@ extension Scheduler {
             }
             mutateFlags { $0.rateLimit = limit }
             transaction.events.append(.limitsChanged)
-            transaction.actions.append(.pace)
+            transaction.actions.append(.pace(nil))
         }
     }
 
@@ -137,7 +137,7 @@ extension Scheduler {
         setAccount(key, entry)
         transaction.writes += [.saveAccount(key, entry.account), .blockAccount(key, entry.block)]
         transaction.events.append(.limitsChanged)
-        transaction.actions.append(.pace)
+        transaction.actions.append(.pace(key))
     }
 
     // MARK: The queue

@@ -26,8 +26,8 @@ package struct Transaction: Sendable {
         case forget(SessionKey)
         /// A session's options changed.
         case refresh(SessionKey)
-        /// Rate limits of the queue or of accounts changed.
-        case pace
+        /// The rate limit of an account changed, or of the queue if it is nil.
+        case pace(AccountKey?)
         /// Nothing is known any more of what an account's endpoints think of its credentials.
         case distrust(Account)
         /// So many items were added to a session that runs.
