@@ -134,9 +134,10 @@ import TransportTesting
         let last = try await queue.enqueue(try fixture.upload("last"))
         try await queue.start()
         await transport.hangs(16)
-        try await queue.stop()
-        // Each run has a limit of its own, which may begin after the clock was moved.
-        while await queue.status().mode != .stopped { fixture.clock.advance(by: .seconds(30)) }
+        let stop = Task { try await queue.stopAndWait() }
+        await fixture.clock.sleeps(for: .seconds(30), count: 16)
+        fixture.clock.advance(by: .seconds(30))
+        #expect(try await stop.value == .interrupted)
         try await queue.start()
         #expect(try await last.status.why == .runsNotEnded(16))
         #expect(await queue.status().isIdle)

@@ -16,7 +16,9 @@ final class TestClock: Sendable {
         var dateOffset = 0.0
         var nextID = 0
         var sleepers: [Int: Sleeper] = [:]
-        var watchers: [(needed: Duration, continuation: CheckedContinuation<Void, Never>)] = []
+        var watchers: [(needed: Duration, count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+
+        func count(until deadline: Duration) -> Int { sleepers.values.count { $0.deadline == deadline } }
     }
 
     private let state = Locked(State())
@@ -44,13 +46,13 @@ final class TestClock: Sendable {
         state.withLock { $0.dateOffset += seconds }
     }
 
-    /// Returns once somebody sleeps for exactly this long from now.
-    func sleeps(for duration: Duration) async {
+    /// Returns once so many tasks sleep for exactly this long from now.
+    func sleeps(for duration: Duration, count: Int = 1) async {
         await withCheckedContinuation { continuation in
             let isTrue = state.withLock { state in
                 let needed = state.now + duration
-                if state.sleepers.values.contains(where: { $0.deadline == needed }) { return true }
-                state.watchers.append((needed, continuation))
+                if state.count(until: needed) >= count { return true }
+                state.watchers.append((needed, count, continuation))
                 return false
             }
             if isTrue { continuation.resume() }
@@ -69,9 +71,12 @@ final class TestClock: Sendable {
                     guard !Task.isCancelled else { return nil }
                     let deadline = state.now + duration
                     state.sleepers[id] = Sleeper(deadline: deadline, continuation: continuation)
-                    let satisfied = state.watchers.filter { $0.needed == deadline }
-                    state.watchers.removeAll { $0.needed == deadline }
-                    return satisfied.map(\.continuation)
+                    let count = state.count(until: deadline)
+                    let isSatisfied = { (watcher: (needed: Duration, count: Int, _: CheckedContinuation<Void, Never>)) in
+                        watcher.needed == deadline && watcher.count <= count
+                    }
+                    defer { state.watchers.removeAll(where: isSatisfied) }
+                    return state.watchers.filter(isSatisfied).map(\.continuation)
                 }
                 guard let satisfied else { return continuation.resume(throwing: CancellationError()) }
                 for watcher in satisfied { watcher.resume() }

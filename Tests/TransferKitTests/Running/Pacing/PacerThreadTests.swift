@@ -40,8 +40,9 @@ import TransferKit
                     time.withLock { time in
                         time.refused.insert(thread)
                         guard time.refused.count == threads else { return }
-                        time = (time.now + .milliseconds(1), [])
+                        time = (time.now + .milliseconds(20), [])
                     }
+                    Thread.sleep(forTimeInterval: 0)
                     continue
                 }
                 moved.withLock { moved in
