@@ -44,7 +44,9 @@ import TransportTUS
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
-        #expect(upload.server.requests.map(\.method) == ["OPTIONS", "OPTIONS", "HEAD"], "nothing is made")
+        // A 400 may come from a cut, so each of these is repeated once.
+        let questions = status == 400 ? 4 : 2
+        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: questions) + ["HEAD"], "nothing is made")
         let asked = try #require(upload.requests.last)
         #expect(asked.path.hasPrefix("/files/") && asked.path.count > "/files/".count && !asked.path.hasPrefix("/files//"))
         await upload.end()

@@ -198,7 +198,7 @@ import TransportTUS
         (500, .transient, .serverError),
     ])
     func refusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
-        let download = try TestDownload(answers: [[.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")]])
+        let download = try TestDownload { _, _ in [.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")] }
         let error = await download.failure()
         #expect(error?.failureClass == failureClass)
         #expect(error?.code == code)
