@@ -88,6 +88,26 @@ extension TransferQueue {
     }
 }
 
+extension TransferQueue {
+    /// The least time between two events that tell of damage: many sessions may meet the same.
+    private static let damageInterval = Duration.seconds(60)
+
+    nonisolated func tellOfDamage(_ error: QueueError) {
+        let now = configuration.clock.now()
+        let isNews = damageToldAt.withLock { time in
+            if let known = time, now - known < Self.damageInterval { return false }
+            time = now
+            return true
+        }
+        if isNews { tell(storageFailed: error) }
+    }
+
+    nonisolated func tell(storageFailed error: QueueError) {
+        configuration.logger.error("\(error.message)")
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
+    }
+}
+
 extension QueueStore {
     private static let reportedProblems = 20
 

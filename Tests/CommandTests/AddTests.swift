@@ -105,6 +105,7 @@ import TransferCore
         ["--not-before", "2025-02-30"], ["--not-before", "2025-06-01T12:00+25:00"], ["--not-before", "+5y"], ["--rate", "fast"],
         ["--rate", "-1"], ["--rate", "1e3"], ["--rate", "99999999999T"], ["--verify", "odd"], ["--parallel", "0"], ["--parallel", "65"],
         ["--stall-timeout", "0"], ["--stall-timeout", "soon"], ["--response-timeout", "-1"], ["--response-timeout", "86401"],
+        ["--give-up-after", "-1"], ["--give-up-after", "soon"], ["--give-up-after", "31622401"],
         ["--context", "{\"a\""], ["--metadata", "novalue"], ["--unknown"],
     ])
     func whatMakesNoSense(options: [String]) async throws {

@@ -12,8 +12,8 @@ import TransportHTTP
         (405, .unsupported, .notThisProtocol), (408, .transient, .serverError), (409, .permanent, .rejected),
         (410, .unsupported, .notThisProtocol), (411, .permanent, .rejected), (412, .permanent, .rejected), (413, .permanent, .tooLarge),
         (415, .permanent, .rejected), (422, .permanent, .rejected), (423, .transient, .serverError), (429, .transient, .serverError),
-        (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverError),
-        (503, .transient, .serverError), (507, .remoteFull, .remoteFull),
+        (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverUnavailable),
+        (503, .transient, .serverUnavailable), (507, .remoteFull, .remoteFull),
     ])
     func anUploadIsRefused(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
         let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status, ["Retry-After": "7"], body: "Because.\nMore.")] }

@@ -116,7 +116,8 @@ import TransportTUS
             Refusal("200 with a page", .answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")),
         ] + [400].map { Refusal($0, .permanent, .rejected) } + [412].map { Refusal($0, .permanent, .unsupportedVersion) }
         + [407].map { Refusal($0, .credentials, .credentialsRejected) }
-        + [408, 409, 423, 425, 429, 500, 502, 503, 504].map { Refusal($0, .transient, .serverError) }
+        + [408, 409, 423, 425, 429, 500].map { Refusal($0, .transient, .serverError) }
+        + [502, 503, 504].map { Refusal($0, .transient, .serverUnavailable) }
 
     @Test(arguments: refusals) func whatCanNotBeRemoved(_ refusal: Refusal) async throws {
         let upload = try TestUpload(size: 1, answers: [[refusal.answer]])

@@ -194,7 +194,7 @@ import TransportTUS
     @Test(arguments: [
         (404, FailureClass.permanent, TransferError.Code.noSuchRemoteFile), (410, .permanent, .noSuchRemoteFile),
         (401, .credentials, .credentialsRejected), (403, .credentials, .credentialsRejected), (405, .unsupported, .unsupported),
-        (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverError),
+        (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverUnavailable),
         (500, .transient, .serverError),
     ])
     func refusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {

@@ -6,7 +6,8 @@ enum ShortOptions {
 
     /// The options that say themselves which numbers they take.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate", "--response-timeout",
+        "--at", "--chunk", "--context", "--give-up-after", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
+        "--response-timeout",
         "--since", "--stall-timeout", "--timeout",
     ]
 

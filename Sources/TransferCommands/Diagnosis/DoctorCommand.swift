@@ -22,6 +22,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
+        if let finding = await BlockingWork.run({ FolderCheck.diskFinding(folder) }) { findings.append(finding) }
         let accounts: [AccountStatus]
         do {
             let seen = try await common.withQueue { queue in

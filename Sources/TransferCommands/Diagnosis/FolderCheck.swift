@@ -1,4 +1,5 @@
 import SystemPackage
+import TransferKit
 
 #if canImport(Glibc)
     import Glibc
@@ -26,5 +27,17 @@ enum FolderCheck {
                 fields: fields)
         }
         return Finding(check: "permissions", state: .ok, detail: "\(folder) is its owner's alone (mode \(octal))", fields: fields)
+    }
+
+    /// Compares the free space beside the folder with the floor below which no session starts; nil if it can't be told.
+    static func diskFinding(_ folder: FilePath) -> Finding? {
+        let configuration = QueueConfiguration()
+        guard let free = configuration.freeSpace(folder) else { return nil }
+        let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(configuration.diskFloor))]
+        guard free < configuration.diskFloor else {
+            return Finding(check: "disk", state: .ok, detail: "\(Figures.size(free)) are free where the store is", fields: fields)
+        }
+        let reason = WaitReason.diskBelowFloor(free: free, floor: configuration.diskFloor)
+        return Finding(check: "disk", state: .wrong, detail: "\(reason) No session starts. Free some space.", fields: fields)
     }
 }

@@ -45,7 +45,7 @@ enum EventDescription {
             case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
             case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
             case .accountUnblocked(let account): "account \"\(account)\""
-            case .quarantined(let text): text
+            case .quarantined(let text), .storeTrimmed(let text): text
             default: name ?? ""
             }
         return (subject.isEmpty ? kind.name : "\(kind.name)  \(subject)").withoutControlCharacters

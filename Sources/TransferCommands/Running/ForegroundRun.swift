@@ -56,11 +56,16 @@ struct ForegroundRun {
         await showing
         let wasInterrupted = signals.isReceived
         let counts = await tally
+        let obstacle = waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
-                obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle), removalsDue: removalsDue))
+                obstacle: obstacle, removalsDue: removalsDue))
+        // Without a display, an exit status alone would not say what is missing on this machine.
+        if style == .none, !wasInterrupted, let obstacle {
+            await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
+        }
         if wasInterrupted { return .interrupted }
         // A subscriber that could not keep up has the numbers of the queue to fall back on.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)

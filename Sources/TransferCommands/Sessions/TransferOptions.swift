@@ -63,7 +63,17 @@ struct TransferOptions: ParsableArguments {
             valueName: "seconds"))
     var responseTimeout: Double?
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "Seconds that an outage of all servers of the account may last until the session fails. Counted in each process from the first attempt that met it (never).",
+            valueName: "seconds"))
+    var giveUpAfter: Double?
+
     func validate() throws {
+        if let giveUpAfter, !(giveUpAfter >= 0 && giveUpAfter <= 31_622_400) {
+            throw ValidationError("--give-up-after takes a number of seconds from 0 to a year (31622400), and not \(giveUpAfter).")
+        }
         for (option, seconds) in [("--stall-timeout", stallTimeout), ("--response-timeout", responseTimeout)] {
             guard let seconds else { continue }
             guard seconds > 0, seconds <= 86_400 else {
@@ -85,7 +95,7 @@ struct TransferOptions: ParsableArguments {
     func options() async throws -> SessionOptions {
         let defaults = SessionOptions()
         return SessionOptions(
-            metadata: try Self.values(metadata, of: "--metadata"),
+            metadata: try Self.values(metadata, of: "--metadata"), retry: RetryPolicy(giveUpAfter: giveUpAfter.map { .seconds($0) }),
             stallTimeout: stallTimeout.map { .seconds($0) } ?? defaults.stallTimeout,
             responseTimeout: responseTimeout.map { .seconds($0) } ?? defaults.responseTimeout, rateLimit: rate?.limit,
             filesInFlight: parallel,
