@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 
 extension JSONValue {
-    /// An event: its number, time, name and session first, then what only events of its kind have.
+    /// An event: revision, time, name and session, then the members of its kind.
     init(_ event: QueueEvent, index: Int?) {
         self = .object(
             [
@@ -14,7 +14,7 @@ extension JSONValue {
             ] + Self.details(event.kind))
     }
 
-    /// What only events of a kind have.
+    /// The members that only events of this kind have.
     private static func details(_ kind: QueueEvent.Kind) -> [(name: String, value: JSONValue)] {
         switch kind {
         case .storageFailed(let error):

@@ -5,7 +5,7 @@ import TransferKit
 
 struct QueueStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Tells how many sessions there are in which state, how much there is to do, and the limits.",
+        commandName: "status", abstract: "Shows the mode, progress and limits of the queue, and the number of sessions in each state.",
         discussion: "Example: transferq queue status --json")
 
     @OptionGroup var common: CommonOptions
@@ -47,7 +47,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
 }
 
 extension JSONValue {
-    /// The queue as `queue status` tells it. `rate` is the present one, as of a session; `rateLimit` the most that it may be.
+    /// The output of `queue status`. `rate` is the present rate, and `rateLimit` its limit.
     fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),
@@ -79,7 +79,7 @@ extension JSONValue {
         ]
     }
 
-    /// The limits of the queue, as `queue set` tells them.
+    /// The output of `queue set`.
     init(limitsOf status: QueueStatus) {
         self = ["maxSessions": JSONValue(status.sessionLimit), "rateLimit": JSONValue(status.rateLimit)]
     }

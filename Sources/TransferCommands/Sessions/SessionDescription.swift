@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Sessions as people read them.
+/// Formats sessions as text.
 enum SessionDescription {
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
 
