@@ -1,4 +1,5 @@
 import GRDB
+import Locking
 import Logging
 
 /// What a queue knows of the state of its store.
