@@ -81,15 +81,12 @@ let package = Package(
             name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "HTTPClient", dependencies: ["Locking", "CurlEngine", "TransferCore"], path: "Plugins/HTTP/HTTPClient",
-            swiftSettings: settings),
-        .target(
-            name: "HTTPDownload", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", crypto, system],
-            path: "Plugins/HTTP/HTTPDownload", swiftSettings: settings),
+            name: "HTTPSupport", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            path: "Plugins/HTTP/HTTPSupport", swiftSettings: settings),
         .target(
             name: "TransportTUS",
             dependencies: [
-                "Locking", "CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "CurlEngine", "HTTPSupport", "TransportSupport", "TransferCore", crypto, logging, system,
             ],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
         .systemLibrary(
@@ -100,13 +97,13 @@ let package = Package(
         .target(
             name: "TransportSFTP",
             dependencies: [
-                "Locking", "CurlEngine", "HTTPClient", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "CurlEngine", "HTTPSupport", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system,
             ],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 
         .target(
             name: "TransportHTTP",
-            dependencies: ["Locking", "CurlEngine", "HTTPClient", "HTTPDownload", "TransportSupport", "TransferCore", logging],
+            dependencies: ["Locking", "CurlEngine", "HTTPSupport", "TransportSupport", "TransferCore", logging],
             path: "Plugins/HTTP/TransportHTTP", swiftSettings: settings),
 
         // Programs.
@@ -158,7 +155,7 @@ let package = Package(
         .testTarget(
             name: "TransportTUSTests",
             dependencies: [
-                "Locking", "TransportTUS", "CurlEngine", "HTTPClient", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging,
+                "Locking", "TransportTUS", "CurlEngine", "HTTPSupport", "ScriptedHTTP", "TransportSupport", "TransferCore", crypto, logging,
                 system,
             ],
             swiftSettings: settings),
@@ -231,7 +228,7 @@ if Context.environment["TRANSFERKIT_FUZZING"] != nil {
         .executableTarget(
             name: "Fuzzer",
             dependencies: [
-                "CFuzzer", "CurlEngine", "HTTPClient", "HTTPDownload", "Locking", "SSHEngine", "TransferCommands", "TransferControl",
+                "CFuzzer", "CurlEngine", "HTTPSupport", "Locking", "SSHEngine", "TransferCommands", "TransferControl",
                 "TransferCore", "TransferKit", "TransportHTTP", "TransportSFTP", "TransportSupport", "TransportTesting", "TransportTUS",
                 grdb,
                 system,

@@ -1,4 +1,4 @@
-import HTTPClient
+import HTTPSupport
 import Locking
 import Testing
 

@@ -1,5 +1,5 @@
 import Foundation
-import HTTPClient
+import HTTPSupport
 import TransferCore
 
 /// An endpoint's address, taken apart.

@@ -1,6 +1,6 @@
 import CurlEngine
 import Foundation
-import HTTPClient
+import HTTPSupport
 import Logging
 import TransferCore
 import TransportSupport

@@ -1,6 +1,6 @@
 import CurlEngine
 import Foundation
-import HTTPClient
+import HTTPSupport
 import TransferCore
 
 /// An endpoint's settings, with those that a session has instead, checked.

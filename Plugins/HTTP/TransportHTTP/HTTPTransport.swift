@@ -1,7 +1,6 @@
 public import CurlEngine
 import Foundation
-import HTTPClient
-import HTTPDownload
+import HTTPSupport
 public import TransferCore
 package import TransportSupport
 

@@ -1,5 +1,5 @@
 import CurlEngine
-import HTTPDownload
+import HTTPSupport
 import TransferCore
 import TransportSupport
 

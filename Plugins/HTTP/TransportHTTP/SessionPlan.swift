@@ -1,6 +1,5 @@
 import CurlEngine
-import HTTPClient
-import HTTPDownload
+import HTTPSupport
 import TransferCore
 
 /// What an endpoint and the options of a session come to together, checked as far as that goes without asking anybody.

@@ -1,4 +1,4 @@
-import HTTPClient
+import HTTPSupport
 import TransferCore
 
 /// What texts of an endpoint stand for in one transfer.

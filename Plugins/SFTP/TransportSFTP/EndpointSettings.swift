@@ -1,4 +1,4 @@
-import HTTPClient
+import HTTPSupport
 import TransferCore
 
 /// What an endpoint's address and settings say.

@@ -1,7 +1,6 @@
 import CurlEngine
 import Foundation
-import HTTPClient
-import HTTPDownload
+import HTTPSupport
 import TransferCore
 import TransportSupport
 

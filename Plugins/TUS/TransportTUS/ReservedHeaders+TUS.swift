@@ -1,4 +1,4 @@
-import HTTPClient
+import HTTPSupport
 
 extension ReservedHeaders {
     /// Those of the tus transport, whichever dialect it speaks.

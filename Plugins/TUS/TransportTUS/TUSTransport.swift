@@ -1,6 +1,5 @@
 public import CurlEngine
-import HTTPClient
-import HTTPDownload
+import HTTPSupport
 public import TransferCore
 package import TransportSupport
 

@@ -3,8 +3,7 @@ import SystemPackage
 import TransferCore
 
 @testable import CurlEngine
-@testable import HTTPClient
-@testable import HTTPDownload
+@testable import HTTPSupport
 @testable import TransportHTTP
 
 /// What HTTP servers answer, and what a download stores.

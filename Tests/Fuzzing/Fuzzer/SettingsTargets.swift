@@ -1,8 +1,7 @@
 import Foundation
 import TransferCore
 
-@testable import HTTPClient
-@testable import HTTPDownload
+@testable import HTTPSupport
 @testable import TransferCommands
 @testable import TransportHTTP
 @testable import TransportSFTP

@@ -3,7 +3,7 @@ import TransferCore
 import TransportSupport
 
 @testable import CurlEngine
-@testable import HTTPClient
+@testable import HTTPSupport
 @testable import TransportTUS
 
 /// What tus servers answer, and what an upload stores.

@@ -1,5 +1,5 @@
 import CurlEngine
-import HTTPClient
+import HTTPSupport
 import TransferCore
 
 extension TUSServer {

@@ -1,6 +1,6 @@
 import CurlEngine
 import Foundation
-import HTTPClient
+import HTTPSupport
 import Locking
 import Logging
 import TransferCore
