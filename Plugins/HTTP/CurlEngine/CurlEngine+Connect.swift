@@ -7,32 +7,32 @@ public import SystemPackage
 #endif
 
 extension CurlEngine {
-    /// Connects to a server and hands the connection over, without a byte of any protocol on it.
+    /// Connects to a server and returns the socket, before any byte of a protocol was sent.
     ///
-    /// Names are looked up, and IPv6 and IPv4 tried side by side (RFC 8305). An HTTP proxy is asked by CONNECT to let everything through. Of the
-    /// environment, `ALL_PROXY` and `NO_PROXY` count, as the other variables are for protocols by name. Cancelling the task returns at once.
+    /// Looks up names, and tries IPv6 and IPv4 side by side (RFC 8305). Sends CONNECT to an HTTP proxy. Of the environment, only
+    /// `ALL_PROXY` and `NO_PROXY` count, because the other variables are for other protocols. Cancelling the task returns at once.
     ///
     /// - Parameters:
     ///   - host: A name or an IP address, IPv6 without brackets.
     ///   - port: The TCP port.
-    ///   - options: Those that TLS and HTTP with the server are about have no effect.
+    ///     - options: How to connect. Options for TLS and HTTP with the server have no effect.
     /// - Returns: A connected TCP socket in non-blocking mode, which the caller closes.
     /// - Throws: A ``CurlEngineError`` or `CancellationError`.
     public func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {
         var options = options
         if case .environment = options.proxy.choice { options.proxy = Self.environmentProxy }
         if options.proxy.url?.lowercased().hasPrefix("https:") == true {
-            throw CurlEngineError(.invalidRequest, "A plain connection can't be made through an https proxy; name an http or socks5h one.")
+            throw CurlEngineError(.invalidRequest, "An https proxy can't carry a plain connection; use an http or socks5h proxy.")
         }
         guard !host.isEmpty, host.utf8.allSatisfy(isHostByte) else {
-            throw CurlEngineError(.invalidRequest, "The host \(host.debugDescription) is neither a name nor an IP address.")
+            throw CurlEngineError(.invalidRequest, "The host \(host.debugDescription) is not a name or an IP address.")
         }
         let request = HTTPRequest(
             method: "CONNECT", url: "http://\(host.contains(":") ? "[\(host)]" : host):\(port)", connection: options)
         return try await run(request, .socket, pacing: nil, progress: nil).socket
     }
 
-    /// libcurl would take the variable that is for HTTP, as it knows no other protocol here.
+    /// libcurl knows the protocol as HTTP, and would take the variable for HTTP.
     private static var environmentProxy: Proxy {
         for name in ["all_proxy", "ALL_PROXY"] {
             if let value = unsafe getenv(name), unsafe value.pointee != 0 {
@@ -52,7 +52,7 @@ extension Proxy {
     }
 }
 
-/// Bytes of names, of IP addresses, and of the zone of an IPv6 one (RFC 6874).
+/// Whether a byte can occur in names, IP addresses, and the zone of an IPv6 address (RFC 6874).
 private func isHostByte(_ byte: UInt8) -> Bool {
     byte > 0x20 && byte != 0x7F && !"/?#@[]\\\"<>^`{|}".utf8.contains(byte)
 }

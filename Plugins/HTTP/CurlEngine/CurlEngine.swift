@@ -3,38 +3,38 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// Sends HTTP requests over libcurl, many at a time, from one thread of its own.
+/// Sends HTTP requests over libcurl, many in parallel, from one thread of its own.
 ///
-/// Connections are kept alive and shared by all requests of one engine. Nothing is repeated, redirected or remembered: that is the caller's
-/// to decide. TLS is 1.2 or later and always verified.
+/// Requests of one engine share kept-alive connections. The engine does not repeat requests, follow redirects or keep cookies: the caller
+/// does. TLS is 1.2 or later, and always verified.
 public final class CurlEngine: Sendable {
     /// Limits of an engine.
     public struct Configuration: Sendable {
-        /// How many requests may be under way at once, and so how many connections may be in use; requests beyond that wait. As many idle
-        /// connections are kept for each set of ``ConnectionOptions``. Downloads with a thread of their own come on top.
+        /// How many requests run in parallel, and so how many connections are in use; further requests wait. As many idle connections are
+        /// kept for each set of ``ConnectionOptions``. Downloads with a thread of their own are not counted.
         public var maximumConnections = 128
-        /// How long a connection may take to be made, TLS included.
+        /// The most time to establish a connection, TLS included.
         public var connectTimeout: Duration = .seconds(30)
-        /// How large a header section may be, in bytes, interim answers included.
+        /// The largest header section of a response in bytes, interim responses included.
         public var maximumResponseHeaders = 256 * 1024
-        /// How many bytes of a response's body are kept; a longer one is cut off there.
+        /// How many bytes of a response's body are kept; the rest is cut off.
         public var maximumResponseBody = 64 * 1024
-        /// How many bytes of a request's body are handed to a socket at a time, at most; libcurl takes 16 KiB to 2 MiB.
-        /// What is read and what the socket makes of it are to fit the cache of one processor together.
+        /// The most bytes of a request's body that are handed to a socket at once; libcurl takes 16 KiB to 2 MiB. The read data and the
+        /// socket's copy should fit the cache of one processor together.
         public var uploadBufferSize = 256 * 1024
-        /// How many threads may read files that are not in the page cache, for each device that there are such files on.
+        /// How many threads per device read files that are not in the page cache.
         public var readerThreads = 4
-        /// How many threads may write what is downloaded, where a download does not bring threads of its own.
+        /// How many threads write downloads that bring no threads of their own.
         public var writerThreads = 4
-        /// How many downloads may have a thread of their own, on which they are received and written; those beyond share one thread that
-        /// receives and ``writerThreads``. Each thread is started when it is first needed.
+        /// How many downloads can have a thread of their own that receives and writes them. Further downloads share one thread that
+        /// receives, and ``writerThreads``. Each thread starts when it is first needed.
         public var downloadThreads = 2
 
         /// Makes the default limits.
         public init() {}
     }
 
-    /// The version of the libcurl that this process runs on, and of the libraries that it uses, in its own words (curl_version(3)).
+    /// The version of libcurl in this process, and of the libraries that it uses, as curl_version(3) reports them.
     public static var libraryVersion: String { unsafe String(cString: curl_version()) }
 
     private struct Stage {
@@ -52,7 +52,7 @@ public final class CurlEngine: Sendable {
         self.init(configuration: configuration, readers: ReaderThreads(perDevice: configuration.readerThreads))
     }
 
-    /// Makes an engine that reads files on threads of the caller's choice.
+    /// Makes an engine that reads files on the caller's threads.
     package init(configuration: Configuration, readers: ReaderThreads) {
         self.configuration = configuration
         self.readers = readers
@@ -64,16 +64,16 @@ public final class CurlEngine: Sendable {
         for lane in stage.lanes { lane.mailbox.post(.stop) }
     }
 
-    /// Sends a request and waits for the whole answer.
+    /// Sends a request and waits for the whole response.
     ///
-    /// May be called from any task, any number of times at once. Cancelling the task closes the connection, and returns at once.
+    /// Can be called from any task, any number of times in parallel. Cancelling the task closes the connection and returns at once.
     ///
     /// - Parameters:
-    ///   - request: What to send.
-    ///   - pacing: Asked before each read of the body how many bytes may be sent now. Called on the engine's thread: must not block.
-    ///   - progress: Told how many bytes of the body the socket took, each time that there are more. Called on the engine's thread: must not
-    ///     block.
-    /// - Throws: A ``CurlEngineError`` if there is no answer, a `TransferError` if the body can't be read or is shorter than it should be, or
+    ///     - request: The request.
+    ///     - pacing: Asked before each read of the body how many bytes are allowed now. Called on the engine's thread: must not block.
+    ///     - progress: Called with the number of bytes of the body that the socket took, each time it grows. Called on the engine's thread:
+    ///   must not block.
+    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
     ///   `CancellationError`.
     public func perform(
         _ request: HTTPRequest, pacing: (@Sendable (_ limit: Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
@@ -81,8 +81,8 @@ public final class CurlEngine: Sendable {
         try await run(request, .response, pacing: pacing, progress: progress).response
     }
 
-    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns when the threads did
-    /// their last work, except for those on which a sink is writing. To be awaited before the process exits. Requests made later are refused.
+    /// Ends all requests with an error of the kind ``CurlEngineError/Kind/shutDown``, closes all connections, and returns after the threads
+    /// have finished, except those on which a sink is writing. Await this before the process exits. Later requests are refused.
     public func shutdown() async {
         let ended = stage.withLock { stage in
             defer { stage = Stage(isShutDown: true) }
@@ -100,8 +100,8 @@ public final class CurlEngine: Sendable {
         try Task.checkCancellation()
         try request.validate()
         request.connection.verification.warn?(
-            "The identity of the server \(request.origin) is not verified: anybody on the way can read and change "
-                + "what is sent. Name its certificate as trusted instead.")
+            "The identity of the server \(request.origin) is not verified: anyone on the path can read and change "
+                + "the data. Trust its certificate instead.")
         let outcome = Once<TransferOrder.Outcome>()
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()
@@ -114,14 +114,14 @@ public final class CurlEngine: Sendable {
         } onCancel: {
             order.isCancelled.withLock { $0 = true }
             mailbox.post(.cancel(order.id))
-            // The loop may be waiting for the sink.
+            // The loop can be waiting for the sink.
             if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }
     }
 
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
-    /// A lane that is free; nil if there is none.
+    /// Returns a free lane; nil without one.
     private func lane(for outcome: Once<TransferOrder.Outcome>) throws(CurlEngineError) -> Lane? {
         try stage.withLock { stage throws(CurlEngineError) in
             guard !stage.isShutDown else { throw .shutDown }
@@ -130,9 +130,9 @@ public final class CurlEngine: Sendable {
             }
             guard stage.lanes.count < configuration.downloadThreads else { return nil }
             var configuration = configuration
-            // One at a time, and few that rest.
+            // A lane carries one download, and keeps few idle connections.
             configuration.maximumConnections = 2
-            // Without a thread of its own, a download goes with the others.
+            // A download without a thread of its own uses the shared loop.
             guard let mailbox = try? CurlLoop.start(configuration, readers: readers) else { return nil }
             let lane = DownloadLane(mailbox)
             stage.lanes.append(lane)

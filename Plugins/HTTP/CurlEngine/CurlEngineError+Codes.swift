@@ -5,9 +5,10 @@ extension CurlEngineError {
     init(_ code: CURLcode, text: String, sent: SentBytes = SentBytes()) {
         let (kind, message): (Kind, String) =
             switch code {
-            case CURLE_SSL_CONNECT_ERROR where Self.tellsOfOurCertificate(text), CURLE_RECV_ERROR where Self.tellsOfOurCertificate(text),
-                CURLE_SEND_ERROR where Self.tellsOfOurCertificate(text):
-                (.clientCertificateUnusable, "The server does not take the client certificate, or wants one.")
+            case CURLE_SSL_CONNECT_ERROR where Self.isAboutClientCertificate(text),
+                CURLE_RECV_ERROR where Self.isAboutClientCertificate(text),
+                CURLE_SEND_ERROR where Self.isAboutClientCertificate(text):
+                (.clientCertificateUnusable, "The server does not accept the client certificate, or requires one.")
             case CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY:
                 (.hostNotFound, "The server's name can't be resolved.")
             case CURLE_COULDNT_CONNECT, CURLE_INTERFACE_FAILED, CURLE_PROXY:
@@ -21,17 +22,17 @@ extension CurlEngineError {
             case CURLE_SSL_CERTPROBLEM, CURLE_SSL_CLIENTCERT:
                 (.clientCertificateUnusable, "The client certificate is missing or can't be used.")
             case CURLE_SSL_CONNECT_ERROR, CURLE_SSL_CIPHER, CURLE_USE_SSL_FAILED:
-                (.tlsFailed, "No TLS connection could be agreed on with the server.")
-            // A stream that was reset, or a connection that goes away, breaks HTTP/2 off as a closed connection does HTTP/1.1.
+                (.tlsFailed, "The TLS handshake with the server failed.")
+            // A reset stream, or a GOAWAY, interrupts HTTP/2 as a closed connection interrupts HTTP/1.1.
             case CURLE_SEND_ERROR, CURLE_RECV_ERROR, CURLE_GOT_NOTHING, CURLE_PARTIAL_FILE, CURLE_SSL_SHUTDOWN_FAILED, CURLE_HTTP2,
                 CURLE_HTTP2_STREAM:
                 (.connectionLost, "The connection broke.")
             case CURLE_SEND_FAIL_REWIND:
-                (.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
+                (.outcomeUnknown, "The connection broke after the request was sent and before any response.")
             case CURLE_WEIRD_SERVER_REPLY, CURLE_BAD_CONTENT_ENCODING:
-                (.badAnswer, "What the server answered is not valid HTTP.")
+                (.badAnswer, "The server's response is not valid HTTP.")
             case CURLE_UNSUPPORTED_PROTOCOL:
-                // Also what libcurl says of HTTP/0.9, that is of an answer without a status line.
+                // libcurl also reports HTTP/0.9 this way, which is a response without a status line.
                 (.badAnswer, "The server, or its address, does not speak HTTP.")
             case CURLE_URL_MALFORMAT, CURLE_LOGIN_DENIED:
                 (.invalidRequest, "The URL can't be used; it must be an http or https URL without user name and password.")
@@ -43,9 +44,9 @@ extension CurlEngineError {
         self.init(kind, message, cause: text, sent: sent)
     }
 
-    /// Whether OpenSSL's words are those for an alert of the server about a certificate (RFC 8446, section 6.2): it can mean ours only. With TLS
-    /// 1.3 it comes after the connection was made, when libcurl takes it for a broken one.
-    private static func tellsOfOurCertificate(_ text: String) -> Bool {
+    /// Whether OpenSSL reports an alert of the server about a certificate (RFC 8446, section 6.2), which can only be the client's. With TLS
+    /// 1.3 the alert arrives after the connection was made, and libcurl reports a broken connection.
+    private static func isAboutClientCertificate(_ text: String) -> Bool {
         text.contains(" alert ") && (text.contains("certificate") || text.contains("unknown ca"))
     }
 }

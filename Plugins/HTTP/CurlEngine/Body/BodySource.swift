@@ -1,26 +1,26 @@
-/// Where the bytes of a request's body come from. Confined to the loop's thread.
+/// The bytes of a request's body. Confined to the loop's thread.
 enum BodySource {
     case none
     case bytes([UInt8], position: Int)
     case file(FileBody)
-    /// `remaining` is nil when nobody knows.
+    /// `remaining` is nil for an unknown length.
     case stream(StreamBody, remaining: Int64?)
-    /// What remains: never an exhausted source first.
+    /// The remaining sources; the first is never exhausted.
     case sequence([BodySource])
 
-    /// How many of `limit` bytes can be asked for now.
+    /// How many of `limit` bytes can be requested now.
     func availability(upTo limit: Int) -> StreamBody.Availability {
         switch self {
         case .none: return .end
         case .bytes(let bytes, let position): return position < bytes.count ? .bytes(min(limit, bytes.count - position)) : .end
-        // Whether they are in memory shows when they are read.
+        // Only reading shows whether the bytes are in memory.
         case .file(let body): return body.remaining > 0 ? .bytes(Int(min(Int64(limit), body.remaining))) : .end
         case .stream(let body, let remaining):
             if remaining == 0 { return .end }
             switch body.availability() {
             case .bytes(let count): return .bytes(Int(min(Int64(min(limit, count)), remaining ?? .max)))
             case .end where remaining != nil:
-                return .failed(CurlEngineError(.invalidRequest, "The body of a request ended before the length that was given for it."))
+                return .failed(CurlEngineError(.invalidRequest, "The body of a request ended before its declared length."))
             case let other: return other
             }
         case .sequence(let parts):
@@ -28,7 +28,7 @@ enum BodySource {
         }
     }
 
-    /// Fills a buffer that is not larger than what ``availability(upTo:)`` said.
+    /// Fills a buffer that is not larger than ``availability(upTo:)`` returned.
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> FileBody.Read {
         switch self {
         case .none:
@@ -45,7 +45,7 @@ enum BodySource {
             self = .stream(body, remaining: remaining.map { $0 - Int64(buffer.count) })
             return .bytes(buffer.count)
         case .sequence(var parts):
-            // Lets the part be changed where it is, and not in a copy.
+            // Allows changing the part in place, without a copy.
             self = .none
             let read = unsafe parts[0].read(into: buffer)
             if case .end = parts[0].availability(upTo: 1) { parts.removeFirst() }
@@ -54,7 +54,7 @@ enum BodySource {
         }
     }
 
-    /// Hands a chunk that a reader thread read to the file that is being sent.
+    /// Passes a chunk from a reader thread to the file that is being sent.
     func receive(_ chunk: FileChunk) {
         switch self {
         case .file(let body): body.receive(chunk)

@@ -1,7 +1,7 @@
 import TransferCore
 import TransportSupport
 
-/// Gets bodies from and to where they are, by way of threads that may block. Used by the loop's thread.
+/// Moves bodies between transfers and files, through threads that can block. Used by the loop's thread.
 struct BodyThreads {
     let mailbox: LoopMailbox
     let readers: ReaderThreads
@@ -15,12 +15,12 @@ struct BodyThreads {
         self.writers = writers
     }
 
-    /// Where the body of a request comes from.
+    /// Makes the source of a request's body.
     func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
         try source(order.request.body, of: order.id, showing: order.request.observeBody)
     }
 
-    /// - Parameter observe: Called on reader threads, and so with all that is sent only if nothing is read on the loop's.
+    /// - Parameter observe: Called on reader threads, so it sees all bytes only if nothing is read on the loop's thread.
     private func source(
         _ body: HTTPBody, of id: TransferOrder.ID, showing observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
@@ -37,7 +37,7 @@ struct BodyThreads {
             return .file(body)
         case .stream(let stream, let length):
             guard stream.attach(wake: { [mailbox] in mailbox.post(.bodyGrown(id)) }) else {
-                throw CurlEngineError(.invalidRequest, "The stream with the body of a request was sent before; make one for each request.")
+                throw CurlEngineError(.invalidRequest, "The body stream was already sent; make one for each request.")
             }
             return .stream(StreamBody(stream), remaining: length)
         case .sequence(let bodies):
@@ -47,7 +47,7 @@ struct BodyThreads {
         }
     }
 
-    /// Where the body of the answer goes; nil where it is kept in memory.
+    /// Makes the destination of a response's body; nil to keep it in memory.
     func download(_ order: TransferOrder) -> DownloadState? {
         guard case .download(let sink, let threads) = order.purpose else { return nil }
         let id = order.id
@@ -61,7 +61,7 @@ struct BodyThreads {
         _ queue: WriteQueue, to sink: any HTTPResponseSink, on threads: WorkerThreads, callLoop: @escaping @Sendable () -> Void
     ) throws(TransferError) {
         try threads.submit {
-            // There is a thread, this one, so that asking for it again does not fail.
+            // This thread exists, so asking for it again does not fail.
             if queue.write(to: sink, callLoop: callLoop) { try? write(queue, to: sink, on: threads, callLoop: callLoop) }
         }
     }

@@ -9,12 +9,12 @@ import TransportSupport
     import Darwin
 #endif
 
-/// A piece of a file that a reader thread read, or is to read.
+/// A piece of a file that a reader thread has read, or will read.
 struct FileChunk: Sendable {
     /// Where the piece begins in the file.
     var offset: Int64
     let storage: TransferBuffer
-    /// How many bytes are wanted.
+    /// How many bytes to read.
     let limit: Int
     /// How many bytes of the storage hold the piece.
     var count = 0
@@ -22,19 +22,19 @@ struct FileChunk: Sendable {
     var errorNumber: CInt = 0
 }
 
-/// Reads a part of a file for libcurl: straight from the page cache, else by way of a reader thread. Confined to the loop's thread.
+/// Reads a part of a file for libcurl: directly from the page cache, otherwise through a reader thread. Confined to the loop's thread.
 final class FileBody {
-    /// What a read came to.
+    /// The result of a read.
     enum Read {
         case bytes(Int)
-        /// A reader thread is at it; ``receive(_:)`` comes next.
+        /// A reader thread is reading; ``receive(_:)`` follows.
         case later
         case failed(TransferError)
     }
 
-    /// Small enough for many transfers at once.
+    /// Small enough for many transfers in parallel.
     private static let chunkSize = 256 * 1024
-    /// How much of the file the system is asked to read ahead of a piece that was not there.
+    /// How much the system should read ahead of a piece that was not cached.
     private static let readAheadSize = 8 * 1024 * 1024
 
     private let file: FileReader
@@ -42,13 +42,13 @@ final class FileBody {
     private let end: Int64
     /// Reads a chunk on a reader thread and sends it back to the loop.
     private let readElsewhere: (FileChunk) throws(TransferError) -> Void
-    /// What a reader thread delivered and is not used up, in the order of the file; bytes before `position` are used.
+    /// Chunks from reader threads that are not used up, in file order; bytes before `position` are used.
     private var delivered: [FileChunk] = []
     private var spare: TransferBuffer?
     private var isReadingElsewhere = false
     private var canReadCached: Bool
 
-    /// - Parameter canReadCached: Whether to read from the page cache at once what is there, if the file system can tell.
+    /// - Parameter canReadCached: Whether to read cached bytes directly, if the file system supports that.
     init(
         _ file: FileReader, offset: Int64, length: Int64, canReadCached: Bool,
         readElsewhere: @escaping (FileChunk) throws(TransferError) -> Void
@@ -62,13 +62,13 @@ final class FileBody {
 
     var remaining: Int64 { end - position }
 
-    /// Fills a buffer that is not larger than what remains, as far as can be done without waiting.
+    /// Fills a buffer that is not larger than the remaining bytes, as far as possible without waiting.
     func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
         if let chunk = delivered.first {
             if chunk.errorNumber != 0 { return .failed(.sourceUnavailable(file.source.path, errno: chunk.errorNumber)) }
             guard chunk.count > 0 else { return .failed(file.endedEarly(at: position)) }
             let count = unsafe take(from: chunk, into: buffer)
-            // Where no cache can be asked, a reader thread is always a piece ahead.
+            // Without cached reads, a reader thread is always one piece ahead.
             if !canReadCached, delivered.count < 2 {
                 do { try readNext() } catch { return .failed(error) }
             }
@@ -80,7 +80,7 @@ final class FileBody {
         return .later
     }
 
-    /// Takes what a reader thread read.
+    /// Takes a chunk from a reader thread.
     func receive(_ chunk: FileChunk) {
         isReadingElsewhere = false
         delivered.append(chunk)
@@ -103,7 +103,7 @@ final class FileBody {
                 return .bytes(count)
             }
             if count == 0 { return .failed(file.endedEarly(at: position)) }
-            // EAGAIN: not in memory now. Anything else, usually EOPNOTSUPP: this file system can't say.
+            // EAGAIN: not in memory now. Other errors, usually EOPNOTSUPP, mean that this file system does not support the flag.
             if errno != EAGAIN { canReadCached = false }
         #else
             canReadCached = false
@@ -111,7 +111,7 @@ final class FileBody {
         return nil
     }
 
-    /// Has a reader thread read what comes behind all that was delivered, if there is anything.
+    /// Makes a reader thread read the bytes after the last chunk, if there are any.
     private func readNext() throws(TransferError) {
         let offset = delivered.last.map { $0.offset + Int64($0.count) } ?? position
         guard !isReadingElsewhere, offset < end, delivered.last?.errorNumber ?? 0 == 0, delivered.last?.count != 0 else { return }
@@ -122,7 +122,7 @@ final class FileBody {
         try readElsewhere(FileChunk(offset: offset, storage: storage, limit: limit))
     }
 
-    /// Fills a chunk, waiting for the disk, and shows it to who wants to see it. Called on a reader thread.
+    /// Fills a chunk, waiting for the disk, and passes it to the observer. Called on a reader thread.
     static func fill(_ chunk: FileChunk, from file: FileReader, showing observe: (@Sendable (RawSpan) -> Void)?) -> FileChunk {
         var chunk = chunk
         let bytes = unsafe chunk.storage.bytes
@@ -134,7 +134,7 @@ final class FileBody {
         chunk.count = max(0, count)
         if chunk.count > 0 { observe?(unsafe UnsafeRawBufferPointer(rebasing: bytes[..<chunk.count]).bytes) }
         #if os(Linux)
-            // Only advice: a failure changes nothing.
+            // Only advice: a failure is harmless.
             _ = posix_fadvise(file.descriptor.rawValue, off_t(chunk.offset + Int64(chunk.count)), off_t(readAheadSize), POSIX_FADV_WILLNEED)
         #endif
         return chunk

@@ -1,14 +1,15 @@
 import Locking
 import TransferCore
 
-/// A request's body that comes into being while it is sent: one side writes, the engine sends, and the transfer rests while there is nothing.
+/// A request's body that is produced while it is sent. One side writes and the engine sends; the transfer pauses while there is nothing to
+/// send.
 ///
-/// Serves one request. What was sent can't be had again.
+/// Serves one request. Sent bytes are not kept.
 public final class HTTPBodyStream: Sendable {
-    /// What the engine finds when it looks for bytes.
+    /// The result of the engine's look for bytes.
     enum Supply {
         case pieces([[UInt8]])
-        /// Nothing now; the wake-up comes with more.
+        /// Nothing now; the wake-up follows when there is more.
         case later
         case end
         case failed(any Error)
@@ -19,7 +20,7 @@ public final class HTTPBodyStream: Sendable {
         var count = 0
         var isFinished = false
         var failure: (any Error)?
-        /// Whether a request took it.
+        /// Whether a request took the stream.
         var isTaken = false
         /// Whether that request has ended.
         var isAbandoned = false
@@ -34,16 +35,16 @@ public final class HTTPBodyStream: Sendable {
 
     /// Makes an empty stream.
     ///
-    /// - Parameter capacity: How many bytes may wait to be sent before ``write(_:)`` waits too; twice as many may be in memory.
+    /// - Parameter capacity: How many unsent bytes can wait before ``write(_:)`` waits, too; twice as many can be in memory.
     public init(capacity: Int = 1024 * 1024) {
         self.capacity = max(1, capacity)
     }
 
-    /// Adds bytes, and waits while too many are unsent. Called from any task, also before the request is made; nothing is to be written after
+    /// Adds bytes, and waits while too many are unsent. Can be called from any task, also before the request is made, but not after
     /// ``finish()`` or ``fail(_:)``.
     ///
-    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended, or `CancellationError`, after
-    ///   which the bytes may be sent all the same.
+    /// - Throws: A ``CurlEngineError`` of the kind ``CurlEngineError/Kind/requestEnded`` if the request has ended, or `CancellationError`,
+    ///   after which the bytes may still be sent.
     public func write(_ bytes: [UInt8]) async throws {
         let (id, wake) = try state.withLock { state in
             guard !state.isAbandoned else { throw Self.ended }
@@ -58,7 +59,7 @@ public final class HTTPBodyStream: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let outcome = state.withLock { state -> Result<Void, any Error>? in
-                    // First, as the request may have ended with just these bytes.
+                    // Checked first, because the request can have ended with exactly these bytes.
                     if state.count <= capacity { return .success(()) }
                     if state.isAbandoned { return .failure(Self.ended) }
                     if Task.isCancelled { return .failure(CancellationError()) }
@@ -77,7 +78,7 @@ public final class HTTPBodyStream: Sendable {
         end { $0.isFinished = true }
     }
 
-    /// Ends the request with an error, as the body can't be completed. Called from any thread.
+    /// Ends the request with an error, because the body can't be completed. Called from any thread.
     public func fail(_ error: any Error) {
         end { $0.failure = error }
     }
@@ -101,8 +102,8 @@ public final class HTTPBodyStream: Sendable {
 extension HTTPBodyStream {
     /// Binds the stream to a request.
     ///
-    /// - Parameter wake: Called, from any thread, when there is more after ``take()`` found nothing.
-    /// - Returns: Whether it was free.
+    /// - Parameter wake: Called from any thread when there are bytes after ``take()`` found none.
+    /// - Returns: Whether the stream was free.
     func attach(wake: @escaping @Sendable () -> Void) -> Bool {
         state.withLock { state in
             guard !state.isTaken else { return false }
@@ -112,7 +113,7 @@ extension HTTPBodyStream {
         }
     }
 
-    /// Takes all that is there and lets writers go on.
+    /// Takes all waiting bytes and resumes writers.
     func take() -> Supply {
         let (supply, writers) = state.withLock { state -> (Supply, [CheckedContinuation<Void, any Error>]) in
             if let failure = state.failure { return (.failed(failure), []) }
@@ -132,7 +133,7 @@ extension HTTPBodyStream {
         return supply
     }
 
-    /// Lets writers know that nobody reads any more. Called when the request has ended.
+    /// Resumes writers with an error, because the request has ended.
     func abandon() {
         let writers = state.withLock { state in
             defer {

@@ -1,22 +1,20 @@
 package import TransportSupport
 
-/// The threads that read files that are not in the page cache: some for each device, so that files on a disk that hangs keep nobody from
-/// reading those on another.
+/// The threads that read files outside the page cache: separate ones for each device, so a disk that hangs does not delay files on another.
 package struct ReaderThreads: Sendable {
-    /// Whether what is in the page cache needs no thread. The system may bring a file there at any time, also because it was just asked whether
-    /// it is there.
+    /// Whether the engine's thread reads cached files itself. The system can cache a file at any time, also because of the check itself.
     let areSparedCachedFiles: Bool
     private let find: @Sendable (FileReader) -> WorkerThreads
 
-    /// Finds the threads for a file by a rule; called on the engine's thread.
+    /// Makes reader threads from a rule, which is called on the engine's thread.
     ///
-    /// - Parameter areSparedCachedFiles: Whether the engine's thread reads by itself what is in the page cache.
+    /// - Parameter areSparedCachedFiles: Whether the engine's thread reads cached files itself.
     package init(areSparedCachedFiles: Bool = true, _ find: @escaping @Sendable (FileReader) -> WorkerThreads) {
         self.areSparedCachedFiles = areSparedCachedFiles
         self.find = find
     }
 
-    /// - Parameter limit: How many threads a device may have.
+    /// - Parameter limit: The number of threads per device.
     init(perDevice limit: Int) {
         let disks = DiskThreads(limit: limit)
         self.init { disks.threads(for: $0.source) }

@@ -1,9 +1,9 @@
-/// Hands the bytes of a stream to libcurl. Confined to the loop's thread.
+/// Passes the bytes of a stream to libcurl. Confined to the loop's thread.
 final class StreamBody {
     /// How many bytes can be read now.
     enum Availability {
         case bytes(Int)
-        /// The loop is told when there are more.
+        /// None; the loop is woken when there are more.
         case later
         case end
         case failed(any Error)
@@ -32,14 +32,14 @@ final class StreamBody {
         }
     }
 
-    /// Fills a buffer that is not larger than what ``availability()`` said.
+    /// Fills a buffer that is not larger than ``availability()`` returned.
     func read(into buffer: UnsafeMutableRawBufferPointer) {
         unsafe pieces[piece].withUnsafeBytes { bytes in
             unsafe buffer.copyMemory(from: UnsafeRawBufferPointer(rebasing: bytes[position..<position + buffer.count]))
         }
         position += buffer.count
         guard position == pieces[piece].count else { return }
-        // Frees what was sent.
+        // Frees the sent bytes.
         pieces[piece] = []
         piece += 1
         position = 0

@@ -1,11 +1,11 @@
 import TransferCore
 
-/// What a transfer still has to send, and how fast it may. Confined to the loop's thread.
+/// What a transfer still has to send, and its rate. Confined to the loop's thread.
 struct UploadState {
-    /// What libcurl's demand for bytes came to.
+    /// The result of libcurl's request for bytes.
     enum Read {
         case bytes(Int)
-        /// Nothing now: the transfer is to pause.
+        /// Nothing now: the transfer pauses.
         case pause
         case failed(any Error)
     }
@@ -14,7 +14,7 @@ struct UploadState {
     private let isChunked: Bool
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
-    /// How many bytes of what libcurl sends are not of the body but around its chunks.
+    /// How many bytes that libcurl sent are the framing of chunks, not the body.
     private var framing: Int64 = 0
     private(set) var sent = SentBytes()
     private(set) var isPaused = false
@@ -26,7 +26,7 @@ struct UploadState {
         progress = order.isDownload ? nil : order.progress
     }
 
-    /// Set while the transfer is paused for the rate limits: when to ask again.
+    /// When to ask the rate limits again; nil unless they pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
     mutating func read(into buffer: UnsafeMutableRawBufferPointer) -> Read {
@@ -43,7 +43,7 @@ struct UploadState {
         case .bytes(let count):
             pace.use(count)
             sent.limit += Int64(count)
-            // Its length in hexadecimal and two line breaks (RFC 9112, section 7.1).
+            // The length in hexadecimal and two line breaks (RFC 9112, section 7.1).
             if isChunked { framing += Int64(String(count, radix: 16).utf8.count + 4) }
             return .bytes(count)
         case .later:
@@ -64,7 +64,7 @@ struct UploadState {
 
     /// Takes libcurl's count of the bytes that the socket took.
     mutating func report(_ uploaded: Int64) {
-        // The last chunk's own framing, of no length, may be counted too.
+        // The framing of the last chunk, which is empty, may be counted too.
         let taken = min(uploaded - framing, sent.limit)
         guard taken > sent.taken else { return }
         sent.taken = taken

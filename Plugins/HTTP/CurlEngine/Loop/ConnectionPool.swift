@@ -1,10 +1,10 @@
 import CCurl
 import TransferCore
 
-/// What connections must have in common to stand in for one another: all options, secrets included.
+/// What requests must have in common to share a connection: all options, secrets included.
 ///
-/// libcurl compares most of them itself, but not all: in 7.88 a request without an interface takes a connection that is bound to one, one for
-/// HTTP/2 takes one of HTTP/1.1, and the key of a client certificate is not looked at.
+/// libcurl compares most options itself, but not all. In 7.88, a request without an interface takes a connection that is bound to one, a
+/// request for HTTP/2 takes an HTTP/1.1 connection, and the key of a client certificate is ignored.
 struct ConnectionKey: Hashable {
     private let texts: [String?]
     private let pinnedPublicKeys: [String]
@@ -29,13 +29,13 @@ struct ConnectionKey: Hashable {
     }
 }
 
-/// Connections, and TLS sessions to resume, that may stand in for one another. Confined to the loop's thread.
+/// Connections, and TLS sessions, that requests with the same options share. Confined to the loop's thread.
 @safe final class ConnectionPool {
     /// libcurl's share object; its connections close with it.
     let share: UnsafeMutableRawPointer
-    /// When it was last taken, in a count of such events.
+    /// When the pool was last taken, as a count of such events.
     fileprivate var lastUse: UInt64 = 0
-    /// How many transfers hold it.
+    /// How many transfers use the pool.
     fileprivate var users = 0
 
     init() throws(CurlEngineError) {
@@ -43,7 +43,7 @@ struct ConnectionKey: Hashable {
             throw CurlEngineError(.outOfResources, "This machine is out of memory.")
         }
         unsafe self.share = unsafe share
-        // One thread alone uses them, so no lock functions are needed (CURLSHOPT_LOCKFUNC(3)).
+        // Only one thread uses the pool, so no lock functions are needed (CURLSHOPT_LOCKFUNC(3)).
         unsafe ccurl_share_setopt_data(share, CURL_LOCK_DATA_CONNECT)
         unsafe ccurl_share_setopt_data(share, CURL_LOCK_DATA_SSL_SESSION)
     }
@@ -55,13 +55,13 @@ struct ConnectionKey: Hashable {
 
 /// The pools of one engine.
 struct ConnectionPools {
-    /// How many pools are kept that no transfer uses; the one that was used least recently goes first, and its connections with it.
+    /// How many unused pools are kept. The least recently used one is dropped first, with its connections.
     static let maximumIdle = 8
 
     private var pools: [ConnectionKey: ConnectionPool] = [:]
     private var uses: UInt64 = 0
 
-    /// The pool for some options. To be given back by ``giveBack(_:)``.
+    /// Returns the pool for some options. Return it with ``giveBack(_:)``.
     mutating func take(_ key: ConnectionKey) throws(CurlEngineError) -> ConnectionPool {
         let pool: ConnectionPool
         if let existing = pools[key] { pool = existing } else { pool = try ConnectionPool() }
@@ -72,7 +72,7 @@ struct ConnectionPools {
         return pool
     }
 
-    /// Called when no handle of a transfer refers to the pool any more.
+    /// Called when no handle of a transfer uses the pool any more.
     mutating func giveBack(_ pool: ConnectionPool) {
         pool.users -= 1
         let idle = pools.filter { $0.value.users == 0 }

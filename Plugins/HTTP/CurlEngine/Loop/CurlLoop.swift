@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The thread that owns libcurl: takes commands, moves bytes, waits for sockets, again and again.
+/// The thread that owns libcurl: in a loop, takes commands, moves bytes, and waits for sockets.
 ///
 /// Made on its thread and never leaves it, so nothing here needs a lock.
 @safe final class CurlLoop {
@@ -14,18 +14,18 @@ import TransportSupport
     private let bodies: BodyThreads
     private var handles: EasyHandles
     private var pools = ConnectionPools()
-    /// Beyond the limit of connections: those wait here and not in libcurl, which wakes one at a time, whether or not it can have the connection
-    /// that became free.
+    /// Requests beyond the limit of connections. They wait here and not in libcurl, which wakes one at a time, whether or not it can use
+    /// the freed connection.
     private var waiting = WaitingOrders()
     private var transfers: [TransferOrder.ID: Transfer] = [:]
-    /// Those that libcurl is done with, and whose sinks are not.
+    /// Transfers that libcurl has completed, and whose sinks have not.
     private var draining: [TransferOrder.ID: Transfer] = [:]
     private var isStopping = false
 
-    /// How late it may be seen that something was written which nobody waits for, in milliseconds.
+    /// How long unsolicited progress of writes can go unnoticed, in milliseconds.
     private static let progressInterval: CInt = 50
 
-    /// libcurl's one-time set-up for the process; repeated calls do nothing (curl_global_init(3)).
+    /// libcurl's one-time setup for the process; repeated calls do nothing (curl_global_init(3)).
     private static let isLibraryReady = curl_global_init(Int(CURL_GLOBAL_DEFAULT)) == CURLE_OK
 
     /// Starts a thread with a loop on it.
@@ -49,9 +49,9 @@ import TransportSupport
         self.configuration = configuration
         bodies = BodyThreads(mailbox: mailbox, readers: readers, writers: WorkerThreads(limit: configuration.writerThreads))
         handles = EasyHandles(limit: configuration.maximumConnections)
-        // Both are counted for each pool.
+        // Both limits apply to each pool.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, configuration.maximumConnections)
-        // How many idle ones are kept.
+        // The number of idle connections.
         unsafe ccurl_multi_setopt_long(multi, CURLMOPT_MAXCONNECTS, configuration.maximumConnections)
     }
 
@@ -129,7 +129,7 @@ import TransportSupport
         }
     }
 
-    /// Takes a transfer out of libcurl; the caller then completes it.
+    /// Removes a transfer from libcurl; the caller then completes it.
     private func remove(_ id: TransferOrder.ID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
@@ -144,7 +144,7 @@ import TransportSupport
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
-        // The handle lets go of the pool.
+        // The handle releases the pool.
         handles.giveBack(handle, isClean: isClean)
         pools.giveBack(pool)
     }
@@ -161,9 +161,9 @@ import TransportSupport
         transfer.applyPauses()
     }
 
-    /// Lets those transfers go on whose rate limits are to be asked again.
+    /// Resumes transfers whose rate limits are due.
     ///
-    /// - Returns: When the next of them is due, in milliseconds from now; a long time if there is none.
+    /// - Returns: Milliseconds until the next of them is due; a long time without one.
     private func resumePaced() -> CInt {
         var wait = Duration.seconds(10)
         let now = ContinuousClock.now
@@ -178,9 +178,9 @@ import TransportSupport
         return CInt((wait / .milliseconds(1)).rounded(.up))
     }
 
-    /// Takes back what was written, has more written, and lets the transfer go on that waited for that.
+    /// Takes back written chunks, passes on gathered ones, and resumes a transfer that waited for that.
     ///
-    /// - Returns: Whether it goes on; false if the sink can't write.
+    /// - Returns: Whether the transfer continues; false if the sink can't write.
     @discardableResult private func settle(_ transfer: Transfer, isEnd: Bool = false) -> Bool {
         do {
             let wasStarved = transfer.download?.isStarved
@@ -202,14 +202,14 @@ import TransportSupport
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
             guard let id = unsafe Transfer.from(context)?.order.id, let transfer = transfers.removeValue(forKey: id) else { continue }
-            // Before the handle is removed, which closes a socket that was asked for.
+            // Before the handle is removed, which closes a requested socket.
             let result = transfer.order.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }
         }
     }
 
-    /// Completes a transfer that libcurl is done with as soon as its sink has all.
+    /// Completes a transfer that libcurl has finished as soon as its sink has all bytes.
     private func finish(_ transfer: Transfer, _ code: CURLcode) {
         guard settle(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {

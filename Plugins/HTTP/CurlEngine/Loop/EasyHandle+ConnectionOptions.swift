@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 extension EasyHandle {
-    /// Sets how connections are made.
+    /// Sets the connection options.
     func apply(_ options: ConnectionOptions, defaultConnectTimeout: Duration) throws(CurlEngineError) {
         let timeout = options.connectTimeout ?? defaultConnectTimeout
         set(CURLOPT_CONNECTTIMEOUT_MS, Int(min(max(timeout / .milliseconds(1), 1), Double(CInt.max))))
@@ -17,7 +17,7 @@ extension EasyHandle {
         case .http1: set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_1_1))
         case .http2:
             set(CURLOPT_HTTP_VERSION, Int(CURL_HTTP_VERSION_2TLS))
-            // Rather wait for a connection to be shared than open one more.
+            // Wait for a connection to share rather than open another.
             set(CURLOPT_PIPEWAIT, 1)
         }
         try applyTrust(options)
@@ -43,17 +43,17 @@ extension EasyHandle {
         if let certificate = options.clientCertificate {
             try set(CURLOPT_SSLCERT, certificate.certificateFile)
             try set(CURLOPT_SSLKEY, certificate.keyFile ?? certificate.certificateFile)
-            // Always: without one, OpenSSL asks for it on the terminal, and all transfers wait.
+            // Set always: without a passphrase, OpenSSL asks for it on the terminal, and all transfers wait.
             try set(CURLOPT_KEYPASSWD, certificate.passphrase?.reveal() ?? "")
         }
     }
 
     private func applyProxy(_ proxy: Proxy) throws(CurlEngineError) {
-        // The answer of the proxy is not that of the server.
+        // The proxy's response is not the server's.
         set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1)
         switch proxy.choice {
         case .environment: break
-        // Also keeps libcurl from asking the environment (CURLOPT_PROXY(3)).
+        // An empty string also keeps libcurl from using the environment (CURLOPT_PROXY(3)).
         case .direct: try set(CURLOPT_PROXY, "")
         case .url(let url), .variable(let url):
             try set(CURLOPT_PROXY, url)

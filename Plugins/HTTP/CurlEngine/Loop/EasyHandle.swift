@@ -1,10 +1,10 @@
 import CCurl
 
-/// A libcurl handle for one transfer at a time, and where its error text goes. Confined to the loop's thread.
+/// A libcurl handle for one transfer at a time, with its buffer for error text. Confined to the loop's thread.
 @safe final class EasyHandle {
     let pointer: UnsafeMutableRawPointer
     private let errorText: UnsafeMutablePointer<CChar>
-    /// How much is read from a socket at once; below the size from which on the C library asks the system for each allocation (mallopt(3)).
+    /// How much is read from a socket at once; below the size from which the C library asks the system for each allocation (mallopt(3)).
     private static let readBufferSize = 100 * 1024
 
     init() throws(CurlEngineError) {
@@ -22,10 +22,10 @@ import CCurl
         unsafe errorText.deallocate()
     }
 
-    /// Forgets the last transfer, so that the handle is good for any other.
+    /// Resets the handle for the next transfer.
     func reset() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_SHARE, nil)
-        // Gives the buffer back; the size is set anew for each transfer with a body.
+        // Frees the buffer; each transfer with a body sets its own size.
         set(CURLOPT_UPLOAD_BUFFERSIZE, 16 * 1024)
         unsafe curl_easy_reset(pointer)
         unsafe errorText[0] = 0
@@ -35,17 +35,17 @@ import CCurl
     private func setDefaults() {
         unsafe ccurl_setopt_pointer(pointer, CURLOPT_ERRORBUFFER, errorText)
         unsafe ccurl_setopt_close_on_exec(pointer)
-        // The same for all transfers: libcurl keeps the buffer of the first one.
+        // The same for all transfers, because libcurl keeps the buffer of the first one.
         set(CURLOPT_BUFFERSIZE, Self.readBufferSize)
     }
 
-    /// libcurl's words for how the transfer ended.
+    /// libcurl's description of how the transfer ended.
     func describe(_ code: CURLcode) -> String {
         unsafe String(cString: errorText[0] == 0 ? curl_easy_strerror(code) : UnsafePointer(errorText))
     }
 
     func set(_ option: CURLoption, _ value: Int) {
-        // Fails only for an option that libcurl was built without; those used here are in every build.
+        // Fails only for options that libcurl was built without; all builds have those used here.
         unsafe ccurl_setopt_long(pointer, option, value)
     }
 
@@ -67,9 +67,9 @@ import CCurl
     }
 }
 
-/// Handles that wait for their next transfer: making one costs several allocations and its own caches.
+/// Handles for later transfers: making a handle costs several allocations and its caches.
 struct EasyHandles {
-    /// How many are kept.
+    /// The number of handles to keep.
     let limit: Int
     private var idle: [EasyHandle] = []
 
@@ -82,9 +82,9 @@ struct EasyHandles {
         return try EasyHandle()
     }
 
-    /// - Parameter isClean: Whether its transfer went by the book and had no trailers. Resetting does not undo everything: in libcurl 7.88, the
-    ///   next transfer of a handle that failed in its trailers waits for ever, and the next one with trailers of a handle that sent some uses
-    ///   memory that was freed.
+    /// - Parameter isClean: Whether its transfer succeeded and had no trailers. A reset does not undo everything: in libcurl 7.88, the next
+    ///   transfer of a handle that failed in its trailers waits forever, and the next one with trailers of a handle that sent some uses
+    ///   freed memory.
     mutating func giveBack(_ handle: EasyHandle, isClean: Bool) {
         handle.reset()
         if isClean, idle.count < limit { idle.append(handle) }

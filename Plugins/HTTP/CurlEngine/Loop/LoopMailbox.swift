@@ -2,7 +2,7 @@ import CCurl
 import Locking
 import TransferCore
 
-/// What other threads ask of the loop's thread.
+/// A request of another thread to the loop's thread.
 enum LoopCommand: Sendable {
     case start(TransferOrder)
     case cancel(TransferOrder.ID)
@@ -12,12 +12,12 @@ enum LoopCommand: Sendable {
     case stop
 }
 
-/// The one way from other threads to the loop's thread.
+/// The only channel from other threads to the loop's thread.
 @safe final class LoopMailbox: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
         var lastID: TransferOrder.ID = 0
-        /// Whether the loop waits, or is about to, with no command left, and nobody has woken it.
+        /// Whether the loop waits, or is about to, without commands, and was not woken.
         var isLoopWaiting = false
         var isClosed = false
         var hasEnded = false
@@ -25,7 +25,8 @@ enum LoopCommand: Sendable {
     }
 
     private let state = Locked(State())
-    /// Used by the loop's thread, which frees it after it closed the mailbox; and here, under the lock of the open mailbox, to wake that thread.
+    /// Used by the loop's thread, which frees it after closing the mailbox; and here, under the lock of the open mailbox, to wake that
+    /// thread.
     nonisolated(unsafe) let multi: UnsafeMutableRawPointer  // Any thread may call curl_multi_wakeup(3), the only call made here.
 
     init(multi: UnsafeMutableRawPointer) {
@@ -39,7 +40,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Hands a command over and wakes the loop, if it waits.
+    /// Adds a command and wakes the loop if it waits.
     ///
     /// - Returns: Whether the loop will see it; false once it has ended.
     @discardableResult
@@ -53,7 +54,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Called by the loop's thread alone.
+    /// Called by the loop's thread only.
     func takeCommands() -> [LoopCommand] {
         state.withLock { state in
             defer { state.commands = [] }
@@ -62,9 +63,9 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Has commands wake the loop from now on, until the next one does. Called by the loop's thread alone, before it waits.
+    /// Makes the next command wake the loop. Called by the loop's thread only, before it waits.
     ///
-    /// - Returns: Whether it may wait: not if there are commands already.
+    /// - Returns: Whether the loop can wait: false if there are commands.
     func beginWaiting() -> Bool {
         state.withLock { state in
             state.isLoopWaiting = state.commands.isEmpty
@@ -72,7 +73,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Takes no further commands. Called by the loop's thread alone, before it frees what commands refer to.
+    /// Takes no further commands. Called by the loop's thread only, before it frees what commands refer to.
     ///
     /// - Returns: The commands that came too late.
     func close() -> [LoopCommand] {
@@ -83,7 +84,7 @@ enum LoopCommand: Sendable {
         }
     }
 
-    /// Lets ``waitUntilClosed()`` return; the last act of the loop's thread.
+    /// Lets ``waitUntilClosed()`` return; the last action of the loop's thread.
     func tellClosed() {
         let waiters = state.withLock { state in
             defer { state.closeWaiters = [] }

@@ -1,27 +1,27 @@
 import TransferCore
 
-/// What the rate limits allowed one direction of a transfer. Confined to the loop's thread.
+/// What the rate limits allow one direction of a transfer. Confined to the loop's thread.
 struct Pace {
     private let allowance: (@Sendable (Int) -> Allowance)?
-    /// How many bytes were allowed and not moved yet.
+    /// How many allowed bytes were not moved yet.
     private var credit = 0
-    /// Set when nothing was allowed: when to ask again.
+    /// When to ask again, after nothing was allowed.
     var resumesAt: ContinuousClock.Instant?
 
     init(_ allowance: (@Sendable (Int) -> Allowance)?) {
         self.allowance = allowance
     }
 
-    /// How many of the next `limit` bytes may be moved; asks if none was allowed before.
+    /// How many of the next `limit` bytes can be moved; asks if no bytes are left.
     mutating func credit(upTo limit: Int) -> Int {
         guard allowance != nil else { return limit }
         if credit <= 0 { ask(upTo: limit) }
         return credit
     }
 
-    /// Asks until all of `count` bytes are allowed or no more are for now.
+    /// Asks until all of `count` bytes are allowed, or no more are for now.
     ///
-    /// - Returns: Whether all are.
+    /// - Returns: Whether all are allowed.
     mutating func cover(_ count: Int) -> Bool {
         guard allowance != nil else { return true }
         while credit < count {
@@ -40,7 +40,7 @@ struct Pace {
         guard let answer = allowance?(limit) else { return 0 }
         let bytes = max(0, min(answer.bytes, limit))
         credit += bytes
-        // A wait of nothing would keep the thread busy with asking.
+        // A wait of zero would keep the thread busy asking.
         if bytes == 0 { resumesAt = .now + max(answer.retryAfter, .milliseconds(1)) }
         return bytes
     }

@@ -2,7 +2,7 @@ import CCurl
 import TransferCore
 
 extension Transfer {
-    /// Points libcurl's callbacks at this transfer. None of them allocates on the way of a request's body.
+    /// Points libcurl's callbacks at this transfer. None of them allocates on the path of a request's body.
     func setCallbacks() {
         let easy = unsafe handle.pointer
         let context = unsafe Unmanaged.passUnretained(self).toOpaque()
@@ -54,7 +54,7 @@ extension Transfer {
         }
     }
 
-    /// - Returns: How many bytes were taken. Any other number than all of them ends the transfer (CURLOPT_WRITEFUNCTION(3)), or pauses it.
+    /// - Returns: How many bytes were taken. Any other number than all ends the transfer (CURLOPT_WRITEFUNCTION(3)), or pauses it.
     private func takeBody(_ bytes: UnsafeRawBufferPointer) -> Int {
         guard download?.isAccepted == true else { return unsafe response.addBody(bytes) ? bytes.count : 0 }
         switch unsafe download?.take(bytes) {
@@ -66,10 +66,10 @@ extension Transfer {
         }
     }
 
-    /// - Returns: Whether to go on.
+    /// - Returns: Whether to continue.
     private func takeHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         guard unsafe response.addHeaderLine(line) else {
-            failure = CurlEngineError(.badAnswer, "The server's answer has more headers than any sensible one.")
+            failure = CurlEngineError(.badAnswer, "The server's response has too many headers.")
             return false
         }
         guard download?.isAccepted == nil, response.isFinal else { return true }
@@ -82,20 +82,20 @@ extension Transfer {
         return true
     }
 
-    /// libcurl sends a request again, without telling, when a reused connection closes before the first byte of the answer, though the server may
-    /// have acted on the first one; and when the server answers 417.
+    /// libcurl silently sends a request again when a reused connection closes before the first byte of the response, although the server
+    /// may have acted on the first one; and when the server answers 417.
     private func mayBeginRequest() -> Bool {
         requestsBegun += 1
         if requestsBegun == 1 || isRepeatable { return true }
         if response.isFinal, response.head.status == 417 {
-            failure = CurlEngineError(.expectationRefused, "The server refuses to be asked before it is sent a body.")
+            failure = CurlEngineError(.expectationRefused, "The server rejects \"Expect: 100-continue\".")
             return false
         }
-        failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent and before any answer.")
+        failure = CurlEngineError(.outcomeUnknown, "The connection broke after the request was sent and before any response.")
         return false
     }
 
-    /// Adds the fields that follow the body to libcurl's list, which libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
+    /// Adds the fields after the body to libcurl's list, which libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
     private func appendTrailers(to list: inout UnsafeMutablePointer<curl_slist>?) -> Bool {
         do {
             let trailers = try order.request.trailers?() ?? HTTPHeaders()

@@ -8,7 +8,7 @@ import SystemPackage
 #endif
 
 extension Transfer {
-    /// What the caller gets, once libcurl is done and the sink, if any, has all. Called once, before the handle is reset.
+    /// The caller's result, after libcurl has finished and the sink, if any, has all bytes. Called once, before the handle is reset.
     func result(_ code: CURLcode) -> Result<TransferOrder.Outcome, any Error> {
         var taken: curl_off_t = 0
         unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &taken)
@@ -22,7 +22,7 @@ extension Transfer {
         }
     }
 
-    /// An error that also tells how much of the request's body went out.
+    /// Adds to an error how much of the request's body was sent.
     func withSent(_ error: any Error) -> any Error {
         guard var failure = error as? CurlEngineError else { return error }
         failure.sent = upload.sent
@@ -32,7 +32,7 @@ extension Transfer {
     private func takeResponse(_ code: CURLcode) throws(CurlEngineError) -> HTTPResponse {
         guard code == CURLE_OK || response.isFinal && (response.isBodyTruncated || hasAnswerBeforeEnd) else { throw error(code) }
         guard response.areHeadersComplete else {
-            throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the answer end early")
+            throw CurlEngineError(CURLE_PARTIAL_FILE, text: "the headers of the response end early")
         }
         return HTTPResponse(
             status: handle.get(CURLINFO_RESPONSE_CODE), headers: response.headers, body: response.body,
@@ -41,13 +41,13 @@ extension Transfer {
             effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? order.request.url, sent: upload.sent)
     }
 
-    /// Whether the whole answer came, and the connection broke afterwards while the request's body was still going out: the server has said all
-    /// that it had to say, and how much went out tells what its word is worth.
+    /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. Then the response
+    /// counts, and the number of sent bytes shows what the server can have.
     private var hasAnswerBeforeEnd: Bool {
         !order.request.body.isNone && download == nil && response.isWhole
     }
 
-    /// A descriptor of its own for the connected socket; libcurl closes the one that it has.
+    /// Duplicates the descriptor of the connected socket, because libcurl closes its own.
     private func takeSocket(_ code: CURLcode) throws(CurlEngineError) -> FileDescriptor {
         guard code == CURLE_OK else { throw error(code) }
         var socket = curl_socket_t(-1)
@@ -62,9 +62,9 @@ extension Transfer {
     private func error(_ code: CURLcode) -> CurlEngineError {
         let error = plainError(code)
         guard requestsBegun > 0, !isRepeatable, error.isOfConnecting else { return error }
-        // libcurl sent the request, lost the connection, and made another one by itself, or tried to.
+        // libcurl sent the request, lost the connection, and made or tried another one automatically.
         var unknown = CurlEngineError(
-            .outcomeUnknown, "The connection broke after the request was sent and before any answer.", cause: error.cause)
+            .outcomeUnknown, "The connection broke after the request was sent and before any response.", cause: error.cause)
         unknown.wasServerGone = code == CURLE_COULDNT_CONNECT && error.kind == .refused
         return unknown
     }
@@ -77,16 +77,16 @@ extension Transfer {
             error.proxyStatus = proxyStatus
             return error
         }
-        // Of a line in the answer that is longer than it keeps (100 KiB), libcurl says the same as of a lack of memory, or CURLE_TOO_LARGE (8.6).
+        // For a response line that is longer than its limit (100 KiB), libcurl reports a lack of memory, or CURLE_TOO_LARGE (8.6).
         if code == CURLE_OUT_OF_MEMORY || code.rawValue == 100, requestsBegun > 0 {
-            return CurlEngineError(.badAnswer, "The server's answer has a longer line than any sensible one.", cause: handle.describe(code))
+            return CurlEngineError(.badAnswer, "The server's response has a line that is too long.", cause: handle.describe(code))
         }
         return CurlEngineError(code, text: handle.describe(code))
     }
 }
 
 extension CurlEngineError {
-    /// Whether no connection came about over which a request could have been sent.
+    /// Whether no connection was made over which a request could have been sent.
     fileprivate var isOfConnecting: Bool {
         [.hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .proxyRefused].contains(kind)
     }

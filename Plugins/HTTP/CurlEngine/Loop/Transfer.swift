@@ -2,7 +2,7 @@ import CCurl
 import SystemPackage
 import TransferCore
 
-/// One request under way. Confined to the loop's thread.
+/// One running request. Confined to the loop's thread.
 @safe final class Transfer {
     let order: TransferOrder
     let handle: EasyHandle
@@ -10,12 +10,12 @@ import TransferCore
     var upload: UploadState
     var download: DownloadState?
     var response: ResponseCollector
-    /// Why a callback ended the transfer: says more than libcurl's code does.
+    /// Why a callback ended the transfer, which is more precise than libcurl's code.
     var failure: (any Error)?
-    /// How often libcurl was about to put the request on the wire.
+    /// How often libcurl was about to send the request.
     var requestsBegun = 0
     let isRepeatable: Bool
-    /// libcurl's result, once there is one.
+    /// libcurl's result; nil while the transfer runs.
     var code: CURLcode?
 
     private var headerList: UnsafeMutablePointer<curl_slist>?
@@ -42,13 +42,13 @@ import TransferCore
     /// Whether fields follow the body.
     var hasTrailers: Bool { order.request.trailers != nil }
 
-    /// The transfer that libcurl handed back to a callback. Valid for as long as the loop holds it, which is until its handle is reset.
+    /// The transfer that libcurl passed back to a callback. Valid as long as the loop holds it, until its handle is reset.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
         guard let context = unsafe context else { return nil }
         return unsafe Unmanaged<Transfer>.fromOpaque(context).takeUnretainedValue()
     }
 
-    /// Lets the directions of the transfer rest that are to, and the others go on. May call back at once.
+    /// Pauses and resumes the directions of the transfer. Can call back at once.
     func applyPauses() {
         let sending = upload.isPaused ? CURLPAUSE_SEND : CURLPAUSE_SEND_CONT
         let receiving = download?.isPaused == true ? CURLPAUSE_RECV : CURLPAUSE_RECV_CONT
@@ -58,7 +58,7 @@ import TransferCore
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
         let request = order.request
         handle.set(CURLOPT_NOSIGNAL, 1)
-        // Removing a handle would otherwise wait for its DNS look-up, and stop all transfers meanwhile.
+        // Without this, removing a handle would wait for its DNS lookup, and stop all transfers.
         handle.set(CURLOPT_QUICK_EXIT, 1)
         handle.set(CURLOPT_DISALLOW_USERNAME_IN_URL, 1)
         handle.set(CURLOPT_EXPECT_100_TIMEOUT_MS, 300)
@@ -82,7 +82,7 @@ import TransferCore
         if !request.body.isNone {
             // libcurl's "upload" is any request with a body; the method is replaced below.
             handle.set(CURLOPT_UPLOAD, 1)
-            // Of unknown length, libcurl sends it chunked.
+            // libcurl sends a body of unknown length chunked.
             let length = request.isChunked ? -1 : request.body.length ?? -1
             unsafe ccurl_setopt_offset(handle.pointer, CURLOPT_INFILESIZE_LARGE, curl_off_t(length))
             let likely = request.body.length ?? Int64(uploadBufferSize)
@@ -93,10 +93,10 @@ import TransferCore
 
     private func setHeaders(_ request: HTTPRequest) throws(CurlEngineError) {
         for header in request.headers {
-            // A header without value is written with a semicolon for libcurl, which removes the header otherwise (CURLOPT_HTTPHEADER(3)).
+            // libcurl takes a header without value with a semicolon, and would remove it otherwise (CURLOPT_HTTPHEADER(3)).
             try appendHeader(header.value.isEmpty ? "\(header.name);" : "\(header.name): \(header.value)")
         }
-        // Without this, libcurl decides by the size of the body.
+        // Otherwise libcurl decides by the size of the body.
         try appendHeader(request.expectsContinue ? "Expect: 100-continue" : "Expect:")
         unsafe ccurl_setopt_list(handle.pointer, CURLOPT_HTTPHEADER, headerList)
     }

@@ -7,19 +7,19 @@ import TransportSupport
 struct TransferOrder: Sendable {
     typealias ID = UInt64
 
-    /// What is to be had of it.
+    /// The result that the caller wants.
     enum Purpose: Sendable {
         case response
         case download(any HTTPResponseSink, writers: WorkerThreads?)
         case socket
     }
 
-    /// What was had.
+    /// The result.
     enum Outcome: Sendable {
         case response(HTTPResponse)
         case socket(FileDescriptor)
 
-        /// The response; asked of an order for one.
+        /// The response, for a request that wants one.
         var response: HTTPResponse {
             get throws(CurlEngineError) {
                 guard case .response(let response) = self else { throw .wrongOutcome }
@@ -27,7 +27,7 @@ struct TransferOrder: Sendable {
             }
         }
 
-        /// The socket; asked of an order for one.
+        /// The socket, for a request that wants one.
         var socket: FileDescriptor {
             get throws(CurlEngineError) {
                 guard case .socket(let socket) = self else { throw .wrongOutcome }
@@ -41,9 +41,9 @@ struct TransferOrder: Sendable {
     let purpose: Purpose
     let pacing: (@Sendable (Int) -> Allowance)?
     let progress: (@Sendable (Int64) -> Void)?
-    /// Set before the cancellation is posted, which may be before the order itself is.
+    /// Set before the cancellation is posted, possibly before the request itself is.
     let isCancelled: Locked<Bool>
-    /// The lane that it is on, if it is on one.
+    /// The lane that carries the request; nil for the shared loop.
     let lane: (lane: DownloadLane, turn: DownloadLane.Turn)?
     let outcome: Once<Outcome>
 
@@ -55,7 +55,7 @@ struct TransferOrder: Sendable {
         if case .socket = purpose { true } else { false }
     }
 
-    /// Hands the result to the caller. Called once.
+    /// Passes the result to the caller. Called once.
     func complete(_ result: Result<Outcome, any Error>) {
         if case .stream(let stream, length: _) = request.body { stream.abandon() }
         lane?.lane.giveBack()
@@ -64,5 +64,6 @@ struct TransferOrder: Sendable {
 }
 
 extension CurlEngineError {
-    fileprivate static let wrongOutcome = CurlEngineError(.other, "The HTTP client mixed up what it was asked for; this is a defect.")
+    fileprivate static let wrongOutcome = CurlEngineError(
+        .other, "The HTTP client returned a result of the wrong kind. This is a bug in TransferKit.")
 }

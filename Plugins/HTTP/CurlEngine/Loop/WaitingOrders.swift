@@ -1,7 +1,7 @@
-/// Orders that wait for a connection, in the order in which they came.
+/// Requests that wait for a connection, in the order of their arrival.
 struct WaitingOrders {
     private var orders: [TransferOrder.ID: TransferOrder] = [:]
-    /// Those that were removed are still in here.
+    /// Also contains removed ones.
     private var queue: [TransferOrder.ID] = []
     private var first = 0
 

@@ -7,7 +7,7 @@ import TransferCore
 #endif
 
 extension ConnectionOptions {
-    /// Refuses what libcurl would understand as something else than was meant.
+    /// Refuses values that libcurl would interpret differently than intended.
     package func validate() throws(CurlEngineError) {
         for key in pinnedPublicKeys {
             guard key.utf8.count == 44, key.hasSuffix("="), key.utf8.allSatisfy(isBase64Byte) else {
@@ -24,7 +24,7 @@ extension ConnectionOptions {
         }
     }
 
-    /// The interface in libcurl's form. Without a prefix, libcurl would look an unknown name up in the DNS, and stop all transfers meanwhile.
+    /// The interface in libcurl's form. Without a prefix, libcurl would look up an unknown name in the DNS, which stops all transfers.
     var libcurlInterface: String? {
         localInterface.map { (isIPAddress($0) ? "host!" : "if!") + $0 }
     }
@@ -37,10 +37,11 @@ extension Proxy {
         let schemes = ["http", "https", "socks4", "socks4a", "socks5", "socks5h"]
         guard parts.count == 2, schemes.contains(parts[0].lowercased()), !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) else {
             throw CurlEngineError(
-                .invalidRequest, "The URL of the proxy makes no sense; write it as http://host:port, or with https or socks5h instead.")
+                .invalidRequest, "The URL of the proxy is invalid; write http://host:port, or use https or socks5h.")
         }
         guard !url.contains("@") else {
-            throw CurlEngineError(.invalidRequest, "The URL of the proxy has a user name in it; name that and its password apart.")
+            throw CurlEngineError(
+                .invalidRequest, "The URL of the proxy contains a user name; set the user name and its password separately.")
         }
         guard userName?.utf8.contains(0) != true, password?.reveal().utf8.contains(0) != true else {
             throw CurlEngineError(.invalidRequest, "The user name or the password for the proxy has a NUL; remove it.")

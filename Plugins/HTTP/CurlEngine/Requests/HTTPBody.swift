@@ -1,24 +1,24 @@
 public import TransportSupport
 
-/// What a request carries.
+/// The body of a request.
 public enum HTTPBody: Sendable {
-    /// Nothing, and no `Content-Length` either.
+    /// No body, and no `Content-Length`.
     case none
-    /// Bytes in memory; none of them is an empty body with `Content-Length: 0`.
+    /// Bytes in memory; an empty array is a body with `Content-Length: 0`.
     case bytes([UInt8])
-    /// A part of an open file, sent from the page cache where it is there. The file must not end before the part does.
+    /// A part of an open file, sent from the page cache where possible. The file must not end before the part.
     case file(FileReader, offset: Int64, length: Int64)
-    /// Bytes that come while they are sent. Without a length, HTTP/1.1 sends them chunked (RFC 9112, section 7.1); with one, the stream must not
-    /// end before.
+    /// Bytes that are produced while they are sent. Without a length, HTTP/1.1 sends them chunked (RFC 9112, section 7.1); with a length,
+    /// the stream must not end earlier.
     case stream(HTTPBodyStream, length: Int64? = nil)
-    /// Several bodies as one, each behind the one before; none of them a stream.
+    /// Several bodies, one after the other; none of them a stream.
     case sequence([HTTPBody])
 
     var isNone: Bool {
         if case .none = self { true } else { false }
     }
 
-    /// How many bytes there are, or nil where there is no body or nobody knows.
+    /// The number of bytes; nil without a body, or for an unknown length.
     package var length: Int64? {
         switch self {
         case .none: nil

@@ -1,10 +1,10 @@
-/// Header fields in order. Names are compared without regard to case (RFC 9110, section 5.1).
+/// Header fields in order. Names are compared case-insensitively (RFC 9110, section 5.1).
 public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictionaryLiteral {
     /// One field.
     public struct Field: Hashable, Sendable {
-        /// The name as it was written.
+        /// The name as written.
         public var name: String
-        /// The value without the white space around it.
+        /// The value without surrounding white space.
         public var value: String
     }
 
@@ -18,7 +18,7 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         fields = elements.map { Field(name: $0.0, value: $0.1) }
     }
 
-    /// The first value of a name; setting it replaces all of that name, setting nil removes them.
+    /// The first value of a name. Setting it replaces all fields of that name; setting nil removes them.
     public subscript(name: String) -> String? {
         get { fields.first { $0.name.equalsIgnoringCase(name) }?.value }
         set {
@@ -27,19 +27,19 @@ public struct HTTPHeaders: Sendable, RandomAccessCollection, ExpressibleByDictio
         }
     }
 
-    /// Adds a field at the end, beside others of its name.
+    /// Adds a field at the end, in addition to others of its name.
     public mutating func append(_ name: String, _ value: String) {
         fields.append(Field(name: name, value: value))
     }
 
-    /// Where the list begins.
+    /// The position of the first field.
     public var startIndex: Int { fields.startIndex }
-    /// Where the list ends.
+    /// The position after the last field.
     public var endIndex: Int { fields.endIndex }
     /// The field at a position.
     public subscript(position: Int) -> Field { fields[position] }
 
-    /// Reads the lines of a header section, without its status line. Lines without a colon are left out.
+    /// Parses the lines of a header section, without its status line. Lines without a colon are skipped.
     init(parsing lines: some Sequence<ArraySlice<UInt8>>) {
         for line in lines {
             guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }

@@ -1,5 +1,5 @@
 extension HTTPRequest {
-    /// Refuses what could smuggle a second header or request into the stream, and what can't be meant.
+    /// Refuses values that could smuggle a second header or request into the stream.
     func validate() throws(CurlEngineError) {
         guard !method.isEmpty, method.utf8.allSatisfy(isTokenByte) else {
             throw CurlEngineError(.invalidRequest, "The HTTP method is empty or has a character that methods can't have.")
@@ -10,13 +10,13 @@ extension HTTPRequest {
         try headers.validate()
         try connection.validate()
         guard body.isSendable else {
-            throw CurlEngineError(.invalidRequest, "A body of several parts can have no stream among them, and none that is missing.")
+            throw CurlEngineError(.invalidRequest, "A body of several parts must not contain a stream or a missing body.")
         }
         if observeBody != nil, !body.isFile {
-            throw CurlEngineError(.invalidRequest, "Only a body that is a file can be shown to somebody while it is sent.")
+            throw CurlEngineError(.invalidRequest, "Only a file can be observed while it is sent.")
         }
         if trailers != nil, body.isNone || connection.httpVersion != .http1 {
-            throw CurlEngineError(.invalidRequest, "Trailers need a body to follow, and HTTP/1.1.")
+            throw CurlEngineError(.invalidRequest, "Trailers need a body and HTTP/1.1.")
         }
     }
 }
@@ -26,7 +26,7 @@ extension HTTPBody {
         if case .file = self { true } else { false }
     }
 
-    /// Whether a sequence has bodies only whose bytes are there already.
+    /// Whether a sequence has only bodies whose bytes already exist.
     fileprivate var isSendable: Bool {
         guard case .sequence(let parts) = self else { return true }
         return parts.allSatisfy { part in

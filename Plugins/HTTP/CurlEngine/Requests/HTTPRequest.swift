@@ -1,4 +1,4 @@
-/// One request, as it goes on the wire. Redirects are never followed and nothing is repeated.
+/// One request, as it is sent. Redirects are never followed and nothing is repeated.
 public struct HTTPRequest: Sendable {
     /// The method, in upper case, for example `PATCH`.
     public var method: String
@@ -6,7 +6,7 @@ public struct HTTPRequest: Sendable {
     /// An absolute `http` or `https` URL without user name, password or fragment.
     public var url: String
 
-    /// Headers in the order in which they are sent. `Host` and `Content-Length` or `Transfer-Encoding` are added; nothing else is.
+    /// Headers in the order in which they are sent. Only `Host`, and `Content-Length` or `Transfer-Encoding`, are added.
     public var headers: HTTPHeaders
 
     /// What is sent after the headers.
@@ -15,29 +15,28 @@ public struct HTTPRequest: Sendable {
     /// How the connection to the server is made.
     public var connection: ConnectionOptions
 
-    /// Whether to ask the server before sending the body (RFC 9110, section 10.1.1). A silent server is waited for 0.3 s.
+    /// Whether to send `Expect: 100-continue` and wait before sending the body (RFC 9110, section 10.1.1), at most 0.3 s.
     public var expectsContinue: Bool
 
-    /// Whether to open a connection for this request, also where an idle one to the server could be used.
+    /// Whether to open a connection for this request even if an idle one is available.
     package var needsNewConnection = false
 
-    /// Makes fields that are sent after the last byte of the body; the body is then sent chunked, and HTTP/1.1 has to be spoken. Which fields come
-    /// is for the headers to say (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the
-    /// request.
+    /// Makes the fields that follow the body, which is then sent chunked, over HTTP/1.1. The headers announce them (`Trailer`, RFC 9110,
+    /// section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the request.
     public var trailers: (@Sendable () throws -> HTTPHeaders)?
 
-    /// Is shown each piece of the file that is the body, in order, when it was read to be sent: to hash it without reading it twice. Called on a
-    /// thread of those that read files, so that no other transfer waits for what it computes. It has seen all of the file before the body's end is
-    /// sent; of a request that ends early, it may have seen more than was sent.
+    /// Observes the file that is the body, piece by piece in order, when it was read to be sent: to hash it without reading it twice.
+    /// Called on a reader thread, so other transfers do not wait. Has seen the whole file before the body's end is sent; for a request that
+    /// ends early, it can have seen more than was sent.
     public var observeBody: (@Sendable (_ bytes: RawSpan) -> Void)?
 
-    /// A file with the certificates (PEM) to trust instead of the system's: that of ``connection``.
+    /// A file with the certificates (PEM) to trust instead of the system's, of ``connection``.
     public var certificateAuthorityFile: String? {
         get { connection.certificateAuthorityFile }
         set { connection.certificateAuthorityFile = newValue }
     }
 
-    /// Makes a request. A `certificateAuthorityFile` goes before that of the connection's options.
+    /// Makes a request. A `certificateAuthorityFile` overrides that of the connection's options.
     public init(
         method: String, url: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none,
         certificateAuthorityFile: String? = nil, expectsContinue: Bool = false, connection: ConnectionOptions = ConnectionOptions(),
@@ -59,14 +58,14 @@ public struct HTTPRequest: Sendable {
         !body.isNone && connection.httpVersion == .http1 && (trailers != nil || body.length == nil)
     }
 
-    /// Whether the request may be sent twice without a different effect (RFC 9110, section 9.2.2).
+    /// Whether the request can be sent twice with the same effect (RFC 9110, section 9.2.2).
     ///
-    /// `PUT` is not counted: its body has gone.
+    /// `PUT` is not counted: its body was consumed.
     var isRepeatable: Bool {
         ["GET", "HEAD", "OPTIONS", "DELETE"].contains(method)
     }
 
-    /// The scheme, host and port of the URL, for people: without what may be secret.
+    /// The scheme, host and port of the URL, without anything secret, for messages.
     var origin: String {
         let parts = url.split(separator: "/", omittingEmptySubsequences: false)
         guard parts.count > 2 else { return "of a request" }

@@ -2,25 +2,25 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// A loop that carries one download at a time, whose sink writes on the loop's own thread: no other thread is woken. If the
-/// sink hangs, it is this thread that does, and nobody else waits for it.
+/// A loop that carries one download at a time, whose sink writes on the loop's own thread, without waking another. A sink that hangs blocks
+/// only this thread.
 final class DownloadLane: Sendable {
-    /// A download's time on a lane.
+    /// A download's use of a lane.
     final class Turn: Sendable {
         private struct State {
-            /// Why the caller does not wait any more.
+            /// Why the caller no longer waits.
             var end: (any Error)?
             var isWriting = false
         }
 
         private let state = Locked(State())
 
-        /// Whether the caller is not waiting any more.
+        /// Whether the caller no longer waits.
         var isOver: Bool { state.withLock { $0.end != nil } }
 
-        /// The sink is about to write.
+        /// Called before the sink writes.
         ///
-        /// - Throws: Why it may not, once the caller is not waiting any more.
+        /// - Throws: The reason, after the caller stopped waiting.
         func beginWriting() throws {
             try state.withLock { state in
                 if let end = state.end { throw end }
@@ -30,9 +30,9 @@ final class DownloadLane: Sendable {
 
         func endWriting() { state.withLock { $0.isWriting = false } }
 
-        /// Lets the sink begin no further write.
+        /// Keeps the sink from starting another write.
         ///
-        /// - Returns: Whether it is at one.
+        /// - Returns: Whether a write is running.
         @discardableResult func end(with error: any Error) -> Bool {
             state.withLock { state in
                 state.end = state.end ?? error
@@ -48,7 +48,7 @@ final class DownloadLane: Sendable {
         self.mailbox = mailbox
     }
 
-    /// - Returns: Nil if another download is on it.
+    /// - Returns: Nil if the lane carries another download.
     func take(for outcome: Once<TransferOrder.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }
@@ -60,7 +60,7 @@ final class DownloadLane: Sendable {
 
     func giveBack() { turn.withLock { $0 = nil } }
 
-    /// Ends what is on it, and its thread: at once, or if the sink is at a write, as soon as that has ended, which may be never.
+    /// Ends the download and the thread: at once, or after the running write of the sink, which may never return.
     func shutdown() async {
         let isWriting = turn.withLock { present in
             guard let present, present.turn.end(with: CurlEngineError.shutDown) else { return false }

@@ -1,58 +1,58 @@
 import CCurl
 import TransferCore
 
-/// A piece of an answer's body on its way to the sink, or back.
+/// A piece of a response's body on its way to the sink, or back.
 struct WriteChunk: Sendable {
     let storage: TransferBuffer
     /// How many bytes of the storage hold the piece.
     var count = 0
-    /// What the sink threw.
+    /// The sink's error.
     var failure: (any Error)?
 }
 
-/// Hands the body of an answer to a sink. On a lane, on the loop's own thread; otherwise by way of a writer thread: pieces are written while the next ones are
-/// gathered, so that neither thread waits for the other as long as both are about as fast. Confined to the loop's thread.
+/// Passes the body of a response to a sink. On a lane, writes on the loop's own thread. Otherwise a writer thread writes pieces while the
+/// next ones are gathered, so neither thread waits for the other while both are about as fast. Confined to the loop's thread.
 struct DownloadState {
-    /// What libcurl's offer of bytes came to.
+    /// The result of libcurl's offer of bytes.
     enum Take {
         case taken
-        /// Not now: the transfer is to pause, and libcurl to offer the same again.
+        /// Not now: the transfer pauses, and libcurl offers the same bytes again.
         case pause
         case failed(any Error)
     }
 
     private static let chunkSize = 256 * 1024
-    /// On a lane, whatever came is written after such a while.
+    /// On a lane, gathered bytes are written after this time.
     private static let longestGathering = Duration.milliseconds(50)
-    /// How many chunks a transfer always has: one to gather and one to write.
+    /// How many chunks each transfer always has: one to gather and one to write.
     private static let ownChunks = 2
     private static let mostChunks = 8
-    /// What libcurl offers at once at most (CURLOPT_WRITEFUNCTION(3)).
+    /// The most bytes that libcurl offers at once (CURLOPT_WRITEFUNCTION(3)).
     private static let maximumOffer = Int(CURL_MAX_WRITE_SIZE)
 
     private let sink: any HTTPResponseSink
     /// Set on a lane.
     private let turn: DownloadLane.Turn?
     private let queue = WriteQueue()
-    /// Has a writer thread write what is in the queue.
+    /// Makes a writer thread write the queue.
     private let writeElsewhere: (WriteQueue) throws(TransferError) -> Void
     private let extraChunks: ChunkAllowance
     private var pace: Pace
     private let progress: (@Sendable (Int64) -> Void)?
     private var gathering: WriteChunk?
-    /// On a lane, how large the present chunk may become: it ends at a multiple of its size in the file, as the system has less to do for whole pages.
+    /// On a lane, the limit of the current chunk. It ends at a multiple of its size in the file, because whole pages cost the system less.
     private var laneLimit = 0
-    /// On a lane, when it wrote last.
+    /// On a lane, the time of the last write.
     private var wroteAt = ContinuousClock.now
     private var spares: [TransferBuffer] = []
-    /// How many chunks there are, wherever they are.
+    /// How many chunks there are in total.
     private var chunks = 0
-    /// How many of them are handed over to be written.
+    /// How many of them the writer has.
     private var writing = 0
     private var written: Int64 = 0
     private var reported: Int64 = 0
     private(set) var isPaused = false
-    /// Whether the transfer is paused until there is a chunk to gather.
+    /// Whether the transfer is paused until there is a free chunk.
     private(set) var isStarved = false
     /// Whether the sink wants the body; nil before it was asked.
     private(set) var isAccepted: Bool?
@@ -70,16 +70,16 @@ struct DownloadState {
         pace = Pace(pacing)
     }
 
-    /// Set while the transfer is paused for the rate limits: when to ask again.
+    /// When to ask the rate limits again; nil unless they pause the transfer.
     var resumesAt: ContinuousClock.Instant? { pace.resumesAt }
 
-    /// Whether there is something to take back, or to write, soon, of which the loop is not told.
+    /// Whether there will be something to take back or write soon, without a wake-up of the loop.
     var isWriting: Bool { writing > 0 || turn != nil && gathering?.count ?? 0 > 0 }
 
-    /// Whether the sink has all that came so far.
+    /// Whether the sink has all bytes that arrived so far.
     var isWritten: Bool { writing == 0 && gathering?.count ?? 0 == 0 }
 
-    /// Shows the sink the head of the final answer.
+    /// Passes the head of the final response to the sink.
     mutating func begin(_ head: HTTPResponseHead) throws {
         if isAccepted == nil { isAccepted = try sink.accepts(head) }
     }
@@ -109,7 +109,7 @@ struct DownloadState {
         return .taken
     }
 
-    /// Gathers what comes, and writes it on this thread as soon as there is a chunk of it.
+    /// Gathers bytes, and writes each full chunk on this thread.
     private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ turn: DownloadLane.Turn) -> Take {
         guard pace.cover(bytes.count) else {
             isPaused = true
@@ -146,13 +146,13 @@ struct DownloadState {
         gathering?.count = 0
     }
 
-    /// Takes back what was written, and has written what was gathered if the writer has nothing else to do: called when libcurl has nothing more to
-    /// offer at the moment, so that as much as possible is written at once.
+    /// Takes back written chunks, and passes on the gathered one if the writer is idle. Called when libcurl has nothing more to offer at
+    /// the moment, so that as much as possible is written at once.
     ///
-    /// - Parameter isEnd: Whether nothing more comes; the loop is called once all is written.
-    /// - Throws: What the sink threw.
+    /// - Parameter isEnd: Whether the body is complete; the loop is called when all is written.
+    /// - Throws: The sink's error.
     mutating func settle(isEnd: Bool = false) throws {
-        // What comes slowly is not held back for long.
+        // Bytes that arrive slowly are not held back for long.
         if let turn, isEnd || ContinuousClock.now - wroteAt >= Self.longestGathering { try writeGathered(turn) }
         var hasChanged = turn == nil
         while hasChanged {
@@ -163,7 +163,7 @@ struct DownloadState {
                 spares.append(chunk.storage)
             }
             if isEnd || writing == 0 { try handOver() }
-            // Half of them at once: a call for each one would cost more than it gains.
+            // Half of them at once: a call for each would cost more than it gains.
             let least = isEnd ? 0 : chunks / 2
             if writing <= least { isStarved = false }
             hasChanged = (isEnd || isStarved) && writing > least && queue.isWritten(downTo: least)
@@ -173,7 +173,7 @@ struct DownloadState {
         progress?(written)
     }
 
-    /// The transfer is over: what was not written yet is not to be.
+    /// Ends the transfer. Unwritten bytes are dropped.
     mutating func close() {
         queue.close()
         extraChunks.left += max(0, chunks - Self.ownChunks)

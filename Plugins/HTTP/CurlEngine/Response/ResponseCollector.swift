@@ -1,4 +1,4 @@
-/// Keeps what the server answers, up to its limits.
+/// Keeps the server's response, up to its limits.
 struct ResponseCollector {
     private let maximumHeaders: Int
     private let maximumBody: Int
@@ -6,7 +6,7 @@ struct ResponseCollector {
     private var totalHeaderBytes = 0
     private(set) var body: [UInt8] = []
     private(set) var isBodyTruncated = false
-    /// Whether the empty line that ends the headers arrived. libcurl calls a section that ends in mid-air complete.
+    /// Whether the empty line after the headers arrived. libcurl calls a truncated section complete.
     private(set) var areHeadersComplete = false
 
     init(maximumHeaders: Int, maximumBody: Int) {
@@ -14,9 +14,9 @@ struct ResponseCollector {
         self.maximumBody = maximumBody
     }
 
-    /// Takes one header line. libcurl passes those of interim answers too, and trailers, which are left out: nobody vouches for them.
+    /// Takes one header line. libcurl also passes those of interim responses, and trailers, which are ignored.
     ///
-    /// - Returns: Whether it is within the limit.
+    /// - Returns: Whether the line is within the limit.
     mutating func addHeaderLine(_ line: UnsafeRawBufferPointer) -> Bool {
         totalHeaderBytes += line.count
         guard totalHeaderBytes <= maximumHeaders else { return false }
@@ -44,7 +44,7 @@ struct ResponseCollector {
     /// Whether the headers of the final answer are complete.
     var isFinal: Bool { areHeadersComplete && status >= 200 }
 
-    /// Whether the final answer came to the end that its own headers tell (RFC 9112, section 6.3).
+    /// Whether the final response has the length that its headers declare (RFC 9112, section 6.3).
     var isWhole: Bool {
         guard isFinal else { return false }
         let headers = headers
@@ -59,10 +59,10 @@ struct ResponseCollector {
         } ?? 0
     }
 
-    /// Status and headers of the final answer.
+    /// The status and the headers of the final response.
     var head: HTTPResponseHead { HTTPResponseHead(status: status, headers: headers) }
 
-    /// The headers of the final answer.
+    /// The headers of the final response.
     var headers: HTTPHeaders {
         HTTPHeaders(parsing: headerBytes.split(whereSeparator: { $0 == UInt8(ascii: "\r") || $0 == UInt8(ascii: "\n") }).dropFirst())
     }

@@ -1,18 +1,18 @@
 import Locking
 import TransferCore
 
-/// The pieces of an answer's body that are on their way to its sink, in order: filled by the loop's thread, and emptied by one writer thread at a
+/// The pieces of a response's body on their way to the sink, in order: filled by the loop's thread, and emptied by one writer thread at a
 /// time.
 final class WriteQueue: Sendable {
     private struct State {
         var chunks: [WriteChunk] = []
-        /// What was written, or could not be, and the loop has not taken back.
+        /// Chunks that were written, or failed, and that the loop has not taken back.
         var written: [WriteChunk] = []
-        /// How many are not written, the one included that is being written.
+        /// How many are unwritten, including the one being written.
         var unwritten = 0
-        /// The loop is to be called once no more than so many are not written.
+        /// The loop is called when at most this many are unwritten.
         var callsAt: Int?
-        /// Whether a writer thread is at it, or was asked to be.
+        /// Whether a writer thread serves the queue, or was requested.
         var isServed = false
         var isClosed = false
     }
@@ -20,7 +20,7 @@ final class WriteQueue: Sendable {
     private static let chunksAtOnce = 16
     private let state = Locked(State())
 
-    /// - Returns: Whether a writer thread is to be asked for.
+    /// - Returns: Whether to request a writer thread.
     func append(_ chunk: WriteChunk) -> Bool {
         state.withLock { state in
             state.chunks.append(chunk)
@@ -30,7 +30,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Has no further chunk written.
+    /// Keeps further chunks from being written.
     func close() {
         state.withLock { state in
             state.isClosed = true
@@ -38,7 +38,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Takes back what was written.
+    /// Takes back written chunks.
     func takeWritten() -> [WriteChunk] {
         state.withLock { state in
             defer { state.written = [] }
@@ -46,9 +46,9 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Asks for a call once no more than so many chunks are not written, or one can't be.
+    /// Requests a call when at most `count` chunks are unwritten, or one has failed.
     ///
-    /// - Returns: Whether that is so already, and no call comes.
+    /// - Returns: Whether that is already so, and no call follows.
     func isWritten(downTo count: Int) -> Bool {
         state.withLock { state in
             let isSo = state.unwritten <= count || state.isClosed
@@ -57,11 +57,11 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// Lets the sink write the chunks, also those that come meanwhile, until there is none or one can't be written. Called on a writer thread, of
-    /// which others want some time too: it ends after a while.
+    /// Writes the chunks to the sink, also those that arrive during that, until none is left or one fails. Called on a writer thread, and
+    /// returns after a while to let others use the thread.
     ///
-    /// - Parameter callLoop: Called when the loop asked for it.
-    /// - Returns: Whether a writer thread is to be asked for again.
+    /// - Parameter callLoop: Called when the loop requested it.
+    /// - Returns: Whether to request a writer thread again.
     func write(to sink: any HTTPResponseSink, callLoop: () -> Void) -> Bool {
         for _ in 0..<Self.chunksAtOnce {
             guard let chunk = next() else { return false }
@@ -80,7 +80,7 @@ final class WriteQueue: Sendable {
         }
     }
 
-    /// - Returns: Whether the loop is to be called.
+    /// - Returns: Whether to call the loop.
     private func handBack(_ chunk: WriteChunk) -> Bool {
         state.withLock { state in
             state.written.append(chunk)
@@ -97,7 +97,7 @@ final class WriteQueue: Sendable {
     }
 }
 
-/// How many chunks the transfers of a loop may have together beyond those that each one needs. Confined to the loop's thread.
+/// How many chunks the transfers of a loop can have in total beyond those that each one needs. Confined to the loop's thread.
 final class ChunkAllowance {
     /// Memory of 4 MiB in all.
     var left = 16
