@@ -175,7 +175,7 @@ import TransportTUS
         let second = try await queue.enqueue(try .upload([path], to: "real"))
         let error = await #expect(throws: TransferError.self) { try await second.value }
         #expect(error?.failureClass == .permanent)
-        let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may have a file of that name already"
+        let refusal = "The server http://127.0.0.1:\(server.port) refused the upload; it may already have a file of that name"
         #expect(error?.message.hasPrefix(refusal) == true)
         #expect(error?.cause == "POST was answered with 409: 409: Conflict")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "PATCH", "POST"], "it is not tried again")

@@ -30,7 +30,7 @@ import TransportTUS
         let error = try #require(await upload.failure())
         #expect(error.failureClass == .credentials)
         #expect(error.message.contains("The proxy \(proxy.url("")) "))
-        #expect(error.message.contains("wants credentials for requests to \(scheme)://host.invalid, or other ones."))
+        #expect(error.message.contains("requires credentials, or other ones, for requests to \(scheme)://host.invalid."))
         #expect(proxy.requests.first?.method == (scheme == "http" ? "OPTIONS" : "CONNECT"))
         await upload.end()
         proxy.stop()

@@ -8,14 +8,8 @@ struct HTTPSettings {
     /// How files are uploaded; nil for the way that the address names.
     var upload: EndpointAddress.Upload?
 
-    /// How connections are made.
-    var connection = ConnectionSettings()
-
-    /// Headers to send with each request.
-    var headers = HTTPHeaders()
-
-    /// Origins beside the endpoint's own that credentials may be sent to, and that a redirect may lead to.
-    var origins: Set<Origin> = []
+    /// The settings for requests that all HTTP transports have.
+    var requests = RequestSettings()
 
     /// The form's text fields and their values, before names are put in their places.
     var fields: [String: String] = [:]
@@ -47,7 +41,6 @@ struct HTTPSettings {
     /// The URLs that a session has for its files, by their remote names: capabilities.
     private(set) var uploadURLs: [String: String] = [:]
 
-    private static let headerKey = "header."
     private static let fieldKey = "field."
     private static let fileKey = "file."
     private static let uploadURLKey = "uploadURL."
@@ -69,14 +62,11 @@ struct HTTPSettings {
             throw SettingsValue.invalid("The setting \(key) is one of sessions; an endpoint's address says where files go.")
         }
         for (key, value) in settings.merging(others, uniquingKeysWith: { $1 }).sorted(by: { $0.key < $1.key }) {
-            if try connection.take(key, value) { continue }
-            if key.hasPrefix(Self.headerKey) {
-                let name = String(key.dropFirst(Self.headerKey.count))
-                guard name.lowercased() != "content-type" else {
-                    throw SettingsValue.invalid("The setting \(key) is not for the type of files; write contentType.")
-                }
-                try ReservedHeaders.http.check(name, value)
-                headers.append(name, value)
+            guard key.lowercased() != "header.content-type" else {
+                throw SettingsValue.invalid("The setting \(key) does not set the type of files; write contentType.")
+            }
+            if try requests.take(key, value, reserved: .http) {
+                continue
             } else if key.hasPrefix(Self.fieldKey), key != Self.fieldKey {
                 fields[String(key.dropFirst(Self.fieldKey.count))] = value
             } else if key.hasPrefix(Self.fileKey), key != Self.fileKey {
@@ -87,7 +77,7 @@ struct HTTPSettings {
                 try set(key, value)
             }
         }
-        try connection.complete()
+        try requests.complete()
     }
 
     /// What says what is done with a session's files, and not how the server is reached and trusted.
@@ -108,7 +98,6 @@ struct HTTPSettings {
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
         case "upload": upload = try SettingsValue.choice(key, value, ["put": .put, "form": .form])
-        case "origins": origins = try SettingsValue.origins(value)
         case "fileField": fileField = try Self.notEmpty(key, value)
         case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "contentType": contentType = try Self.notEmpty(key, value)
@@ -132,9 +121,8 @@ struct HTTPSettings {
 
     /// The settings that an endpoint may have, as people read them.
     static let known =
-        (ConnectionSettings.names + [
-            "acceptedStatuses", "contentDisposition", "contentType", "field.NAME", "file.NAME", "fileField", "header.NAME",
-            "metadataPrefix", "origins",
+        (RequestSettings.names + [
+            "acceptedStatuses", "contentDisposition", "contentType", "field.NAME", "file.NAME", "fileField", "metadataPrefix",
             "parallelThreshold", "transferTimeout",
         ]).sorted()
 

@@ -70,7 +70,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
-    private let resources: TransportResources
+    private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
     /// Makes a transport. Threads and connections come with the first attempt.
@@ -86,11 +86,11 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
         self.init(
-            resources: TransportResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) }),
+            resources: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .http.adding(["content-type"])) }),
             wait: wait)
     }
 
-    private init(resources: TransportResources, wait: @escaping @Sendable (Duration) async throws -> Void) {
+    private init(resources: ClientResources, wait: @escaping @Sendable (Duration) async throws -> Void) {
         self.resources = resources
         self.wait = wait
     }
@@ -98,7 +98,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
     /// that opens with this transport.
     public func makeInstance() -> HTTPTransport {
-        HTTPTransport(resources: TransportResources(disks: resources.disks, hook: resources.hook), wait: wait)
+        HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
 
     /// Uploads or downloads one file in one request.
@@ -160,14 +160,4 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
 extension TransportID {
     /// The ID of ``HTTPTransport``.
     public static let http: TransportID = "http"
-}
-
-/// What the attempts of one transport share.
-struct TransportResources: Sendable {
-    let engine = CurlEngine()
-    let disks: DiskThreads
-    let acceptance = Acceptance()
-    let habits = ServerHabits()
-    let warned = FirstTimes()
-    let hook: HeaderSource?
 }

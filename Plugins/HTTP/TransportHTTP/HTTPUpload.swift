@@ -64,7 +64,7 @@ struct HTTPUpload {
     /// already, so that another one would be one too many, wherever it goes.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
-        return server.habits.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
+        return server.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
     /// The number of bytes, once all of them are there: it is told before the first one.
@@ -78,7 +78,8 @@ struct HTTPUpload {
         }
     }
 
-    private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (HTTPAnswer, length: Int64) {
+    private func send(_ file: FileReader, _ size: Int64, with companions: [FormBody.File]) async throws -> (EndpointResponse, length: Int64)
+    {
         let url = server.givenURL ?? server.address.upload(names, by: server.upload)
         let reporter = reporter
         var headers: HTTPHeaders
@@ -125,12 +126,12 @@ struct HTTPUpload {
                 field: server.settings.fileField, name: attempt.remotePath.lastComponent, mediaType: mediaType, reader: file, size: size))
     }
 
-    private func isSuccess(_ answer: HTTPAnswer) -> Bool {
+    private func isSuccess(_ answer: EndpointResponse) -> Bool {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.settings.acceptedStatuses.contains(answer.status)
     }
 
     /// Where the file is.
-    private func place(_ answer: HTTPAnswer) -> String? {
+    private func place(_ answer: EndpointResponse) -> String? {
         answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }
 }

@@ -8,13 +8,14 @@ struct RemoteResource: DownloadServer {
     private let server: HTTPServer
     private let path: RemotePath
     private let url: String
-    private let file: ServerHabits.File
+    let file: ServerQuirks.File
+    var quirks: ServerQuirks { server.quirks }
 
     init(_ server: HTTPServer, _ attempt: FileAttempt) throws(TransferError) {
         self.server = server
         path = attempt.remotePath
         url = server.address.download(TransferNames(attempt))
-        file = ServerHabits.File(endpoint: attempt.endpoint.address, path: attempt.remotePath)
+        file = ServerQuirks.File(endpoint: attempt.endpoint.address, path: attempt.remotePath)
     }
 
     var name: String { "\(path) at \(server.origin)" }
@@ -22,19 +23,9 @@ struct RemoteResource: DownloadServer {
     // The query may hold a signature.
     var shownURL: String { String(url.prefix { $0 != "?" }) }
 
-    var ignoresRanges: Bool { server.habits.ignoresRanges(file) }
-
     var namesFiles: Bool { server.settings.namesDownloads }
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
-
-    var isChanging: Bool { server.habits.isChanging(file) }
-
-    func noteChange() { server.habits.noteChange(file) }
-
-    func noteCompletion() { server.habits.noteCompletion(file) }
-
-    func noteIgnoredRange() { server.habits.noteIgnoredRange(file) }
 
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,

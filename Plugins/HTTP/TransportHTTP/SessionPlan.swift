@@ -19,11 +19,7 @@ struct SessionPlan {
     init(_ endpoint: Endpoint, _ options: AttemptOptions = AttemptOptions(), for direction: TransferDirection?) throws(TransferError) {
         address = try EndpointAddress(endpoint)
         settings = try HTTPSettings(endpoint.settings, session: options.settings)
-        var headers = HTTPHeaders()
-        for (name, value) in options.headers.sorted(by: { $0.key < $1.key }) {
-            try ReservedHeaders.http.check(name, value, in: .session)
-            headers.append(name, value)
-        }
+        var headers = try ReservedHeaders.http.sessionHeaders(options.headers)
         contentType = headers["Content-Type"]
         headers["Content-Type"] = nil
         self.headers = headers

@@ -8,8 +8,6 @@ final class EndpointMemory: Sendable {
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// How many cut uploads are remembered; with more, all are forgotten, and none of these is doubted.
     private static let maximumCuts = 1_000
-    /// How many files without ranges are remembered; with more, all are forgotten, and one more download of each begins anew.
-    private static let maximumFilesWithoutRanges = 1_000
 
     /// What was found out about one endpoint by trying.
     struct Habits: Sendable {
@@ -17,8 +15,6 @@ final class EndpointMemory: Sendable {
         var needsMethodOverride = false
         /// It refuses content in a creation, although it says that it takes it.
         var refusesContentInCreation = false
-        /// It refused to be asked before the content was sent, or broke the connection over that.
-        var refusesExpectation = false
         /// How often it was asked what it can do, and said nothing at all, since it last said anything.
         var unansweredQuestions = 0
         /// The most bytes that one request may bring, as far as is known.
@@ -34,8 +30,6 @@ final class EndpointMemory: Sendable {
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
         /// Whether what follows a body gets to a server, by the way to it.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
-        /// URLs of files that come from their start whatever is asked, without their queries.
-        var withoutRanges: Set<String> = []
     }
 
     let now: @Sendable () -> ContinuousClock.Instant
@@ -85,16 +79,6 @@ final class EndpointMemory: Sendable {
 
     func learn(of address: String, _ change: (inout Habits) -> Void) {
         state.withLock { change(&$0.habits[address, default: Habits()]) }
-    }
-
-    /// Whether the server sends a file from its start when it is asked for the rest of it.
-    func ignoresRanges(of url: String) -> Bool { state.withLock { $0.withoutRanges.contains(url) } }
-
-    func noteIgnoredRange(of url: String) {
-        state.withLock { state in
-            if state.withoutRanges.count >= Self.maximumFilesWithoutRanges { state.withoutRanges.removeAll() }
-            state.withoutRanges.insert(url)
-        }
     }
 
     /// Keeps how an upload was cut, for when it goes on.

@@ -4,14 +4,8 @@ import TransferCore
 
 /// An endpoint's settings, checked.
 struct EndpointSettings {
-    /// How connections are made.
-    var connection = ConnectionSettings()
-
-    /// Headers to send with each request to the endpoint's origin.
-    var headers = HTTPHeaders()
-
-    /// Origins beside the endpoint's own that credentials may be sent to, and that a redirect may lead to.
-    var origins: Set<Origin> = []
+    /// The settings for requests that all HTTP transports have.
+    var requests = RequestSettings()
 
     /// Whether `PATCH` is sent under the name of `POST` from the beginning.
     var overridesMethod = false
@@ -34,16 +28,9 @@ struct EndpointSettings {
     /// - Throws: A ``TransferError`` that names the setting that makes no sense.
     init(_ settings: [String: String]) throws(TransferError) {
         for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
-            if try connection.take(key, value) { continue }
-            if key.hasPrefix("header.") {
-                let name = String(key.dropFirst("header.".count))
-                try ReservedHeaders.tus.check(name, value)
-                headers.append(name, value)
-            } else {
-                try set(key, value)
-            }
+            if try !requests.take(key, value, reserved: .tus) { try set(key, value) }
         }
-        try connection.complete()
+        try requests.complete()
     }
 
     /// What keeps chunks of this size from being a multiple of what the server stores; nil if nothing does. Then the multiple decides.
@@ -55,7 +42,6 @@ struct EndpointSettings {
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
-        case "origins": origins = try SettingsValue.origins(value)
         case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "methodOverride": overridesMethod = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "singleRequestSize": singleRequestSize = try SettingsValue.bytes(key, value, from: 0)
@@ -69,8 +55,12 @@ struct EndpointSettings {
     }
 
     private static let known =
-        (ConnectionSettings.names + [
-            "chunkMultiple", "chunkSize", "contentDisposition", "header.NAME", "methodOverride", "origins", "parallelThreshold",
-            "singleRequestSize",
+        (RequestSettings.names + [
+            "chunkMultiple", "chunkSize", "contentDisposition", "methodOverride", "parallelThreshold", "singleRequestSize",
         ]).sorted()
+}
+
+extension ReservedHeaders {
+    /// The reserved headers of the tus transport, in all dialects.
+    static let tus = ReservedHeaders(of: .tus, names: ["content-type", "x-http-method-override"], prefixes: ["upload-", "tus-"])
 }

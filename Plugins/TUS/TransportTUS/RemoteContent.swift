@@ -24,13 +24,13 @@ struct RemoteContent: DownloadServer {
     // The query may hold a signature.
     var shownURL: String { String(url.prefix { $0 != "?" }) }
 
-    var ignoresRanges: Bool { server.memory.ignoresRanges(of: shownURL) }
+    var quirks: ServerQuirks { server.quirks }
+
+    var file: ServerQuirks.File { ServerQuirks.File(endpoint: server.address, path: path) }
 
     var namesFiles: Bool { server.settings.namesDownloads }
 
     var parallelThreshold: Int64 { server.settings.parallelThreshold }
-
-    func noteIgnoredRange() { server.memory.noteIgnoredRange(of: shownURL) }
 
     func get(
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,
@@ -40,7 +40,7 @@ struct RemoteContent: DownloadServer {
             let answer = try await server.send(.get, to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
             return DownloadAnswer(response: answer.response, refusal: answer.downloadFailure(of: path))
         } catch let error as CurlEngineError {
-            throw error.transferError(at: server.origin, by: server.settings.connection, isEndpoint: false)
+            throw server.client.transferError(error, at: url, isEndpoint: false)
         }
     }
 }

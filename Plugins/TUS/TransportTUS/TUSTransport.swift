@@ -80,7 +80,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 .unsupported, .unsupported,
                 "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
         }
-        _ = try TUSServer.sessionHeaders(options.headers)
+        _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
         guard direction == .upload else { return }
         for key in options.metadata.keys.sorted() { try UploadMetadata.check(key) }
         if let url = options.uploadURL { try UploadPlace.check(url) }
@@ -129,7 +129,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ) {
         self.init(
             resources: TransportResources(
-                disks: disks, memory: EndpointMemory(now: now), hook: headers.map { HeaderSource($0, reserved: .tus) }, dialect: dialect))
+                client: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .tus) }),
+                memory: EndpointMemory(now: now), dialect: dialect))
     }
 
     /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
@@ -137,8 +138,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
-                disks: resources.disks, memory: EndpointMemory(now: resources.memory.now), hook: resources.hook, dialect: resources.dialect)
-        )
+                client: resources.client.makeInstance(), memory: EndpointMemory(now: resources.memory.now), dialect: resources.dialect))
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
@@ -156,7 +156,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         try Self.validate(attempt.options, for: .upload)
         let source = try attempt.source
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
-        let threads = resources.disks.threads(for: source)
+        let threads = resources.client.disks.threads(for: source)
         let file = try await FileReader.open(source, on: threads)
         return try await TUSUpload(attempt, server: server, file: file, threads: threads, reporter: reporter).run()
     }
@@ -165,7 +165,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = RemoteContent(server, path: attempt.remotePath)
-        let threads = resources.disks.threads(for: try attempt.destination)
+        let threads = resources.client.disks.threads(for: try attempt.destination)
         return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
     }
 
@@ -202,7 +202,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
 
     /// Closes all connections and ends the threads; requests still under way fail.
     public func shutdown() async {
-        await resources.engine.shutdown()
+        await resources.client.engine.shutdown()
     }
 }
 

@@ -21,9 +21,7 @@ enum HTTPTargets {
             require(words.unicodeScalars.count <= 200 && !response.repeats(secrets), "Words are short and repeat no secret.")
         }
         for method in ["PUT", "POST", "GET"] {
-            let answer = HTTPAnswer(
-                method: method, response: response, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
-                credentialsWereAccepted: method == "POST", proxyName: nil)
+            let answer = reply(response, to: method, from: origin)
             _ = (answer.kept, answer.uploadFailure(isOneTime: true), answer.failure("upload"))
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
@@ -33,6 +31,12 @@ enum HTTPTargets {
             require(RemoteFile(checkpoint) == remote, "A checkpoint read back is the same: \(remote)")
         }
         require(!remote.differs(from: remote, response.headers), "A file is the same version as itself.")
+    }
+
+    static func reply(_ response: HTTPResponse, to method: String, from origin: Origin) -> EndpointResponse {
+        EndpointResponse(
+            response: response, method: method, origin: origin, latency: .zero, secrets: secrets, sentCredentials: method == "PUT",
+            withheldCredentials: false, credentialsWereAccepted: method == "POST", proxyName: nil, credentials: [])
     }
 
     /// Takes an answer's bytes in as ``CurlEngine`` does; nil if there is no whole answer.

@@ -12,7 +12,8 @@ enum TUSTargets {
 
     private static let server = try? TUSServer(
         Endpoint(transport: .tus, address: "https://example.com/files/"), credentials: NoCredentials(),
-        resources: TransportResources(disks: DiskThreads(limit: 1), memory: memory, hook: nil, dialect: .tus))
+        resources: TransportResources(
+            client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), memory: memory, dialect: .tus))
 
     /// An answer to each kind of request; see ``HTTPTargets/answer(_:)``.
     static func answer(_ input: [UInt8]) {
@@ -22,7 +23,7 @@ enum TUSTargets {
             _ = (features.offers(.creation), ChecksumAlgorithm.best(of: features.checksumAlgorithms))
         }
         for request in [TUSRequest.options, .create, .head, .patch, .delete, .get] {
-            let answer = TUSAnswer(request, response, server: server, secrets: ["Bearer token"], latency: .zero)
+            let answer = TUSAnswer(request, HTTPTargets.reply(response, to: request.rawValue, from: server.origin), server: server)
             require(answer.offset ?? 0 >= 0 && answer.length ?? 0 >= 0, "A position is not negative.")
             _ = (answer.isSuccess, answer.expires, answer.serverTime, answer.location, answer.refusesCertificate)
             require(answer.failure().retryAfter ?? .zero >= .zero, "A wait is not negative.")

@@ -10,20 +10,11 @@ package protocol DownloadServer: Sendable {
     /// Where the file is, without what may be a secret.
     var shownURL: String { get }
 
-    /// Whether the server was seen to send this file from its start when it was asked for the rest.
-    var ignoresRanges: Bool { get }
+    /// What earlier requests showed about servers.
+    var quirks: ServerQuirks { get }
 
-    /// Keeps that the server sends this file from its start whatever is asked.
-    func noteIgnoredRange()
-
-    /// Whether this file was seen to change between two requests, so that all of it has to come by one.
-    var isChanging: Bool { get }
-
-    /// Keeps that this file changed between two requests.
-    func noteChange()
-
-    /// Keeps that this file was received, so that it did not change any more.
-    func noteCompletion()
+    /// The file, as the quirks know it.
+    var file: ServerQuirks.File { get }
 
     /// From how many bytes on a file is received in several parts at once, where a session asks for that.
     var parallelThreshold: Int64 { get }
@@ -40,17 +31,6 @@ package protocol DownloadServer: Sendable {
         _ headers: HTTPHeaders, into sink: any HTTPResponseSink, writingOn threads: WorkerThreads,
         pacing: @escaping @Sendable (Int) -> Allowance
     ) async throws -> DownloadAnswer
-}
-
-extension DownloadServer {
-    /// No: nothing is kept of that.
-    package var isChanging: Bool { false }
-
-    /// Keeps nothing.
-    package func noteChange() {}
-
-    /// Keeps nothing.
-    package func noteCompletion() {}
 }
 
 /// What a server answers to a request for a file.

@@ -94,7 +94,7 @@ extension HTTPDownload {
         let told = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !told.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
-        server.noteChange()
+        server.quirks.noteChange(server.file)
         throw TransferError(
             .resumeLost, .uploadGone, "\(server.name) is shorter now than when its download began; it has to begin anew.")
     }

@@ -49,7 +49,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
-        let parallel = server.isChanging ? 1 : parallel
+        let parallel = server.quirks.isChanging(server.file) ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
         // Of an empty file that was about to be given its name, nothing is confirmed.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
@@ -71,7 +71,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         if let length = known?.length, parallel > 1 || received.ranges.count > 1 {
             plan.add(received.gaps(upTo: length), of: length)
         } else {
-            plan.add(received.prefix > 0 ? Piece(start: received.prefix) : server.ignoresRanges ? .whole : plan.first)
+            plan.add(received.prefix > 0 ? Piece(start: received.prefix) : server.quirks.ignoresRanges(server.file) ? .whole : plan.first)
         }
         let part = DownloadPart(
             destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
@@ -79,7 +79,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         do {
             try await fetch(into: part)
             let receipt = try await complete(part)
-            server.noteCompletion()
+            server.quirks.noteCompletion(server.file)
             return receipt
         } catch let inPlace as DownloadPart.IsInPlace {
             return try await finish(inPlace.writer, nil, size: inPlace.writer.start)

@@ -83,7 +83,9 @@ final class PieceSink: HTTPResponseSink {
             else { throw MustBeWhole() }
         }
         try check.verify(remote, of: server.name)
-        if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || server.ignoresRanges { remote.validator = nil }
+        if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || server.quirks.ignoresRanges(server.file) {
+            remote.validator = nil
+        }
         let isPiece = head.status == 206 && piece.end != nil
         let end = isPiece ? min(piece.end ?? .max, remote.length ?? .max) : remote.length
         // An answer in part says where it ends, also when the rest of the file was asked for and its length is unknown.
@@ -126,12 +128,12 @@ final class PieceSink: HTTPResponseSink {
 
     /// The file is not asked for in parts any more.
     private func withoutRanges(_ what: String) -> TransferError {
-        server.noteIgnoredRange()
+        server.quirks.noteIgnoredRange(server.file)
         return TransferError(.resumeLost, .uploadGone, "The server sends \(server.name) \(what), so it has to begin anew.")
     }
 
     private func changed() -> TransferError {
-        server.noteChange()
+        server.quirks.noteChange(server.file)
         return TransferError(
             .resumeLost, .uploadGone, "\(server.name) is another file now than when its download began; it has to begin anew.")
     }

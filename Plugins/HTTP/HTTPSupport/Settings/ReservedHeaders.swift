@@ -1,4 +1,4 @@
-import CurlEngine
+package import CurlEngine
 package import TransferCore
 
 /// The headers that are a transport's own: with another value in one of them, what the server does is not what was asked.
@@ -72,6 +72,18 @@ package struct ReservedHeaders: Sendable {
                 .permanent, .invalidEndpoint, "The value of the header \(name) has a line break or another control character; remove it.")
         }
         try check(name, in: place)
+    }
+
+    /// Checks the headers that a session sets for each request.
+    ///
+    /// - Throws: A ``TransferError`` that names an invalid header.
+    package func sessionHeaders(_ values: [String: String]) throws(TransferError) -> HTTPHeaders {
+        var headers = HTTPHeaders()
+        for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+            try check(name, value, in: .session)
+            headers.append(name, value)
+        }
+        return headers
     }
 
     /// Whether names of headers may have such a byte (RFC 9110, section 5.6.2).

@@ -20,7 +20,7 @@ extension TUSServer {
         if !named.isSuccess, named.failure().wantsPeace { throw named.failure() }
         // Of an upload that is not there, a tus server says so in its own name.
         let missing = try await ask(.head) { try await send(.head, to: addressOfNothing) }
-        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.latency) }
+        if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
         if missing.status == 401 || missing.status == 407 { throw missing.failure() }
         throw try await refused(answer)
     }
@@ -34,7 +34,7 @@ extension TUSServer {
         try checkVersion(features)
         memory.note(features, of: address)
         return EndpointReport(
-            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.latency)
+            version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
     }
 
     /// Whether a tus server may have answered so to a question that it does not know.

@@ -114,7 +114,7 @@ extension TUSServer {
                     + "(X-Forwarded-Proto). The upload that it made is left there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
-        if let target = Origin(location), target != origin, !settings.origins.contains(target) {
+        if let target = Origin(location), target != origin, !settings.requests.origins.contains(target) {
             throw TransferError(
                 .permanent, .badAnswer,
                 "The server \(origin) wants the content sent to \(target), which this endpoint does not trust. If that is right, add it to the "
@@ -135,7 +135,7 @@ extension TUSServer {
         let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
-            } catch let error as CurlEngineError where error.isRefused(by: origin(of: url)) {
+            } catch let error as CurlEngineError where error.isRefused(by: client.origin(of: url)) {
                 memory.noteOutage(of: url)
                 throw error
             }
@@ -245,10 +245,7 @@ extension TUSServer {
         do {
             return try await body()
         } catch let error as CurlEngineError {
-            throw error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: request.isCreation)
+            throw client.transferError(error, at: url, isEndpoint: request.isCreation)
         }
     }
-
-    /// Where an upload is; the endpoint's origin if that can't be told.
-    func origin(of url: String?) -> Origin { url.flatMap { URL(string: $0) }.flatMap(Origin.init) ?? origin }
 }

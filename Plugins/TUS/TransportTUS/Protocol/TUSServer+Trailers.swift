@@ -13,7 +13,7 @@ extension TUSServer {
     ///   - offset: Where it stands.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
         // Another account, or endpoint, may go another way to the same server.
-        let way = [account, address, "\(origin(of: url))"].joined(separator: " ")
+        let way = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
         return try await memory.trailersArrive(by: way) {
             try await withThrowingTaskGroup(of: Bool?.self) { group in
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
@@ -38,7 +38,7 @@ extension TUSServer {
             answer = try await send(.patch, to: url, headers: headers, body: .bytes([]), trailer: other)
         } catch let error as CurlEngineError {
             guard error.neverArrived else { return false }
-            throw error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: false)
+            throw client.transferError(error, at: url, isEndpoint: false)
         }
         switch answer.status {
         case dialect.checksumMismatch: return true

@@ -161,7 +161,7 @@ struct ContentSender {
         let count = chunks.next(remaining: end - offset)
         let declaration = isLengthDeclared ? nil : length.flatMap { tellsLengthAtOnce || offset + count == $0 ? $0 : nil }
         if declaration != nil { tellsLengthAtOnce = true }
-        let renewals = server.renewals
+        let renewals = server.client.renewals
         let seal = try await seal(offset..<offset + count)
         let asked = asksFirst
         let watch = RequestWatch()
@@ -172,7 +172,7 @@ struct ContentSender {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
-            let failure = error.transferError(at: server.origin(of: url), by: server.settings.connection, isEndpoint: false)
+            let failure = server.client.transferError(error, at: url, isEndpoint: false)
             if error.neverArrived { throw failure }
             if error.wasServerGone { server.memory.noteOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
@@ -192,7 +192,7 @@ struct ContentSender {
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
             // The hook is asked anew only where its headers may go.
-            let mayBeRenewed = rejectedSince == nil && !answer.withheldCredentials
+            let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
             if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
@@ -306,7 +306,7 @@ struct ContentSender {
             try await noteRefusal(at: now, failure)
             return false
         case 401, 403:
-            return server.hasHeaderHook && rejectedSince != nil
+            return server.client.hasHeaderHook && rejectedSince != nil
         case 405, 501:
             return server.beginOverridingMethod()
         case 409:

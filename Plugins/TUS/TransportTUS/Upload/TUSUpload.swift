@@ -92,7 +92,7 @@ struct TUSUpload {
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
         let check = ContentCheck(
-            options.verification, features, canSendTrailers: server.settings.connection.options.httpVersion == .http1)
+            options.verification, features, canSendTrailers: server.settings.requests.connection.options.httpVersion == .http1)
         let readBack =
             check == .readingBack && size > 0
             ? ReadBack(server: server, file: file, record: record, threads: threads, reporter: reporter) : nil

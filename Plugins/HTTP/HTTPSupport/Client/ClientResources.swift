@@ -1,0 +1,27 @@
+package import CurlEngine
+import Locking
+package import TransportSupport
+
+/// What the attempts of one transport share.
+package struct ClientResources: Sendable {
+    package let engine = CurlEngine()
+    package let disks: DiskThreads
+    package let hook: HeaderSource?
+    package let quirks = ServerQuirks()
+    let accepted = AcceptedCredentials()
+    private let warnings = Locked<Set<String>>([])
+
+    /// - Parameters:
+    ///   - disks: The threads that read and write files.
+    ///   - hook: The app's header hook.
+    package init(disks: DiskThreads, hook: HeaderSource?) {
+        self.disks = disks
+        self.hook = hook
+    }
+
+    /// Returns whether a warning is logged for the first time.
+    func isFirst(_ warning: String) -> Bool { warnings.withLock { $0.insert(warning).inserted } }
+
+    /// Returns the same configuration with connections and knowledge of servers of its own.
+    package func makeInstance() -> ClientResources { ClientResources(disks: disks, hook: hook) }
+}

@@ -1,0 +1,168 @@
+package import CurlEngine
+import Foundation
+import Logging
+package import TransferCore
+
+/// Sends the requests of one attempt to one endpoint.
+///
+/// Adds the headers of the endpoint, the session, the credentials and the app's hook to each request for a trusted origin. Follows the redirects
+/// that keep the method and lead to a trusted origin (RFC 9110, section 15.4). Sends a request a second time after rejected credentials if the app
+/// has a header hook, and after a 400 that a broken connection can have caused.
+package struct EndpointClient: Sendable {
+    private static let maximumRedirects = 5
+
+    /// The origin of the endpoint's address.
+    package let origin: Origin
+    /// The endpoint's address, which stands for the account where credentials are renewed or remembered.
+    package let account: String
+    private let settings: RequestSettings
+    private let sessionHeaders: HTTPHeaders
+    private let credentials: EndpointCredentials
+    private let resources: ClientResources
+    private let attempt: (origin: AttemptOrigin, number: Int)
+    private let logger: Logger
+    /// The origins that get credentials and configured headers.
+    private let trustedOrigins: Set<Origin>
+
+    /// - Parameters:
+    ///   - endpoint: The endpoint.
+    ///   - origin: The origin of its address.
+    ///   - userName: The user name in its address.
+    ///   - settings: The endpoint's settings for requests.
+    ///   - sessionHeaders: The headers of the session.
+    ///   - provider: Supplies the secrets of the endpoint's credentials.
+    ///   - resources: Shared by the attempts of one transport.
+    ///   - attempt: The attempt that the requests belong to; nil for requests outside a session.
+    package init(
+        _ endpoint: Endpoint, origin: Origin, userName: String?, settings: RequestSettings, sessionHeaders: HTTPHeaders,
+        credentials provider: any CredentialProvider, resources: ClientResources, attempt: FileAttempt?
+    ) {
+        self.origin = origin
+        self.settings = settings
+        self.sessionHeaders = sessionHeaders
+        self.resources = resources
+        account = endpoint.address
+        trustedOrigins = settings.origins.union([origin])
+        credentials = EndpointCredentials(references: endpoint.credentials, userName: userName, origin: origin, provider: provider)
+        self.attempt = (attempt?.origin ?? AttemptOrigin(), attempt?.number ?? 1)
+        logger = attempt?.logger ?? Logger(label: "TransferKit.\(endpoint.transport)")
+        if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
+    }
+
+    /// Whether the app has a header hook.
+    package var hasHeaderHook: Bool { resources.hook != nil }
+
+    /// How often the app's hook has renewed this account's credentials.
+    package var renewals: Int { resources.hook?.renewals(of: account) ?? 0 }
+
+    /// Sends a request and returns the final response, whatever its status.
+    ///
+    /// - Parameter sending: The request. Afterwards, also after an error, its URL is the one that was asked last.
+    /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError`, or `CancellationError`.
+    package func send(_ sending: inout EndpointRequest) async throws -> EndpointResponse {
+        guard let first = URL(string: sending.request.url).flatMap(Origin.init) else {
+            throw TransferError(.permanent, .invalidEndpoint, "The URL of this file must begin with https:// or http://.")
+        }
+        sending.request.connection = try await connection()
+        let expectsContinue = sending.request.expectsContinue
+        var target = first
+        var isTrusted = trustedOrigins.contains(first)
+        var redirects = 0
+        while redirects <= Self.maximumRedirects {
+            sending.request.expectsContinue = expectsContinue && !resources.quirks.refusesExpectation(target)
+            let renewals = renewals
+            let response: EndpointResponse
+            do {
+                response = try await sendOnce(sending, to: target, isTrusted: isTrusted)
+            } catch let error as CurlEngineError where error.kind == .expectationRefused {
+                resources.quirks.noteRefusedExpectation(target)
+                throw error
+            }
+            // The server can answer 417 after the content was sent, because the client waits only briefly for 100.
+            if sending.request.expectsContinue, response.status == 417 { resources.quirks.noteRefusedExpectation(target) }
+            if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
+                sending.rejectedSince == nil
+            {
+                sending.rejectedSince = renewals
+            } else if !sending.request.needsNewConnection, sending.mayBeCut(response.response) {
+                sending.request.needsNewConnection = true
+            } else if let next = response.response.redirection(
+                ofGet: sending.request.method == "GET", from: first, or: trustedOrigins)
+            {
+                // A redirect to another origin carries no credentials, even if that origin is trusted otherwise.
+                if next.origin != target { isTrusted = false }
+                target = next.origin
+                sending.request.url = next.url
+                sending.secrets += EndpointRequest.signatures(in: next.url)
+                redirects += 1
+            } else {
+                return response
+            }
+        }
+        throw TransferError(sending.redirectLoopClass, .notThisProtocol, "The server \(first) redirects in circles; check the address.")
+    }
+
+    private func sendOnce(_ sending: EndpointRequest, to target: Origin, isTrusted: Bool) async throws -> EndpointResponse {
+        var request = sending.request
+        let fields = isTrusted ? try await credentials.headers() : []
+        // The credentials, and the headers that the hook makes of them.
+        var identity = fields
+        if isTrusted {
+            for field in Array(settings.headers) + Array(sessionHeaders) + fields { request.headers.append(field.name, field.value) }
+        } else {
+            request.connection.clientCertificate = nil
+        }
+        if request.headers["User-Agent"] == nil { request.headers["User-Agent"] = "TransferKit" }
+        if isTrusted, let hook = resources.hook {
+            let before = Array(request.headers)
+            request.headers = try await headers(from: hook, for: request, rejectedSince: sending.rejectedSince)
+            identity += request.headers.filter { !before.contains($0) }
+        }
+        sending.prepare?(&request)
+        let start = ContinuousClock.now
+        let response =
+            if let sink = sending.sink {
+                try await resources.engine.download(
+                    request, into: sink, writingOn: sending.threads, pacing: sending.pacing, progress: sending.progress)
+            } else {
+                try await resources.engine.perform(request, pacing: sending.pacing, progress: sending.progress)
+            }
+        return EndpointResponse(
+            response: response, method: request.method, origin: target, latency: ContinuousClock.now - start,
+            secrets: identity.map(\.value) + sending.secrets, sentCredentials: !identity.isEmpty,
+            withheldCredentials: !isTrusted && (credentials.areForServer || hasHeaderHook),
+            credentialsWereAccepted: resources.accepted.contains(fields, of: account, at: target),
+            proxyName: request.connection.proxy.name, credentials: fields)
+    }
+
+    private func headers(from hook: HeaderSource, for request: HTTPRequest, rejectedSince: Int?) async throws -> HTTPHeaders {
+        let info = RequestInfo(method: request.method, url: request.url, origin: attempt.origin, attempt: attempt.number)
+        guard let rejectedSince else { return try await hook.headers(for: info, request.headers) }
+        return try await hook.headersAfterRejection(for: info, request.headers, account: account, since: rejectedSince)
+    }
+
+    private func connection() async throws -> ConnectionOptions {
+        let secrets = try await credentials.connectionSecrets()
+        let logger = logger
+        return settings.connection.options(
+            passphrase: secrets.passphrase, proxyPassword: secrets.proxyPassword, warn: { logger.warning("\($0)") })
+    }
+
+    /// Remembers that the server accepted the credentials of a request.
+    package func noteAccepted(_ response: EndpointResponse) {
+        guard !response.withheldCredentials else { return }
+        resources.accepted.insert(response.credentials, of: account, at: response.origin)
+    }
+
+    /// Returns the origin of a URL; the endpoint's if there is no URL, or it has no origin.
+    package func origin(of url: String?) -> Origin { url.flatMap { URL(string: $0) }.flatMap(Origin.init) ?? origin }
+
+    /// Converts the error of a request that got no response.
+    ///
+    /// - Parameters:
+    ///   - url: The URL that was asked; nil for the endpoint's address.
+    ///   - isEndpoint: Whether the endpoint's own address was asked, so that a server without HTTP there means a wrong address.
+    package func transferError(_ error: CurlEngineError, at url: String?, isEndpoint: Bool) -> TransferError {
+        error.transferError(at: origin(of: url), by: settings.connection, isEndpoint: isEndpoint)
+    }
+}

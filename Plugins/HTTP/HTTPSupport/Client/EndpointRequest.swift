@@ -1,0 +1,53 @@
+package import CurlEngine
+import Foundation
+package import TransferCore
+package import TransportSupport
+
+/// One request of an attempt, without the headers that ``EndpointClient`` adds.
+package struct EndpointRequest {
+    package var request: HTTPRequest
+    /// Values that errors and receipts must not repeat, such as signatures in a URL.
+    package var secrets: [String]
+    private(set) var sink: (any HTTPResponseSink)?
+    private(set) var threads: WorkerThreads?
+    private(set) var pacing: (@Sendable (Int) -> Allowance)?
+    private(set) var progress: (@Sendable (Int64) -> Void)?
+
+    /// Changes the request each time before it is sent, to observe its body from the first byte.
+    package var prepare: ((inout HTTPRequest) -> Void)?
+    /// Whether the request is sent a second time, with renewed headers, after 401 or 403.
+    package var repeatsAfterRejection = true
+    /// For a request that is sent again after its credentials were rejected: ``EndpointClient/renewals`` from before it was sent first.
+    package var rejectedSince: Int?
+    /// Whether a response may be due to a connection that broke within the request, which is then sent on a new connection, once.
+    package var mayBeCut: (HTTPResponse) -> Bool = { $0.mayBeOfCutRequest }
+    /// The class of the error for too many redirects.
+    package var redirectLoopClass = FailureClass.unreachable
+
+    /// - Parameters:
+    ///   - request: The request. `expectsContinue` has no effect for servers known to reject that.
+    ///   - secrets: Values that errors and receipts must not repeat.
+    ///   - sink: Takes the body of the response; nil to keep its first bytes in memory.
+    ///   - threads: The threads that the sink writes on.
+    ///   - pacing: Asked before each read or write of the body for how many bytes are allowed. Called on an engine's thread: must not block.
+    ///   - progress: Called with the number of bytes transferred. Called on an engine's thread: must not block.
+    package init(
+        _ request: HTTPRequest, secrets: [String], sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
+        pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
+    ) {
+        self.request = request
+        self.secrets = secrets
+        self.sink = sink
+        self.threads = threads
+        self.pacing = pacing
+        self.progress = progress
+    }
+
+    /// Returns the values in a URL's query that may be secret: all with at least 8 characters, as shorter ones are flags and numbers.
+    package static func signatures(in url: String) -> [String] {
+        url.split(separator: "?", maxSplits: 1).dropFirst().flatMap { $0.split(separator: "&") }.flatMap { field in
+            let value = field.split(separator: "=", maxSplits: 1).last.map(String.init) ?? ""
+            return value.count < 8 ? [] : [value, value.removingPercentEncoding ?? value]
+        }
+    }
+}

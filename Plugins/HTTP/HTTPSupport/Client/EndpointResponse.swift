@@ -1,0 +1,88 @@
+package import CurlEngine
+package import TransferCore
+
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
+/// A server's final response, with the facts about the request that give its status a meaning.
+package struct EndpointResponse: Sendable {
+    package let response: HTTPResponse
+    /// The method of the request.
+    package let method: String
+    /// The origin that sent the response, after redirects.
+    package let origin: Origin
+    package let latency: Duration
+    /// Values of the request that errors and receipts must not repeat.
+    package let secrets: [String]
+    /// Whether the request carried credentials, or headers from the app's hook.
+    package let sentCredentials: Bool
+    /// Whether the account has credentials that the request did not carry, because its origin is not trusted.
+    package let withheldCredentials: Bool
+    /// Whether the server accepted the same credentials before.
+    package let credentialsWereAccepted: Bool
+    /// The name of the proxy, which may have sent the response; nil without a proxy.
+    package let proxyName: String?
+    /// The credentials that the request carried.
+    let credentials: [HTTPHeaders.Field]
+
+    package init(
+        response: HTTPResponse, method: String, origin: Origin, latency: Duration, secrets: [String], sentCredentials: Bool,
+        withheldCredentials: Bool, credentialsWereAccepted: Bool, proxyName: String?, credentials: [HTTPHeaders.Field]
+    ) {
+        self.response = response
+        self.method = method
+        self.origin = origin
+        self.latency = latency
+        self.secrets = secrets
+        self.sentCredentials = sentCredentials
+        self.withheldCredentials = withheldCredentials
+        self.credentialsWereAccepted = credentialsWereAccepted
+        self.proxyName = proxyName
+        self.credentials = credentials
+    }
+
+    package var status: Int { response.status }
+
+    /// The error for a status with the same meaning in all requests; nil for another status.
+    package var commonFailure: TransferError? {
+        switch status {
+        case 407:
+            // For an http address, a proxy answers in the server's place.
+            error(
+                .credentials, .credentialsRejected, by: proxyName.map { "The proxy \($0)" },
+                "requires credentials, or other ones, for requests to \(origin)")
+        case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
+        case 417: error(.transient, .rejected, "rejects \"Expect: 100-continue\"")
+        case 502...504: error(.transient, .serverUnavailable, "is not available now")
+        case 500...: error(.transient, .serverError, "failed")
+        default: nil
+        }
+    }
+
+    /// The error for a server that refuses the client's certificate, or requires one.
+    package var certificateRefused: TransferError {
+        error(.credentials, .credentialsRejected, "does not accept the client certificate, or requires one")
+    }
+
+    /// Makes an error of this response.
+    ///
+    /// - Parameters:
+    ///   - subject: The sender of the response; nil for the server.
+    ///   - what: What the server did, as a predicate without a full stop.
+    ///   - method: The method to name as the cause; nil for that of the request.
+    package func error(
+        _ failureClass: FailureClass, _ code: TransferError.Code, by subject: String? = nil, _ what: String, method: String? = nil
+    ) -> TransferError {
+        let words =
+            response.repeats(secrets)
+            ? " (the server's text is omitted, because it repeats a credential or a signature)"
+            : response.words(without: secrets).map { ": \($0)" } ?? ""
+        let wait = status == 429 || status == 503 ? response.headers.retryAfter(now: time(nil)) : nil
+        return TransferError(
+            failureClass, code, "\(subject ?? "The server \(origin)") \(what).",
+            cause: "\(method ?? self.method) was answered with \(status)\(words)", retryAfter: wait)
+    }
+}

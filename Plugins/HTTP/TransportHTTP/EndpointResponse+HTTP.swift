@@ -1,0 +1,125 @@
+import CurlEngine
+import Foundation
+import HTTPSupport
+import TransferCore
+
+extension EndpointResponse {
+    /// The response as the receipt keeps it.
+    var kept: ServerAnswer {
+        guard !response.repeats(secrets) else {
+            return ServerAnswer(status: status, text: "(The server's text is omitted, because it repeats a credential or a signature.)")
+        }
+        return ServerAnswer(
+            status: status, mediaType: response.headers["Content-Type"].map { String($0.prefix(200)) },
+            text: String(decoding: response.body.prefix(ServerAnswer.maximumBytes), as: UTF8.self),
+            isTruncated: response.isBodyTruncated || response.body.count > ServerAnswer.maximumBytes)
+    }
+
+    /// Returns a URL that the server named, without its query; nil if the rest holds a secret.
+    func shown(_ url: String?) -> String? {
+        let place = url.map { String($0.prefix { $0 != "?" && $0 != "#" }) }
+        return place?.repeats(secrets) == true ? nil : place
+    }
+
+    /// The error for a failed upload.
+    ///
+    /// - Parameter isOneTime: Whether the URL was given for this one file.
+    func uploadFailure(isOneTime: Bool) -> TransferError {
+        switch status {
+        case 401 where isOneTime && !sentCredentials:
+            error(.permanent, .forbidden, "requires credentials at the URL that was given for this file")
+        case 404, 405, 410, 501: misplaced(isOneTime: isOneTime)
+        case 409: error(.permanent, .rejected, "can't put a file there; check whether its folder exists, and what has its name")
+        case 413: error(.permanent, .tooLarge, "does not take a file of this size")
+        case 507: error(.remoteFull, .remoteFull, "has no space left for this file")
+        default: failure("upload")
+        }
+    }
+
+    /// The error for a success that was reported before the server can have had the whole request.
+    func earlySuccess(after taken: Int64, of length: Int64, _ failureClass: FailureClass) -> TransferError {
+        error(
+            failureClass, .badAnswer,
+            "reports success after \(taken) of \(length) bytes, so it can't have this file; check that the service at this address stores "
+                + "what it receives")
+    }
+
+    /// The error for an address that takes no files. Each file has an address of its own, so retrying does not help, but another endpoint may
+    /// take the file.
+    private func misplaced(isOneTime: Bool) -> TransferError {
+        if isOneTime { return error(.permanent, .rejected, "takes no file at the URL that was given for it") }
+        let (what, other) = method == "POST" ? ("forms", "https+put for PUT") : ("PUT", "https+form for forms")
+        return status == 404 || status == 410
+            ? error(
+                .unsupported, .notThisProtocol,
+                "has nothing that takes \(what) at the address for this file; check the path in the account's address, and the folders in it"
+            )
+            : error(
+                .unsupported, .notThisProtocol,
+                "does not take \(what) at the address for this file; check the account's address, which begins with \(other)")
+    }
+
+    /// The error for a response to a download that is not the file.
+    func downloadFailure(of path: RemotePath) -> TransferError {
+        switch status {
+        case 200..<300: error(.protocolViolation, .badAnswer, "sent something other than the file \(path)")
+        case 404, 410: error(.permanent, .noSuchRemoteFile, "has no file \(path)")
+        case 405, 501: error(.unsupported, .unsupported, "does not offer files for download")
+        default: failure("download")
+        }
+    }
+
+    /// The error for a status that means the same for all requests.
+    ///
+    /// - Parameter request: What was requested: "upload", "download" or "request".
+    func failure(_ request: String) -> TransferError {
+        switch status {
+        case 304:
+            error(
+                .permanent, .rejected,
+                "reports that nothing has changed, which answers a condition; remove headers such as If-None-Match from the account and the session"
+            )
+        case 300..<400: redirected(request)
+        case 400 where response.refusesClientCertificate: certificateRefused
+        case 400 where response.wantsTLS:
+            error(.unsupported, .notThisProtocol, "requires TLS on this port; write https in place of http in the address")
+        case 401: credentialsRefused
+        // Without credentials, or with credentials that worked before, the server forbids this file.
+        case 403 where !sentCredentials || credentialsWereAccepted:
+            error(.permanent, .forbidden, "does not allow this \(request); if its URL is signed, it may have expired")
+        case 403: credentialsRefused
+        default: commonFailure ?? error(.permanent, .rejected, "refused the \(request)")
+        }
+    }
+
+    private func redirected(_ request: String) -> TransferError {
+        guard let target = response.location.flatMap(Origin.init) else {
+            return error(.permanent, .rejected, "redirects the \(request) without a valid target; ask for another address")
+        }
+        // The path may be a capability.
+        let place = target == origin ? "another path there" : "\(target)"
+        // Only 307 and 308 keep the method (RFC 9110, section 15.4).
+        guard method == "GET" || status == 307 || status == 308 else {
+            return error(
+                .permanent, .rejected,
+                "redirects the \(request) to \(place), but with the status \(status) the file is not sent there. If the file has arrived, as "
+                    + "with a form that then shows a page, add the setting acceptedStatuses=\(status); otherwise write the new address in the "
+                    + "account")
+        }
+        if origin.scheme == "https", target.scheme == "http" {
+            return error(
+                .permanent, .rejected,
+                "redirects the \(request) to \(place) without encryption, which is not followed; ask for an address with https")
+        }
+        return error(
+            .permanent, .rejected,
+            "redirects the \(request) to \(place), which the account does not trust; write that in the account's address, or list it in its "
+                + "setting origins")
+    }
+
+    private var credentialsRefused: TransferError {
+        error(
+            .credentials, .credentialsRejected,
+            sentCredentials ? "does not accept the credentials" : "requires credentials, and the account has none for it")
+    }
+}
