@@ -32,7 +32,8 @@ import TransportTUS
 
     @Test func allSettingsAreListed() throws {
         let error = #expect(throws: TransferError.self) { try TUSTransport.validate(.tus("https://host/", settings: ["?": ""])) }
-        let known = try #require(error?.message.components(separatedBy: "it knows ").last).dropLast().components(separatedBy: ", ")
+        let known = try #require(error?.message.components(separatedBy: "valid settings are ").last).dropLast().components(
+            separatedBy: ", ")
         let part = try #require(try article.components(separatedBy: "## Settings of accounts\n").last)
         let section = part.components(separatedBy: "\n### ")[0]
         let cells = Self.lines(section).filter { $0.hasPrefix("| `") }.map { $0.split(separator: "|")[0] }

@@ -88,7 +88,7 @@ import TransportTUS
         #expect(error?.failureClass == .unsupported)
         #expect(
             error?.message
-                == "The server http://127.0.0.1:\(server.port) neither says that it compares checksums nor gives uploads back, so what arrives there can't be verified."
+                == "The server http://127.0.0.1:\(server.port) does not compare checksums and does not offer uploads for download, so uploads can't be verified."
         )
         #expect(error?.cause == "GET was answered with 405")
         #expect(try server.requests.map(\.method) == ["OPTIONS", "POST", "GET", "DELETE"])

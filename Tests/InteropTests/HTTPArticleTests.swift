@@ -39,7 +39,8 @@ import TransportHTTP
     /// The names that a refusal lists.
     private func known(_ error: TransferError?) throws -> Set<String> {
         let message = try #require(error?.message)
-        let list = try #require(message.components(separatedBy: "it knows ").last?.components(separatedBy: "http transport are ").last)
+        let list = try #require(
+            message.components(separatedBy: "valid settings are ").last?.components(separatedBy: "for sessions are ").last)
         return Set(list.dropLast().components(separatedBy: ", "))
     }
 

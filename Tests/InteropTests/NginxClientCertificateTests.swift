@@ -104,7 +104,7 @@ import TransportTUS
         #expect(error?.failureClass == .trust)
         #expect(
             error?.message
-                == "The certificate of \(proxy.origin) has none of the keys that the setting pinnedPublicKeys names; if it is the right one, add its key there."
+                == "The certificate of \(proxy.origin) has none of the keys in the setting pinnedPublicKeys. If the certificate is right, add its key there."
         )
         #expect(server.statistics.requests.isEmpty)
         await close()

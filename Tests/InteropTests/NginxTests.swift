@@ -120,7 +120,7 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(
             error?.message
-                == "The server https://127.0.0.1:\(site.proxy.port) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https (X-Forwarded-Proto). The upload that it made is left there until it expires."
+                == "The server https://127.0.0.1:\(site.proxy.port) requires the content to be sent to an http address, without TLS. For a server after a proxy, configure the proxy to pass on https (X-Forwarded-Proto). The new upload remains there until it expires."
         )
         // Nothing else was asked, with or without TLS.
         #expect(site.server.statistics.requests == ["OPTIONS": 1, "POST": 1])
@@ -139,7 +139,7 @@ import TransportTUS
         // Its key says nothing about whom to trust; its certificate is its own issuer's.
         #expect(
             error?.message
-                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is the right one, name the file with its issuer's certificate, or with itself where it is its own issuer, in the setting caFile (transferq: --ca-file); a key in pinnedPublicKeys makes nobody trusted by itself."
+                == "The certificate of https://127.0.0.1:\(site.proxy.port) is not trusted, or is for another name. If it is right, name a file with its issuer's certificate, or with a self-signed certificate itself, in the setting caFile (transferq: --ca-file). A key in pinnedPublicKeys does not make a certificate trusted."
         )
         #expect(try await session.status.state == .waiting)
         #expect(site.server.statistics.requests.isEmpty)

@@ -19,7 +19,7 @@ struct SFTPFaultTests {
             try await folder.transport.check(endpoint, credentials: ReferencedCredentials())
         }
         #expect(error?.failureClass == .unreachable && error?.code == .timedOut)
-        #expect(error?.message.contains("did not begin to speak SFTP") == true, "\(error?.description ?? "")")
+        #expect(error?.message.contains("did not start SFTP") == true, "\(error?.description ?? "")")
         await folder.close()
     }
 

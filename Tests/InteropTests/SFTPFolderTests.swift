@@ -160,7 +160,7 @@ struct SFTPFolderTests {
         let messages = try await queue.items(of: session.id).compactMap(\.error?.message)
         #expect(
             messages == [
-                "file is a file at \(server), and no folder.", "There is no folder gone at \(server).",
+                "file is a file at \(server), not a folder.", "\(server) has no folder gone.",
             ])
         // What is named as a file and is a folder is received as one.
         #expect(try Self.tree(target) == [Data("folder/inside".utf8): Data("inside".utf8)])

@@ -103,7 +103,7 @@ struct SFTPQueueTests {
             .upload(items: [stream], to: "real", options: SessionOptions(verification: .checksum)))
         let error = await #expect(throws: TransferError.self) { try await session.value }
         #expect(error?.failureClass == .unsupported, "\(error?.description ?? "")")
-        #expect(error?.message.contains("and not of streams") == true, "\(error?.description ?? "")")
+        #expect(error?.message.contains("checksums of streams") == true, "\(error?.description ?? "")")
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.files.path) == [])
         await queue.shutdown()
         await folder.close()

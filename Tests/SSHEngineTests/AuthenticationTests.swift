@@ -68,7 +68,7 @@ struct AuthenticationTests {
         #expect(error.failureClass == .credentials)
         #expect(error.code == .credentialsRejected)
         for part in [
-            "the key file \(stranger)", "/nonexistent/key can't be read", "holds a public key", "no passphrase is named",
+            "the key file \(stranger)", "/nonexistent/key can't be read", "holds a public key", "no passphrase is given",
             "the passphrase may be wrong", "There is no such secret",
         ] {
             #expect(error.message.contains(part), "\(error.message)")
@@ -101,7 +101,7 @@ struct AuthenticationTests {
         }
         let error = try await failure(server, settings)
         #expect(error.failureClass == .credentials)
-        #expect(error.message.contains("use a key of the type ed25519 or ecdsa, or libssh2 1.11 or later"), "\(error.message)")
+        #expect(error.message.contains("use an ed25519 or ecdsa key, or libssh2 1.11 or later"), "\(error.message)")
     }
 
     @Test func `an agent's keys come first, and one that is silent does not hold up the others for ever`() async throws {

@@ -88,7 +88,7 @@ struct DeadlineTests {
         } else {
             let error = try await #require(throws: TransferError.self) { try await opening.value }
             #expect(error.failureClass == .transient && error.code == .timedOut, "\(error)")
-            #expect(error.message.contains("did not let \(server.user) in within"), "\(error)")
+            #expect(error.message.contains("did not log in the user \(server.user) within"), "\(error)")
         }
         try await server.crash()
     }

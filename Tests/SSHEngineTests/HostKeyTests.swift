@@ -159,9 +159,9 @@ struct HostKeyTests {
         var settings = try server.settings()
         settings.hostKeys = HostKeyPolicy(userFile: path)
         try await server.connect(settings, logger: log.logger).close()
-        #expect(log.metadata(of: "A line of a file of known hosts").map { $0["line"] } == ["\(path):1"])
+        #expect(log.metadata(of: "A line of a known hosts file").map { $0["line"] } == ["\(path):1"])
         #expect(log.metadata(of: "A key of the SSH server is revoked").map { $0["line"] } == ["\(path):3"])
         let strange = try await refusal(server, HostKeyPolicy(userFile: try file(server, "nonsense\n")))
-        #expect(strange.message.contains("Lines that can't be understood: "), "\(strange)")
+        #expect(strange.message.contains("Invalid lines: "), "\(strange)")
     }
 }

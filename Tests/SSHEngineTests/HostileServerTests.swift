@@ -72,7 +72,7 @@ struct HostileServerTests {
         let error = try await failure(greeting: Array("SSH-2.0-silent\r\n".utf8)) { $0.handshakeTimeout = .milliseconds(50) }
         #expect(error.failureClass == .unreachable)
         #expect(error.code == .timedOut)
-        #expect(error.message.contains("did not agree on keys"))
+        #expect(error.message.contains("did not complete the key exchange"))
     }
 
     @Test func `of a banner of a gibibyte, little is taken`() async throws {

@@ -55,7 +55,7 @@ struct PasswordTests {
         let wrong = try await #require(throws: TransferError.self) {
             try await server.connect(try settings(server), secrets: ["PASSWORD": "the wrong one"])
         }
-        #expect(wrong.message.contains("by the password (keyboard-interactive), the password;"), "\(wrong)")
+        #expect(wrong.message.contains("with the password (keyboard-interactive), the password;"), "\(wrong)")
         #expect(server.methodsAsked.dropFirst(2) == ["none", "keyboard-interactive", "password"], "\(server.log)")
     }
 
@@ -125,6 +125,6 @@ struct PasswordTests {
         let connecting = settings
         let error = try await #require(throws: TransferError.self) { try await server.connect(connecting) }
         #expect(error.failureClass == .credentials)
-        #expect(error.message.contains("Name a key file or a password"))
+        #expect(error.message.contains("Add a key file or a password"))
     }
 }

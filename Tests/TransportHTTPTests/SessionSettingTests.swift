@@ -151,11 +151,11 @@ import TransportHTTP
     /// Also where only another endpoint of the account can upload at all.
     @Test(
         arguments: [
-            ("ftp://host.example/secret", "\"ftp://host.example\" is one of ftp"), ("/files/secret", "has no scheme"),
+            ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("/files/secret", "has no scheme"),
             ("https:///secret", "has no host"), ("https://host.example/a secret", "not a URL"),
-            ("https://host.example:99999/secret", "has a port that is none"),
-            ("https://me:secret@host.example/", "carries a user name or a password"),
-            ("https://host.example/#secret", "ends in a fragment"),
+            ("https://host.example:99999/secret", "has an invalid port"),
+            ("https://me:secret@host.example/", "contains a user name or a password"),
+            ("https://host.example/#secret", "ends with a fragment"),
         ], ["put", "form", "get"])
     func aURLThatNothingCanBeSentToIsSaid(_ place: (url: String, words: String), mode: String) {
         let endpoint = Endpoint.http("https+\(mode)://host/")

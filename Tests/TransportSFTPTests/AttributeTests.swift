@@ -58,7 +58,7 @@ import TransferCore
             let receipt = try await transfer.upload(transfer.source(content(1000)))
             #expect(
                 receipt.warnings == [
-                    "pipe did not let a.bin have the time of its last change.", "pipe did not let a.bin have its permissions.",
+                    "pipe refused the modification time of a.bin.", "pipe refused the permissions of a.bin.",
                 ])
             #expect(transfer.stored == content(1000))
         }

@@ -5,7 +5,7 @@ import TransportSFTP
 
 /// Whether an account's folder can be used.
 struct CheckTests {
-    @Test(arguments: [("", nil), ("/missing", "There is no folder "), ("/a.bin", "is no folder")] as [(String, String?)])
+    @Test(arguments: [("", nil), ("/missing", "There is no folder "), ("/a.bin", "is not a folder")] as [(String, String?)])
     func folders(path: String, words: String?) async throws {
         try await ProcessFixture.with { fixture in
             try fixture.put(content(10), "a.bin")

@@ -97,7 +97,7 @@ struct HostileServerTests {
     @Test func answersToWhatNobodyAskedAreRefused() async throws {
         let (received, error) = try await download { id, offset, count in ScriptedPeer.data(id &+ 1000, Self.part(offset, count)) }
         #expect(error?.failureClass == .protocolViolation && received == nil)
-        #expect(error?.message == "peer: The server answers a request that nobody made.")
+        #expect(error?.message == "peer: The server answered a request that was not made.")
     }
 
     /// Links that somebody put into the local folder lead nowhere, as a folder or in the place of the part.

@@ -86,7 +86,7 @@ struct ListingTests {
         try await ProcessFixture.with { fixture in
             try await fixture.makeFolder(try RemotePath("f"))
             let error = await #expect(throws: TransferError.self) { try await TestTransfer(fixture, "f").download() }
-            #expect(error?.code == .isFolder && error?.message == "f is a folder at pipe, and no file.")
+            #expect(error?.code == .isFolder && error?.message == "f is a folder at pipe, not a file.")
         }
     }
 }

@@ -16,7 +16,7 @@ import TransportSFTP
 
     @Test(
         arguments: [
-            ("false", "ended with status 1 before there was a connection to host.invalid.", nil),
+            ("false", "ended with status 1 before it reached host.invalid.", nil),
             ("sh -c 'echo first >&2; printf \"no way\\n\" >&2; exit 3'", "ended with status 3", ": no way"),
             ("sh -c 'printf \"\\033[1mhalf a line\" >&2; exit 4'", "ended with status 4", "half a line"),
             // The control sequence introducer as one character (ECMA-48, 5.4), and an override of the direction.

@@ -59,7 +59,7 @@ struct SpaceTests {
     func aFullDiskIsNoticedBeforeTheFirstByte(feature: String) async throws {
         let (asked, error, _) = try await upload(3_000_000, free: 2_048_000, extensions: [feature])
         #expect(error?.failureClass == .remoteFull && error?.code == .remoteFull)
-        #expect(error?.message == "peer has 2048000 bytes free where reel.mov goes, which needs 3000000 more.")
+        #expect(error?.message == "peer has 2048000 bytes free for reel.mov, which needs 3000000 more.")
         #expect(!asked.contains(.write))
         #expect(asked.suffix(2).contains(.remove), "Nothing is left there.")
     }
@@ -84,7 +84,7 @@ struct SpaceTests {
         let checkpoint = Checkpoint(data: try #require(begun.checkpoints.last).data, confirmed: 1_000_000)
         let extensions = ["fstatvfs@openssh.com", "fsync@openssh.com"]
         let (asked, error, _) = try await upload(3_000_000, free: 1_024_000, extensions: extensions, from: checkpoint)
-        #expect(error?.message == "peer has 1024000 bytes free where reel.mov goes, which needs 2000000 more.")
+        #expect(error?.message == "peer has 1024000 bytes free for reel.mov, which needs 2000000 more.")
         #expect(!asked.contains(.remove) && !asked.contains(.write))
     }
 }

@@ -43,7 +43,7 @@ import TransportTUS
         upload.endpoint.settings = ["proxy": "\(scheme)://127.0.0.1:\(closed.port)"]
         let error = try #require(await upload.failure())
         #expect(error.failureClass == .unreachable && error.code == .connectionRefused)
-        #expect(error.message.hasPrefix("127.0.0.1:\(closed.port) can't be reached, where requests to "), "\(error.message)")
+        #expect(error.message.hasPrefix("Cannot reach 127.0.0.1:\(closed.port), which is a proxy for "), "\(error.message)")
         #expect(
             error.message.contains(" http://127.0.0.1:\(upload.server.port) ") && error.message.contains("setting proxy"),
             "\(error.message)")
@@ -59,7 +59,7 @@ import TransportTUS
         let setting = name == "proxy" ? "\(value)://127.0.0.1:\(proxy.port)" : value
         upload.endpoint.settings = [name: setting]
         let error = try #require(await upload.failure())
-        #expect(error.message.contains(" \(name) \(setting); look at that, too."), "\(error.description)")
+        #expect(error.message.contains(" \(name) \(setting); check these, too."), "\(error.description)")
         #expect(upload.server.requests.isEmpty)
         await upload.end()
     }
@@ -69,7 +69,7 @@ import TransportTUS
         var upload = try TestUpload(size: 10, answers: [])
         upload.endpoint.address = "http://127.0.0.1:\(closed.port)/files/"
         let error = try #require(await upload.failure())
-        #expect(error.message == "http://127.0.0.1:\(closed.port) can't be reached.")
+        #expect(error.message == "Cannot reach http://127.0.0.1:\(closed.port).")
         await upload.end()
     }
 
@@ -79,7 +79,7 @@ import TransportTUS
         var upload = try TestUpload(size: 10, answers: [[.tus(201, ["Location": "http://127.0.0.1:\(closed.port)/1"])]])
         upload.endpoint.settings["origins"] = "http://127.0.0.1:\(closed.port)"
         let error = try #require(await upload.failure())
-        #expect(error.message.contains("http://127.0.0.1:\(closed.port) can't be reached."), "\(error.message)")
+        #expect(error.message.contains("Cannot reach http://127.0.0.1:\(closed.port)."), "\(error.message)")
         await upload.end()
     }
 
@@ -96,7 +96,7 @@ import TransportTUS
         upload.endpoint.settings = ["addressFamily": "ipv6"]
         let error = await upload.failure()
         #expect(error?.failureClass == .unreachable)
-        #expect(error?.message.contains("reached at IPv6 addresses only;") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("reach it at IPv6 addresses only;") == true, "\(error?.message ?? "")")
         await upload.end()
     }
 

@@ -173,13 +173,13 @@ import TransportTUS
     /// That is the file's fault, and not the endpoint's.
     @Test(
         arguments: [
-            ("ftp://host.example/secret", "\"ftp://host.example\" is one of ftp"), ("file:///secret", "is one of file"),
+            ("ftp://host.example/secret", "\"ftp://host.example\" has the scheme ftp"), ("file:///secret", "has the scheme file"),
             ("/files/secret", "has no scheme"), ("host.example/secret", "has no scheme"), ("", "not a URL"), ("secret", "has no scheme"),
             ("https:///secret", "has no host"), ("https://", "has no host"), ("http:secret", "has no host"),
             ("ht tp://secret", "not a URL"), ("https://host.example/a secret", "not a URL"),
-            ("https://host.example:99999/secret", "has a port that is none"),
-            ("https://me:secret@host.example/", "carries a user name or a password"),
-            ("https://host.example/#secret", "ends in a fragment"),
+            ("https://host.example:99999/secret", "has an invalid port"),
+            ("https://me:secret@host.example/", "contains a user name or a password"),
+            ("https://host.example/#secret", "ends with a fragment"),
         ])
     func oneThatNothingCanBeSentToIsRefusedBefore(url: String, words: String) async throws {
         var upload = try TestUpload(size: 10, offers: "creation", answers: [])

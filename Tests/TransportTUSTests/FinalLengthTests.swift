@@ -16,7 +16,7 @@ import TransportTUS
         upload.options.parallel = 2
         let error = await upload.failure()
         #expect(error?.failureClass == .resumeLost && error?.code == .uploadGone)
-        #expect(error?.message.contains("a file of 999 bytes out of parts that have 1000") == true)
+        #expect(error?.message.contains("a file of 999 bytes from segments of 1000") == true)
         #expect(upload.methods.count { $0 == "DELETE" } == 0, "the parts may be all that there is of the file")
         await upload.end()
     }

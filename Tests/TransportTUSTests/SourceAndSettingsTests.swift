@@ -115,12 +115,12 @@ import TransportTUS
 
     @Test(
         arguments: [
-            ("Upload-Offset", "1", "Upload-Offset is the tus transport's own; remove the header"),
-            ("tus-resumable", "1", "tus-resumable is the tus transport's own; remove the header"),
-            ("Host", "a", "Host is the tus transport's own; remove the header"),
-            ("Authorization", "secret", "Authorization is a secret; name it as a credential of the endpoint, not in a session"),
-            ("", "a", "can't be the name of a header"), ("a b", "a", "can't be the name of a header"),
-            ("é", "a", "can't be the name of a header"), ("a:", "a", "can't be the name of a header"),
+            ("Upload-Offset", "1", "Upload-Offset is reserved by the tus transport; remove the header"),
+            ("tus-resumable", "1", "tus-resumable is reserved by the tus transport; remove the header"),
+            ("Host", "a", "Host is reserved by the tus transport; remove the header"),
+            ("Authorization", "secret", "Authorization is a secret; add it as a credential of the endpoint, not in a session"),
+            ("", "a", "is not a header name"), ("a b", "a", "is not a header name"),
+            ("é", "a", "is not a header name"), ("a:", "a", "is not a header name"),
             ("X-A", "secret\r\nX: 1", "The value of the header X-A has a line break"), ("X-A", "secret\0", "The value of the header X-A"),
         ])
     func headersOfASessionThatCanNotBeSent(name: String, value: String, words: String) async throws {

@@ -15,7 +15,7 @@ extension CurlEngine {
     /// - Parameters:
     ///   - host: A name or an IP address, IPv6 without brackets.
     ///   - port: The TCP port.
-    ///     - options: How to connect. Options for TLS and HTTP with the server have no effect.
+    ///   - options: How to connect. Options for TLS and HTTP with the server have no effect.
     /// - Returns: A connected TCP socket in non-blocking mode, which the caller closes.
     /// - Throws: A ``CurlEngineError`` or `CancellationError`.
     public func connect(host: String, port: UInt16, options: ConnectionOptions = ConnectionOptions()) async throws -> FileDescriptor {

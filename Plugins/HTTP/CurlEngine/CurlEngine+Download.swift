@@ -10,14 +10,14 @@ extension CurlEngine {
     /// once, even while the sink writes.
     ///
     /// - Parameters:
-    ///     - request: The request.
-    ///     - sink: Takes the body, if it accepts the response. All received bytes were written when this returns or throws, except after
-    ///   cancellation.
-    ///     - threads: The threads that the sink writes on if the download has no thread of its own, for example those of its disk; nil for
-    ///   the engine's ``Configuration/writerThreads``, which all such downloads share.
-    ///     - pacing: Asked how many bytes of the body are allowed now. Called on an engine's thread: must not block.
-    ///     - progress: Called with the number of bytes that the sink has written, each time it grows. Called on an engine's thread: must
-    ///   not block.
+    ///   - request: The request.
+    ///   - sink: Takes the body, if it accepts the response. All received bytes were written when this returns or throws, except after
+    ///     cancellation.
+    ///   - threads: The threads that the sink writes on if the download has no thread of its own, for example those of its disk; nil for
+    ///     the engine's ``Configuration/writerThreads``, which all such downloads share.
+    ///   - pacing: Asked how many bytes of the body are allowed now. Called on an engine's thread: must not block.
+    ///   - progress: Called with the number of bytes that the sink has written, each time it grows. Called on an engine's thread: must not
+    ///     block.
     /// - Returns: The response, with an empty body if the sink accepted it.
     /// - Throws: A ``CurlEngineError`` if there is no complete response, the sink's error, or `CancellationError`.
     public func download(

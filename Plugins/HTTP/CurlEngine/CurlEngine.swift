@@ -69,10 +69,10 @@ public final class CurlEngine: Sendable {
     /// Can be called from any task, any number of times in parallel. Cancelling the task closes the connection and returns at once.
     ///
     /// - Parameters:
-    ///     - request: The request.
-    ///     - pacing: Asked before each read of the body how many bytes are allowed now. Called on the engine's thread: must not block.
-    ///     - progress: Called with the number of bytes of the body that the socket took, each time it grows. Called on the engine's thread:
-    ///   must not block.
+    ///   - request: The request.
+    ///   - pacing: Asked before each read of the body how many bytes are allowed now. Called on the engine's thread: must not block.
+    ///   - progress: Called with the number of bytes of the body that the socket took, each time it grows. Called on the engine's thread:
+    ///     must not block.
     /// - Throws: A ``CurlEngineError`` if there is no response, a `TransferError` if the body can't be read or is shorter than declared, or
     ///   `CancellationError`.
     public func perform(

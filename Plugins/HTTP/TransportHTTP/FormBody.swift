@@ -1,29 +1,29 @@
 import CurlEngine
 import TransportSupport
 
-/// A form with text fields and files (`multipart/form-data`, RFC 7578), streamed from where the files are.
+/// A form with text fields and files (`multipart/form-data`, RFC 7578), streamed from the files.
 struct FormBody {
     /// One file of the form.
     struct File {
         /// The name of its field.
         var field: String
-        /// As bytes, which need not be UTF-8.
+        /// Bytes, which need not be UTF-8.
         var name: [UInt8]
         var mediaType: String
         var reader: FileReader
         var size: Int64
     }
 
-    /// What the request names as its type.
+    /// The value of `Content-Type`.
     let contentType: String
     let body: HTTPBody
-    /// How many bytes come before those of the last file.
+    /// How many bytes precede those of the last file.
     let prefixLength: Int64
 
     /// - Parameters:
-    ///   - fields: In the order in which they are sent.
-    ///   - companions: The files that come before the last one.
-    ///   - boundary: Must be in none of the parts (RFC 2046, section 5.1.1); a long random one is not.
+    ///   - fields: In the order of sending.
+    ///   - companions: The files before the last one.
+    ///   - boundary: Must not occur in the parts (RFC 2046, section 5.1.1), which is practically certain for a long random one.
     init(
         fields: [(name: String, value: String)], companions: [File] = [], file: File,
         boundary: String = "----TransferKit" + Self.random()
@@ -50,7 +50,7 @@ struct FormBody {
         body = .sequence(parts + [.bytes(text + Array("--\(boundary)--\r\n".utf8))])
     }
 
-    /// A name between quotes, as browsers write it and so all servers read it (the HTML standard, "Multipart form data"; RFC 7578 leaves it open).
+    /// Escapes a name in quotes, as browsers do (the HTML standard, "Multipart form data"; RFC 7578 leaves it open).
     static func quoted(_ name: [UInt8]) -> [UInt8] {
         name.flatMap { byte -> [UInt8] in
             switch byte {

@@ -2,9 +2,9 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The files that go along with a file in its form, as the settings `file.NAME` name them.
+/// The additional files of a form, from the settings `file.NAME`.
 struct FormFiles {
-    /// What stands for the path of the file itself, so that what lies beside it can be named.
+    /// The placeholder for the path of the uploaded file.
     static let sourcePlace = "{source}"
 
     private let files: [(field: String, path: FilePath)]
@@ -16,9 +16,9 @@ struct FormFiles {
         }
     }
 
-    /// Opens them as they are now: each attempt sends all of them anew.
+    /// Opens the files. Each attempt sends all of them again.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that names the one that can't be read.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` that names an unreadable file.
     func open(on disks: DiskThreads) async throws -> [FormBody.File] {
         var opened: [FormBody.File] = []
         for (field, path) in files {

@@ -3,42 +3,42 @@ import Foundation
 import HTTPSupport
 import TransferCore
 
-/// An endpoint's settings, with those that a session has instead, checked.
+/// The settings of an endpoint and a session, checked. A session's take precedence.
 struct HTTPSettings {
-    /// How files are uploaded; nil for the way that the address names.
+    /// How files are uploaded; nil for the method of the address.
     var upload: EndpointAddress.Upload?
 
     /// The settings for requests that all HTTP transports have.
     var requests = RequestSettings()
 
-    /// The form's text fields and their values, before names are put in their places.
+    /// The form's text fields and their values, with placeholders.
     var fields: [String: String] = [:]
 
-    /// The paths of the files that go along in the form, by the names of their fields, before names are put in their places.
+    /// The paths of additional files in the form, by their fields, with placeholders.
     var files: [String: [String]] = [:]
 
     /// The name of the form's field for the file.
     var fileField = "file"
 
-    /// The media type of all files; nil to go by their names.
+    /// The media type of all files; nil to derive it from their names.
     var contentType: String?
 
-    /// What makes headers of the names in a session's metadata; nil where they can't be sent with a `PUT`.
+    /// The prefix that makes headers of a session's metadata; nil if they can't be sent with a `PUT`.
     var metadataPrefix: String?
 
     /// Further statuses that mean success.
     var acceptedStatuses: Set<Int> = []
 
-    /// Files from this many bytes on are received in several parts at once, where a session asks for that.
+    /// The size in bytes from which a file is downloaded in several segments, if a session asks for that.
     var parallelThreshold: Int64 = 64 << 20
 
-    /// Whether a download is called what the server says, unless the app named it.
+    /// Whether the server names a download, unless the app does.
     var namesDownloads = false
 
-    /// How long an attempt may take.
+    /// The time limit of an attempt.
     var transferTimeout: Duration?
 
-    /// The URLs that a session has for its files, by their remote names: capabilities.
+    /// The session's URLs for its files, by their remote names: capabilities.
     private(set) var uploadURLs: [String: String] = [:]
 
     private static let fieldKey = "field."
@@ -46,20 +46,20 @@ struct HTTPSettings {
     private static let uploadURLKey = "uploadURL."
 
     /// - Parameters:
-    ///   - settings: The endpoint's.
-    ///   - others: Those that a session has in their place.
-    /// - Throws: A ``TransferError`` that names the setting that makes no sense.
+    ///   - settings: The endpoint's settings.
+    ///   - others: The session's settings.
+    /// - Throws: A ``TransferError`` that names the invalid setting.
     init(_ settings: [String: String], session others: [String: String] = [:]) throws(TransferError) {
         for key in others.keys.sorted() where !Self.isForSessions(key) {
             throw SettingsValue.invalid(
-                "The setting \(key.debugDescription) can't be a session's own; those of the http transport are "
+                "The setting \(key.debugDescription) can't be set for a session; the http transport's settings for sessions are "
                     + "\(Self.ofSessions.joined(separator: ", ")).")
         }
         guard settings["upload"] == nil else {
-            throw SettingsValue.invalid("The setting upload is one of sessions; an endpoint's address says how files are uploaded.")
+            throw SettingsValue.invalid("The setting upload is only for sessions; an endpoint's address contains the upload method.")
         }
         if let key = settings.keys.first(where: { $0.hasPrefix(Self.uploadURLKey) }) {
-            throw SettingsValue.invalid("The setting \(key) is one of sessions; an endpoint's address says where files go.")
+            throw SettingsValue.invalid("The setting \(key) is only for sessions; an endpoint's address contains the place for files.")
         }
         for (key, value) in settings.merging(others, uniquingKeysWith: { $1 }).sorted(by: { $0.key < $1.key }) {
             guard key.lowercased() != "header.content-type" else {
@@ -80,7 +80,7 @@ struct HTTPSettings {
         try requests.complete()
     }
 
-    /// What says what is done with a session's files, and not how the server is reached and trusted.
+    /// The settings for a session's files, in contrast to those for reaching and trusting the server.
     private static let forSessions: Set<String> = [
         "acceptedStatuses", "contentDisposition", "contentType", "fileField", "metadataPrefix", "parallelThreshold", "transferTimeout",
         "upload",
@@ -92,7 +92,7 @@ struct HTTPSettings {
         forSessions.contains(key) || prefixesForSessions.contains { key.hasPrefix($0) }
     }
 
-    /// The settings that a session may have, as people read them.
+    /// The settings for sessions, for messages.
     static let ofSessions = (Array(forSessions) + prefixesForSessions.map { "\($0)NAME" }).sorted()
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
@@ -103,7 +103,7 @@ struct HTTPSettings {
         case "contentType": contentType = try Self.notEmpty(key, value)
         case "metadataPrefix":
             guard value.utf8.allSatisfy({ ReservedHeaders.isOfNames($0) }) else {
-                throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write the beginning of a header's name.")
+                throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write the beginning of a header name.")
             }
             metadataPrefix = try Self.notEmpty(key, value)
         case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
@@ -115,11 +115,12 @@ struct HTTPSettings {
             transferTimeout = .seconds(seconds)
         default:
             throw SettingsValue.invalid(
-                "The setting \(key.debugDescription) is not known to the http transport; it knows \(Self.known.joined(separator: ", ")).")
+                "The setting \(key.debugDescription) is unknown to the http transport; valid settings are \(Self.known.joined(separator: ", "))."
+            )
         }
     }
 
-    /// The settings that an endpoint may have, as people read them.
+    /// The settings for endpoints, for messages.
     static let known =
         (RequestSettings.names + [
             "acceptedStatuses", "contentDisposition", "contentType", "field.NAME", "file.NAME", "fileField", "metadataPrefix",
@@ -130,23 +131,23 @@ struct HTTPSettings {
         let paths = list.split(separator: "\n").map(String.init)
         guard !paths.isEmpty, paths.allSatisfy({ $0.hasPrefix("/") || $0.hasPrefix(FormFiles.sourcePlace) }) else {
             throw SettingsValue.invalid(
-                "The setting \(key) is \(list.debugDescription); write the path of a file, from / or \(FormFiles.sourcePlace) on, or several "
-                    + "with line breaks between them.")
+                "The setting \(key) is \(list.debugDescription); write the path of a file that begins with / or \(FormFiles.sourcePlace), or several "
+                    + "separated by line breaks.")
         }
         return paths
     }
 
-    /// - Throws: An error without the URL, which lets whoever has it write there.
+    /// - Throws: An error without the URL, which is a capability.
     private static func url(_ key: String, _ text: String) throws(TransferError) -> String {
         guard (try? UploadPlace.check(text)) != nil else {
             throw SettingsValue.invalid(
-                "The setting \(key) is no URL of https or http, or has a user or a fragment; write it as https://host/path?query.")
+                "The setting \(key) is not an https or http URL, or has a user or a fragment; write it as https://host/path?query.")
         }
         return text
     }
 
     private static func notEmpty(_ key: String, _ value: String) throws(TransferError) -> String {
-        guard !value.isEmpty else { throw SettingsValue.invalid("The setting \(key) is empty; remove it, or give it a value.") }
+        guard !value.isEmpty else { throw SettingsValue.invalid("The setting \(key) is empty; remove it, or set a value.") }
         return value
     }
 
@@ -155,7 +156,7 @@ struct HTTPSettings {
         for text in list.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
             guard let status = Int(text), (300...399).contains(status) else {
                 throw SettingsValue.invalid(
-                    "The setting \(key) has \(String(text).debugDescription); write statuses from 300 to 399 with commas between them.")
+                    "The setting \(key) has \(String(text).debugDescription); write statuses from 300 to 399, separated by commas.")
             }
             statuses.insert(status)
         }
@@ -164,6 +165,6 @@ struct HTTPSettings {
 }
 
 extension ReservedHeaders {
-    /// Those of the http transport.
+    /// The reserved headers of the http transport.
     static let http = ReservedHeaders(of: .http, names: ["content-range"])
 }

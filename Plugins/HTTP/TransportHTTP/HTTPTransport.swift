@@ -4,32 +4,32 @@ import HTTPSupport
 public import TransferCore
 package import TransportSupport
 
-/// Sends files to servers that speak plain HTTP, and receives files from them: an object store's pre-signed `PUT`, a form handler, a download by
-/// URL.
+/// Uploads files to and downloads files from plain HTTP servers: a pre-signed `PUT` of an object store, a form handler, a download by URL.
 ///
-/// Such a server can't say how much it has of a file. So an upload has no checkpoints: one that was interrupted begins anew, and its bytes
-/// count as confirmed when the server answered that it has all of them. If that answer is lost, the file is sent once more; a form handler can
-/// tell the second copy by a text field that holds the transfer's ID, see ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also
-/// lists how files are sent. A source that still grows is sent once it is whole, as its length comes first.
+/// Such a server can't report how much of a file it has. So uploads have no checkpoints: an interrupted upload starts again, and its bytes
+/// count as confirmed when the server has answered that it has all of them. If that response is lost, the file is sent again; a form
+/// handler can recognize the second copy by a text field with the transfer's ID, see
+/// ``TransferCore/Endpoint/http(_:credentials:settings:)``, which also lists the ways to send files. A growing source is sent when it is
+/// complete, because its length comes first.
 ///
-/// A large download comes in several parts at once where a session asks for that and the server knows ranges.
-/// Downloads are continued where the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begin anew.
+/// A large download uses several segments in parallel if a session asks for that and the server supports ranges. Downloads resume if the
+/// server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise start again.
 ///
-/// What was received is compared with the checksum that the session names, or with the one that the server tells of the file (`Repr-Digest`,
-/// `Digest`, `Content-Digest`, `Content-MD5`), unless the session wants no verification. A session that wants checksums fails where there is none.
+/// A download is compared with the checksum of the session, or with the server's (`Repr-Digest`, `Digest`, `Content-Digest`,
+/// `Content-MD5`), unless the session wants no verification. A session that requires checksums fails without one.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
-/// used for several queues, at the same time or one after the other.
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// queues can use one value, at the same time or one after the other.
 public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, FileNaming {
     /// `http`
     public let id: TransportID = .http
 
-    /// The C libraries that this process runs on, each with its version.
+    /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
-    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the headers that it names.
+    /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -37,51 +37,51 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try EndpointCredentials.check(endpoint)
     }
 
-    /// Checks what can be known of a session's options without asking anybody: that each makes sense, and has an effect at the endpoint.
+    /// Checks a session's options without contacting the server: that they are valid, and have an effect at the endpoint.
     ///
-    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
-    /// what this one can't.
+    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// support what this one does not.
     ///
     /// - Parameters:
-    ///   - options: As an attempt would get them.
-    ///   - direction: That of the session.
-    ///   - endpoint: One of its account's.
-    /// - Throws: A `TransferError` that names the option, or the setting.
+    ///   - options: As an attempt gets them.
+    ///   - direction: The direction of the session.
+    ///   - endpoint: An endpoint of its account.
+    /// - Throws: A `TransferError` that names the option or the setting.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
         _ = try SessionPlan(endpoint, options, for: direction)
     }
 
-    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Decides what happens to two files that have one remote name: a `PUT` replaces the first one, and so may a form's handler, unless
-    /// `{transfer}` gives each an address or a field of its own.
+    /// Returns what happens to two files with one remote name: a `PUT` replaces the first one, and so can a form handler, unless
+    /// `{transfer}` gives each its own address or field.
     public static func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         (try? SessionPlan(endpoint, options, for: .upload))?.nameClash ?? .replaced
     }
 
-    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    /// Returns the same when a session is enqueued. Called by the queue, on its callers' executors.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options, at: endpoint) }
 
     private let resources: ClientResources
     private let wait: @Sendable (Duration) async throws -> Void
 
-    /// Makes a transport. Threads and connections come with the first attempt.
+    /// Makes a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Asked before each request to the endpoint, or to one of its setting `origins`, for the headers to send. After an answer
-    ///   of 401 or 403 it is asked for new ones, once for all requests that were rejected with the same, and the request is sent once more.
+    /// - Parameter headers: Called before each request to a trusted origin for the headers to send. After 401 or 403 it is called for
+    ///   renewed ones, once for all requests that were rejected with the same headers, and the request is sent again.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, wait: { try await Task.sleep(for: $0) })
     }
 
-    /// Makes a transport with threads and a clock of the caller's choice.
+    /// Makes a transport with the caller's threads and clock.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), wait: @escaping @Sendable (Duration) async throws -> Void
     ) {
@@ -95,8 +95,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.wait = wait
     }
 
-    /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
-    /// that opens with this transport.
+    /// Returns a transport with the same configuration and with connections, threads and knowledge of servers of its own. Called by each
+    /// queue that opens with this transport.
     public func makeInstance() -> HTTPTransport {
         HTTPTransport(resources: resources.makeInstance(), wait: wait)
     }
@@ -120,8 +120,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Asks the server for the head of what is at the endpoint's address, with a `HEAD` request. Every answer but one that refuses the
-    /// credentials, or says that the server failed, tells that it is there.
+    /// Sends a `HEAD` request to the endpoint's address. Every response means that the server is there, except rejected credentials and a
+    /// failure of the server.
     ///
     /// Called by the queue, on a task of its own.
     ///
@@ -130,12 +130,12 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         try await HTTPServer(endpoint, credentials: credentials, resources: resources).report()
     }
 
-    /// Closes all connections and ends the threads; requests still under way fail.
+    /// Closes all connections and ends the threads; running requests fail.
     public func shutdown() async {
         await resources.engine.shutdown()
     }
 
-    /// Ends an attempt that takes longer than it may. What it leaves is as after a cancellation.
+    /// Ends an attempt that exceeds its time limit, as a cancellation would.
     private func within(
         _ limit: Duration?, of server: HTTPServer, _ body: @escaping @Sendable () async throws -> TransferReceipt
     ) async throws -> TransferReceipt {
@@ -150,7 +150,7 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
             guard let receipt = try await group.next() ?? nil else {
                 throw TransferError(
                     .transient, .timedOut,
-                    "The transfer with \(server.origin) took longer than the \(limit) that the setting transferTimeout allows.")
+                    "The transfer with \(server.origin) took longer than \(limit), the limit of the setting transferTimeout.")
             }
             return receipt
         }

@@ -5,13 +5,13 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to send one file, from its first byte.
+/// One attempt to upload one file, from its first byte.
 struct HTTPUpload {
-    /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
+    /// A larger body is announced before it is sent: a refusal then costs one round trip instead of the body.
     private static let unaskedContent: Int64 = 256 * 1024
-    /// How many bytes a server has to take without working longer than the stall timeout.
+    /// How many bytes a server must process faster than the stall timeout.
     private static let quickContent: Int64 = 1 << 20
-    /// How often a server may say that it has a file that it can't have.
+    /// How often a server may report success for a file that it can't have.
     private static let toleratedEarlySuccesses = 2
 
     private let attempt: FileAttempt
@@ -20,16 +20,16 @@ struct HTTPUpload {
     private let disks: DiskThreads
     private let reporter: AttemptReporter
 
-    /// - Throws: A ``TransferError`` if the endpoint, or this transport, can't do what is asked.
+    /// - Throws: A ``TransferError`` if the endpoint or this transport can't do what is requested.
     init(
         _ attempt: FileAttempt, _ source: UploadSource, to server: HTTPServer, on disks: DiskThreads,
         reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        // Some form handlers leave out a part without a word whose name they can't read.
+        // Some form handlers silently drop a part whose name they can't read.
         guard server.upload == .put || String(validating: attempt.remotePath.bytes, as: UTF8.self) != nil else {
             throw TransferError(
                 .permanent, .unsafeName,
-                "The remote name \"\(attempt.remotePath)\" is not UTF-8, as the names of files in forms have to be; choose another one.")
+                "The remote name \"\(attempt.remotePath)\" is not UTF-8, which forms require; choose another one.")
         }
         self.attempt = attempt
         self.source = source
@@ -51,7 +51,7 @@ struct HTTPUpload {
         if isForm { reporter.reportRecord() }
         let (answer, length) = try await send(file, size, with: companions)
         guard isSuccess(answer) else { throw answer.uploadFailure(isOneTime: server.givenURL != nil) }
-        // A server that answers early has not seen all of it, whatever it says.
+        // A server that responds early has not seen the whole file.
         let taken = answer.response.sent.taken
         guard taken == length else { throw answer.earlySuccess(after: taken, of: length, afterEarlySuccess()) }
         for file in [file] + companions.map(\.reader) { try await file.verifyUnchanged() }
@@ -60,14 +60,14 @@ struct HTTPUpload {
         return TransferReceipt(bytes: size, remoteURL: place(answer), answer: answer.kept)
     }
 
-    /// A `PUT` may be repeated, in case that it was an accident (RFC 9110, section 9.2.2), and then go elsewhere. Of a form there may be a record
-    /// already, so that another one would be one too many, wherever it goes.
+    /// A `PUT` can be repeated (RFC 9110, section 9.2.2), also at another endpoint. A form may already have created a record, so it must
+    /// not be sent again.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
         return server.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
-    /// The number of bytes, once all of them are there: it is told before the first one.
+    /// The size, when the source is complete: it is sent before the first byte.
     private func wholeSize() async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
@@ -99,17 +99,17 @@ struct HTTPUpload {
         let position = Locked((furthest: Int64(0), taken: Int64(0)))
         let answer = try await server.send(
             isForm ? "POST" : "PUT", to: url, headers: headers, body: body,
-            // What refuses content unasked may close before its answer is read: then it is asked the next time.
+            // A server that refuses content may close before its response is read; a later attempt asks first.
             expectsContinue: prefix + size > (attempt.number > 1 ? 0 : Self.unaskedContent), pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
                 let (furthest, isOldGround) = position.withLock { position in
                     let hasMoved = position.taken != taken
                     let isOldGround = hasMoved && taken - prefix <= position.furthest
-                    // A redirect begins at the first byte again, which progress does not.
+                    // After a redirect, the body is sent again from its first byte.
                     position = (max(position.furthest, min(taken - prefix, size)), taken)
                     return (position.furthest, isOldGround)
                 }
-                // What goes before the file, or goes once more, counts for nothing, but is a sign of life.
+                // Bytes before the file, and repeated bytes, are not progress, but activity.
                 if isOldGround { reporter.reportActivity() }
                 reporter.report(sent: furthest, confirmed: 0)
                 if taken == length, length > Self.quickContent { reporter.reportWaiting() }
@@ -130,7 +130,7 @@ struct HTTPUpload {
         (200..<300).contains(answer.status) || (isForm && answer.status == 303) || server.settings.acceptedStatuses.contains(answer.status)
     }
 
-    /// Where the file is.
+    /// The URL of the uploaded file.
     private func place(_ answer: EndpointResponse) -> String? {
         answer.shown(isForm ? answer.response.location?.absoluteString : answer.response.effectiveURL)
     }

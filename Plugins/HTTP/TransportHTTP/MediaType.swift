@@ -1,8 +1,8 @@
 import TransferCore
 
-/// Media types (RFC 6838) by the extensions of names.
+/// Media types (RFC 6838) by file extension.
 enum MediaType {
-    /// The type of whatever a name says nothing of (RFC 2046, section 4.5.1).
+    /// The type of other names (RFC 2046, section 4.5.1).
     static let unknown = "application/octet-stream"
 
     /// The type of a file of this name.
@@ -11,7 +11,7 @@ enum MediaType {
         return types[String(decoding: name[(dot + 1)...], as: UTF8.self).lowercased()] ?? unknown
     }
 
-    /// As registered with IANA, or, of the others, as Debian's `mime.types` has them.
+    /// As registered with IANA, or otherwise as in Debian's `mime.types`.
     private static let types: [String: String] = [
         "7z": "application/x-7z-compressed", "aac": "audio/aac", "aif": "audio/x-aiff", "aiff": "audio/x-aiff", "apng": "image/apng",
         "avi": "video/x-msvideo", "avif": "image/avif", "bmp": "image/bmp", "bz2": "application/x-bzip2", "css": "text/css",

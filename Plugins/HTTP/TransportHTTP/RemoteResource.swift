@@ -3,7 +3,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// A file at a web server that is to be downloaded.
+/// A file on a web server to download.
 struct RemoteResource: DownloadServer {
     private let server: HTTPServer
     private let path: RemotePath

@@ -1,12 +1,12 @@
 import HTTPSupport
 import TransferCore
 
-/// What texts of an endpoint stand for in one transfer.
+/// The values of placeholders in one transfer.
 struct TransferNames {
-    /// The texts that stand for something in a URL.
+    /// The placeholders in URLs.
     static let places = ["{name}", "{path}", transfer]
 
-    /// Stands for an ID that no two transfers have.
+    /// The placeholder for the unique ID of a transfer.
     static let transfer = "{transfer}"
 
     let path: RemotePath
@@ -17,11 +17,11 @@ struct TransferNames {
         transferID = attempt.transferID
     }
 
-    /// Puts the names in the places that a text has for them.
+    /// Replaces the placeholders in a text.
     ///
     /// - Parameters:
-    ///   - percentEncoded: Whether the text is a part of a URL. Otherwise names that are not UTF-8 are told as near as can be.
-    ///   - others: More places and what goes there.
+    ///   - percentEncoded: Whether the text is part of a URL. Otherwise invalid UTF-8 in names is repaired.
+    ///   - others: Additional placeholders and their values.
     func fill(_ text: String, percentEncoded: Bool, with others: [String: String] = [:]) -> String {
         func written(_ bytes: [UInt8]) -> String {
             percentEncoded ? RemotePath.percentEncoded(bytes) : String(decoding: bytes, as: UTF8.self)
@@ -30,7 +30,7 @@ struct TransferNames {
         let values = own.merging(others) { $1 }
         var filled = ""
         var rest = text[...]
-        // In one pass, as a name may hold such a text itself.
+        // In one pass, because a name can contain a placeholder.
         while let start = rest.firstIndex(of: "{") {
             filled += rest[..<start]
             rest = rest[start...]

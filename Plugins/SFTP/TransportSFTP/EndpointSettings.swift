@@ -1,34 +1,34 @@
 import HTTPSupport
 import TransferCore
 
-/// What an endpoint's address and settings say.
+/// An endpoint's settings, checked.
 struct EndpointSettings: Sendable {
-    /// How the server is known.
+    /// How the server is recognized.
     enum HostKey: Hashable, Sendable {
         case strict
         case acceptNew
-        /// The SHA-256 of the only key, as OpenSSH writes it.
+        /// The SHA-256 of the only valid key, as OpenSSH writes it.
         case pinned(String)
     }
 
     let address: SFTPAddress
     private(set) var maximumConnections = 2
     private(set) var hostKey = HostKey.strict
-    /// Nil for the user's and the system's.
+    /// Nil for the files of the user and the system.
     private(set) var knownHosts: String?
     private(set) var identities: [String] = []
-    /// Nil for what the environment says; empty for none.
+    /// Nil for the agent in the environment; empty for none.
     private(set) var agent: String?
     private(set) var allowsSHA1 = false
-    /// Whether an uploaded file gets the time of its last change. A downloaded one always does.
+    /// Whether an uploaded file gets the modification time of its source. A downloaded file always does.
     private(set) var keepsTimes = false
-    /// Whether a file gets the permissions that it has at the other end.
+    /// Whether a file gets the permissions of its source.
     private(set) var keepsModes = false
-    /// Whether a file is written beside its name until it is complete.
+    /// Whether a file is written as a part file until it is complete.
     private(set) var usesParts = true
-    /// Whether the server is asked to make files durable, where it can.
+    /// Whether the server is asked to sync files, if it supports that.
     private(set) var syncs = true
-    /// From how many bytes on a file is sent in ranges, over several connections, where a session asks for more than one.
+    /// The size from which a file is sent in ranges over several connections, if a session asks for more than one.
     private(set) var parallelThreshold: Int64 = 64 << 20
     private(set) var route = ServerRoute.direct
     let password: CredentialReference?
@@ -59,7 +59,7 @@ struct EndpointSettings: Sendable {
         guard case .direct = route else {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The setting proxyCommand can't be used together with \(given.keys.sorted().joined(separator: ", ")).")
+                "The setting proxyCommand can't be combined with \(given.keys.sorted().joined(separator: ", ")).")
         }
         var connection = ConnectionSettings()
         for (name, value) in given.sorted(by: { $0.key < $1.key }) { _ = try connection.take(name, value) }
@@ -96,7 +96,7 @@ struct EndpointSettings: Sendable {
         default:
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The setting \(name.debugDescription) is not known to the SFTP transport; it knows \(Self.own.union(ServerRoute.connectionSettings).sorted().joined(separator: ", "))."
+                "The setting \(name.debugDescription) is unknown to the SFTP transport; valid settings are \(Self.own.union(ServerRoute.connectionSettings).sorted().joined(separator: ", "))."
             )
         }
     }

@@ -7,17 +7,17 @@ import SystemPackage
 #endif
 
 extension FileDescriptor {
-    /// Which permissions go from one end to the other: none that let a program run as another user (inode(7)).
+    /// The permissions that are copied: none that make a program run as another user (inode(7)).
     private static let sharedMode: UInt32 = 0o777
 
-    /// The permissions of an open file; nil if the system does not tell.
+    /// The permissions of an open file; nil if the system does not report them.
     var mode: UInt32? {
         (try? stat()).map { UInt32($0.permissions.rawValue) & Self.sharedMode }
     }
 
-    /// Gives an open file these permissions.
+    /// Sets the permissions of an open file.
     ///
-    /// - Returns: Whether the system let that be.
+    /// - Returns: Whether the system allowed it.
     func change(mode: UInt32) -> Bool {
         fchmod(rawValue, mode_t(mode & Self.sharedMode)) == 0
     }

@@ -11,7 +11,7 @@ import TransportSupport
 extension FileReader {
     /// Reads consecutive pieces of the file. Blocks.
     ///
-    /// - Throws: A ``TransferError``: ``FailureClass/sourceChanged`` if the file ends before.
+    /// - Throws: A ``TransferError``: ``FailureClass/sourceChanged`` if the file ends early.
     func piecesNow(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
         var pieces: [[UInt8]] = []
         var offset = range.lowerBound

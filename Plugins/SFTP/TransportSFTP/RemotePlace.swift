@@ -1,29 +1,29 @@
 import Foundation
 import TransferCore
 
-/// Where a file is at the server, and what is made for it there. Paths are bytes, as they are on the server's file system.
+/// The paths of a file and its part file on the server. Paths are bytes, as on the server's file system.
 struct RemotePlace: Sendable {
     /// The beginning of URLs, such as `sftp://sftp.example.com`.
     let root: String
-    /// The endpoint's folder; empty for the one that the account begins in.
+    /// The endpoint's folder; empty for the account's start folder.
     let folder: [UInt8]
     let path: RemotePath
 
-    /// The file.
+    /// The path of the file.
     var final: [UInt8] { join(path.bytes) }
 
-    /// Something in it, if it is a folder.
+    /// The path of an entry, if the file is a folder.
     func entry(_ name: [UInt8]) -> [UInt8] { final + [Self.slash] + name }
 
-    /// For people.
+    /// The name for messages.
     var name: String { path.description }
 
-    /// The folders below the endpoint's that the file is in, the outermost first.
+    /// The folders between the endpoint's folder and the file, the outermost first.
     var parents: [[UInt8]] {
         path.bytes.indices.filter { path.bytes[$0] == Self.slash }.map { join(Array(path.bytes[..<$0])) }
     }
 
-    /// What the file is called until it is complete: beside its final name, so that it can get that at once and as a whole.
+    /// The path of the part file: beside the final name, so that a rename moves it there atomically.
     func part(of transferID: String) throws(TransferError) -> [UInt8] {
         guard transferID.utf8.allSatisfy({ Self.isSafe($0) }), (1...64).contains(transferID.utf8.count) else {
             throw TransferError(.permanent, .internalFailure, "The transfer of \(name) has an ID that can't be part of a name.")
@@ -31,11 +31,11 @@ struct RemotePlace: Sendable {
         return sibling(Array(".tq-\(transferID).part".utf8))
     }
 
-    /// The final path if so many names are taken already: `reel (1).mov` for `reel.mov`.
+    /// The final path with a number, if earlier ones are taken: `reel (1).mov` for `reel.mov`.
     func numbered(_ number: Int) -> [UInt8] {
         guard number > 0 else { return final }
         let name = path.lastComponent
-        // The dot of a hidden file begins no extension.
+        // The dot of a hidden file does not begin an extension.
         let dot = name.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? name.endIndex
         let suffix = Array(" (\(number))".utf8) + name[dot...]
         // A name has at most 255 bytes (NAME_MAX, limits.h).
@@ -51,7 +51,7 @@ struct RemotePlace: Sendable {
         return last == Self.slash ? folder + relative : folder + [Self.slash] + relative
     }
 
-    /// Letters, digits and hyphens.
+    /// Whether a byte is a letter, a digit or a hyphen.
     static func isSafe(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),

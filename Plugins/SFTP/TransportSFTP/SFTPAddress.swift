@@ -1,14 +1,14 @@
 import Foundation
 package import TransferCore
 
-/// What an endpoint's address says: `sftp://user@host:port/folder/`.
+/// The parts of an endpoint's address: `sftp://user@host:port/folder/`.
 ///
-/// The folder is absolute at the server; one that begins with `/~/` is below the folder that the account begins in.
+/// The folder is absolute on the server; a folder that begins with `/~/` is relative to the account's start folder.
 package struct SFTPAddress: Hashable, Sendable {
     package var host: String
     package var port: UInt16
     package var user: String
-    /// In bytes, as it is named to the server; empty for the one that the account begins in.
+    /// The folder in bytes, as the server takes it; empty for the account's start folder.
     package var folder: [UInt8]
 
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
@@ -19,17 +19,17 @@ package struct SFTPAddress: Hashable, Sendable {
             throw Self.invalid("The endpoint address must begin with sftp:// for SFTP.")
         }
         guard components.query == nil else {
-            throw Self.invalid("The endpoint address for \(host) has a query (?…), which SFTP does not know; remove it.")
+            throw Self.invalid("The endpoint address for \(host) has a query (?…), which SFTP does not support; remove it.")
         }
         guard let folder = Self.decode(components.percentEncodedPath), !folder.contains(0) else {
             throw Self.invalid(
-                "The folder in the endpoint address for \(host) can't be one: %00 is in it, which no name can have.")
+                "The folder in the endpoint address for \(host) is invalid: it contains %00, which names can't have.")
         }
         guard !folder.split(separator: UInt8(ascii: "/")).contains(where: { $0.elementsEqual("..".utf8) }) else {
             throw Self.invalid(
-                "The folder in the endpoint address for \(host) has a part \"..\", which leads elsewhere; write the one that is meant.")
+                "The folder in the endpoint address for \(host) contains \"..\"; write the path without it.")
         }
-        // An address of IPv6 is in brackets.
+        // An IPv6 address is in brackets.
         self.host = host.hasPrefix("[") ? String(host.dropFirst().dropLast()) : host
         port = UInt16(clamping: components.port ?? 22)
         user = components.user ?? NSUserName()
@@ -41,7 +41,7 @@ package struct SFTPAddress: Hashable, Sendable {
         }
     }
 
-    /// For messages: the host, and the port if it is not the usual one.
+    /// For messages: the host, and the port unless it is 22.
     var serverName: String { (host.contains(":") ? "[\(host)]" : host) + (port == 22 ? "" : ":\(port)") }
 
     private static func decode(_ text: String) -> [UInt8]? {
@@ -69,14 +69,14 @@ extension RemotePlace {
         self.init(root: "sftp://\(address.serverName)", folder: address.folder, path: path)
     }
 
-    /// Where a path is, without the account's name.
+    /// The URL of a path, without the account's name.
     func url(of path: [UInt8]) -> String {
         let encoded = path.map { byte in Self.isPlain(byte) ? String(UnicodeScalar(byte)) : Self.escape(byte) }.joined()
         return root + (path.first == UInt8(ascii: "/") ? "" : "/~/") + encoded
     }
 
     private static func isPlain(_ byte: UInt8) -> Bool {
-        // The characters that a path may hold as they are (RFC 3986, section 2.3), and the slash.
+        // The characters that a path can contain unencoded (RFC 3986, section 2.3), and the slash.
         isSafe(byte) || [UInt8(ascii: "."), UInt8(ascii: "_"), UInt8(ascii: "~"), UInt8(ascii: "/")].contains(byte)
     }
 

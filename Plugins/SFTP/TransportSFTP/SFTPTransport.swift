@@ -3,64 +3,63 @@ import SSHEngine
 public import TransferCore
 package import TransportSupport
 
-/// Moves files to and from servers that speak SFTP, version 3 (draft-ietf-secsh-filexfer-02), with those of OpenSSH's extensions that the
-/// server offers.
+/// Transfers files to and from SFTP servers, version 3 (draft-ietf-secsh-filexfer-02), with the OpenSSH extensions that the server offers.
 ///
-/// An upload goes into a part beside its name, `.tq-<transfer>.part`, which is synced and gets the name as a whole. An interrupted upload resumes
-/// after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server acknowledged, once the part
-/// is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the newest bytes of the part are read back
-/// and compared first; with the setting `sync` off, they are not. A download resumes if the file at the server still has its size and modification
-/// time.
+/// An upload goes into a part file beside its name, `.tq-<transfer>.part`, which is synced and renamed when complete. An interrupted upload
+/// resumes after the last byte that the server synced. If the connection broke, it resumes after the last byte that the server
+/// acknowledged, if the part file is large enough, its end is the same as here, and the server has synced it. If the server can't sync, the
+/// newest bytes of the part file are read back and compared first, unless the setting `sync` is off. A download resumes if the file on the
+/// server still has its size and modification time.
 ///
-/// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` where the server lets the account run commands; otherwise
-/// the file is read back and compared, of which the receipt has a warning. Those of streams are not, and refused. A checksum that a session names
-/// (`AttemptOptions.expectedChecksum`) is compared here, without asking the server. Endpoints are made with
+/// Checksums (`Verification.checksum`) are computed by `sha256sum`, `shasum` or `md5sum` if the server lets the account run commands;
+/// otherwise the file is read back and compared, and the receipt has a warning. They are not available for streams. A checksum that a
+/// session names (`AttemptOptions.expectedChecksum`) is verified locally, without asking the server. Make endpoints with
 /// ``TransferCore/Endpoint/sftp(_:credentials:settings:)``, which lists the settings.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
-/// used for several queues, at the same time or one after the other.
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// queues can use one value, at the same time or one after the other.
 public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding, FileNaming {
     /// `sftp`
     public let id: TransportID = .sftp
 
-    /// 64: one connection carries the requests of many files at once, each of which needs several answers.
+    /// 64: one connection carries the requests of many files in parallel, each of which needs several responses.
     public let smallFilesInFlight = 64
 
-    /// The C libraries that this process runs on, each with its version.
+    /// The C libraries in this process, each with its version.
     public static var libraries: [String] { ["libssh2/\(SSHConnection.libraryVersion)"] }
 
-    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the kinds of its credentials.
+    /// Checks an endpoint without contacting the server: its address, its settings, and the kinds of its credentials.
     ///
-    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
         _ = try EndpointSettings(endpoint)
     }
 
-    /// Checks what can be known of a session's options without asking anybody.
+    /// Checks a session's options without contacting the server.
     ///
-    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
-    /// what one by this transport can't.
+    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// support what this transport does not.
     ///
-    /// - Parameter options: As an attempt would get them.
-    /// - Throws: A `TransferError`: of the class `unsupported`, or for a checksum that is none.
+    /// - Parameter options: As an attempt gets them.
+    /// - Throws: A `TransferError`: of the class `unsupported`, or for an invalid checksum.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
         _ = try ContentDigest(expectedBy: options)
         guard options.settings.isEmpty else {
-            throw TransferError(.unsupported, .unsupported, "The SFTP transport has no setting that a session can change.")
+            throw TransferError(.unsupported, .unsupported, "The SFTP transport has no settings for sessions.")
         }
     }
 
-    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options)
     }
 
-    /// Decides what happens to two files that have one remote name, by the overwrite policy that the session has.
+    /// Returns what happens to two files with one remote name, which depends on the session's overwrite policy.
     public static func nameClash(_ options: AttemptOptions) -> NameClash {
         switch options.overwrite {
         case .rename: .keptApart
@@ -70,7 +69,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Decides the same when a session is enqueued. Called by the queue, on its callers' executors.
+    /// Returns the same when a session is enqueued. Called by the queue, on its callers' executors.
     public func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash { Self.nameClash(options) }
 
     let pool: ConnectionPool
@@ -79,17 +78,17 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     private let failures = UnexplainedFailures()
     private static let logger = Logger(label: "transport-sftp")
 
-    /// Makes a transport. Threads and connections come with the first attempt.
+    /// Makes a transport. The first attempt starts its threads and connections.
     public init() {
         self.init(policy: PoolPolicy())
     }
 
-    /// Makes a transport that shares its connections in its own way.
+    /// Makes a transport that shares its connections by another policy.
     package init(policy: PoolPolicy) {
         self.init(makePool: { ConnectionPool(SSHConnector(), policy: policy) }, disks: DiskThreads(limit: 4))
     }
 
-    /// Makes a transport with its own way to connect, and threads of the caller's choice.
+    /// Makes a transport with another connector and the caller's threads.
     package init(connector: any SFTPConnector, policy: PoolPolicy = PoolPolicy(), disks: DiskThreads = DiskThreads(limit: 4)) {
         self.init(makePool: { ConnectionPool(connector, policy: policy) }, disks: disks)
     }
@@ -100,8 +99,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         self.disks = disks
     }
 
-    /// Returns a transport with the same configuration, and with connections and threads of its own. Called by each queue that opens with this
-    /// transport.
+    /// Returns a transport with the same configuration and with connections and threads of its own. Called by each queue that opens with
+    /// this transport.
     public func makeInstance() -> SFTPTransport {
         SFTPTransport(makePool: makePool, disks: disks)
     }
@@ -110,7 +109,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
+    /// - Throws: A `TransferError`, after a checkpoint was saved for the received or sent bytes; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         do {
             let receipt = try await move(attempt, reporting: reporter)
@@ -136,13 +135,13 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         switch attempt.payload {
         case .upload(let source):
             guard attempt.options.expectedChecksum == nil else {
-                throw TransferError(.unsupported, .unsupported, "The checksum that is expected is one of a download.")
+                throw TransferError(.unsupported, .unsupported, "An expected checksum is only for downloads.")
             }
             guard source.growth == nil || attempt.options.verification != .checksum else {
-                // What was confirmed may be gone from the disk when the checksum is to be computed.
-                throw TransferError(.unsupported, .unsupported, "The SFTP transport compares the checksums of files, and not of streams.")
+                // The confirmed bytes may be gone from the disk when the checksum is computed.
+                throw TransferError(.unsupported, .unsupported, "The SFTP transport can't compare checksums of streams.")
             }
-            // Looked at before a connection is made, which may take its time.
+            // Checked before a connection is made, which can take a while.
             let threads = disks.threads(for: source)
             let file = try await FileReader.open(source, on: threads)
             return try await use(attempt, settings, reporter) { connection, features in
@@ -175,11 +174,11 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// Connects, asks the server for the folder that the account begins in, and looks whether there is the endpoint's.
+    /// Connects, asks the server for the account's start folder, and checks that the endpoint's folder exists.
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if there is no such folder; or `CancellationError`.
+    /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
         let settings = try EndpointSettings(endpoint)
         return try await pool.use(
@@ -204,29 +203,29 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
         }
     }
 
-    /// A server that tells nothing of the folder may let files be written there all the same.
+    /// A server that does not report on the folder may still allow writing there.
     private func checkFolder(_ address: SFTPAddress, _ client: SFTPClient) async throws {
         guard !address.folder.isEmpty else { return }
         let name = String(decoding: address.folder, as: UTF8.self)
         switch try await client.answer(to: .stat(address.folder)) {
         case .attributes(let found) where found.kind.map { $0 != .folder } ?? false:
             throw TransferError(
-                .permanent, .noSuchRemoteFile, "\(name) at \(client.serverName) is no folder; files of this account go below it.")
+                .permanent, .noSuchRemoteFile, "\(name) at \(client.serverName) is not a folder, but files of this account go there.")
         case .status(let status) where status.code.meansMissing:
             throw TransferError(
                 .permanent, .noSuchRemoteFile,
-                "There is no folder \(name) at \(client.serverName), where files of this account go; make it, or correct the address.")
+                "There is no folder \(name) at \(client.serverName), where files of this account go; create it, or correct the address.")
         default: return
         }
     }
 
-    /// Removes the part of an unfinished upload.
+    /// Removes the part file of an unfinished upload.
     ///
     /// Called by the queue, on a task of its own.
     ///
     /// - Throws: A `TransferError`, or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // A checkpoint of a download refers to nothing at the server.
+        // The checkpoint of a download refers to nothing on the server.
         guard let stored = UploadCheckpoint(checkpoint) else { return }
         let settings = try EndpointSettings(endpoint)
         try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
@@ -236,12 +235,12 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             } catch let failure as StatusFailure where failure.status.code.meansMissing {
                 return
             } catch let failure as StatusFailure {
-                throw failure.transferError("the part of an upload", .upload, at: client.serverName)
+                throw failure.transferError("the part file of an upload", .upload, at: client.serverName)
             }
         }
     }
 
-    /// Closes all connections; attempts still under way fail.
+    /// Closes all connections; running attempts fail.
     public func shutdown() async {
         await pool.shutdown()
     }

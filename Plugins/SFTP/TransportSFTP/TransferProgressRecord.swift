@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// How far an attempt is, told in order and never backwards, from whichever threads it is learned on.
+/// The progress of an attempt, reported in order and never backwards, from any thread.
 final class TransferProgressRecord: Sendable {
     private let reporter: AttemptReporter
     private let state: Locked<(sent: Int64, confirmed: Int64)>
@@ -13,7 +13,7 @@ final class TransferProgressRecord: Sendable {
 
     var confirmed: Int64 { state.withLock { $0.confirmed } }
 
-    /// - Parameter position: Up to where the network took bytes, or brought them.
+    /// - Parameter position: The position up to which the network took or delivered bytes.
     func note(sent position: Int64) {
         state.withLock { state in
             state.sent = max(state.sent, position)
@@ -21,7 +21,7 @@ final class TransferProgressRecord: Sendable {
         }
     }
 
-    /// - Parameter position: Up to where a checkpoint vouches for the bytes.
+    /// - Parameter position: The position up to which a checkpoint confirms the bytes.
     func note(confirmed position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
@@ -32,14 +32,14 @@ final class TransferProgressRecord: Sendable {
 }
 
 extension AttemptReporter {
-    /// How many of the next bytes may be moved, as soon as any may.
+    /// How many of the next bytes can be moved, as soon as any can.
     ///
     /// - Throws: `CancellationError`.
     func awaitAllowance(upTo limit: Int64) async throws -> Int64 {
         while true {
             let answer = allowance(upTo: Int(clamping: limit))
             if answer.bytes > 0 { return min(Int64(answer.bytes), limit) }
-            // A wait of nothing would keep a thread busy with asking.
+            // A wait of zero would keep a thread busy asking.
             try await Task.sleep(for: max(answer.retryAfter, .milliseconds(1)))
         }
     }

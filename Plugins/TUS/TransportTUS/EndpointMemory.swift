@@ -2,25 +2,25 @@ import HTTPSupport
 import Locking
 import TransferCore
 
-/// What was learned of endpoints, by their address: kept while the transport lives, and never stored.
+/// What requests have shown about endpoints, by address. Kept while the transport lives, and never stored.
 final class EndpointMemory: Sendable {
-    /// How long what a server said of itself is taken for true.
+    /// How long a server's own description is valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
-    /// How many cut uploads are remembered; with more, all are forgotten, and none of these is doubted.
+    /// The most interrupted uploads that are kept. Beyond that, all are dropped, and none of them is treated as unverified.
     private static let maximumCuts = 1_000
 
-    /// What was found out about one endpoint by trying.
+    /// Deviations of one endpoint that requests have shown.
     struct Habits: Sendable {
-        /// It, or what is in front of it, takes `PATCH` only under the name of `POST`.
+        /// The endpoint, or a proxy before it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false
-        /// It refuses content in a creation, although it says that it takes it.
+        /// The endpoint rejects content in a creation although it announces support.
         var refusesContentInCreation = false
-        /// How often it was asked what it can do, and said nothing at all, since it last said anything.
+        /// How many consecutive `OPTIONS` requests were unanswered.
         var unansweredQuestions = 0
-        /// The most bytes that one request may bring, as far as is known.
+        /// The maximum number of bytes of one request, as far as known.
         var chunkLimit: Int64?
 
-        /// Takes note that one request may bring no more than this.
+        /// Notes a limit for the bytes of one request.
         mutating func limitChunks(to limit: Int64) { chunkLimit = min(chunkLimit ?? .max, limit) }
     }
 
@@ -28,7 +28,7 @@ final class EndpointMemory: Sendable {
         var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
         var habits: [String: Habits] = [:]
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
-        /// Whether what follows a body gets to a server, by the way to it.
+        /// Whether trailers reach a server, by the path to it.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
     }
 
@@ -41,9 +41,9 @@ final class EndpointMemory: Sendable {
         self.now = now
     }
 
-    /// What the server offers: from memory, or asked, by one caller for all who wait for it.
+    /// Returns the server's features: cached, or asked for once on behalf of all waiting callers.
     ///
-    /// - Parameter ask: Says also how long the answer holds; nil for this once.
+    /// - Parameter ask: Also returns how long the response is valid; nil for this call only.
     func features(
         of address: String, asking ask: @escaping @Sendable () async throws -> (ServerFeatures, lifetime: Duration?)
     ) async throws -> ServerFeatures {
@@ -60,9 +60,9 @@ final class EndpointMemory: Sendable {
         state.withLock { $0.features[address] = (features, until) }
     }
 
-    /// Whether what follows a body gets to a server: from memory, or tried, by one caller for all who wait for it.
+    /// Returns whether trailers reach a server: cached, or tried once on behalf of all waiting callers.
     ///
-    /// - Parameter attempt: Nil if that remains to be seen: nobody relies on it this time.
+    /// - Parameter attempt: Nil for an unknown result, which counts as false this time.
     func trailersArrive(by way: String, trying attempt: @escaping @Sendable () async throws -> Bool?) async throws -> Bool {
         if let known = state.withLock({ $0.trailers[way] }), known.until > now() { return known.arrive }
         return try await trailerTrials.value(for: way) {
@@ -81,7 +81,7 @@ final class EndpointMemory: Sendable {
         state.withLock { change(&$0.habits[address, default: Habits()]) }
     }
 
-    /// Keeps how an upload was cut, for when it goes on.
+    /// Remembers how an upload was interrupted, for when it resumes.
     func note(_ cut: UnansweredRequest, of upload: String) {
         state.withLock { state in
             if state.cuts.count >= Self.maximumCuts { state.cuts.removeAll() }
@@ -89,19 +89,19 @@ final class EndpointMemory: Sendable {
         }
     }
 
-    /// Keeps that the server of an upload took no connection when it was asked for its offset.
+    /// Notes that the server of an upload refused the connection when it was asked for the offset.
     func noteOutage(of upload: String) {
         state.withLock { $0.cuts[upload]?.wasFollowedByOutage = true }
     }
 
-    /// The last request of an upload, if it was cut while it brought bytes, and the server took no connection then.
+    /// The last request of an upload, if it was interrupted while it sent bytes, and the server then refused connections.
     func requestBeforeOutage(of upload: String) -> UnansweredRequest? {
         state.withLock { state in
             state.cuts[upload].flatMap { $0.wasFollowedByOutage && $0.request.taken > 0 ? $0.request : nil }
         }
     }
 
-    /// Forgets an upload's last cut, as it goes on.
+    /// Forgets the interruption of an upload that resumes.
     func forgetCut(of upload: String) {
         state.withLock { _ = $0.cuts.removeValue(forKey: upload) }
     }

@@ -7,25 +7,25 @@ struct EndpointSettings {
     /// The settings for requests that all HTTP transports have.
     var requests = RequestSettings()
 
-    /// Whether `PATCH` is sent under the name of `POST` from the beginning.
+    /// Whether `PATCH` is sent as `POST` from the start.
     var overridesMethod = false
 
-    /// Files up to this many bytes go into the creation, where the server takes that.
+    /// The size up to which a file is sent with the creation, if the server supports that.
     var singleRequestSize: Int64 = 1 << 20
 
-    /// The most bytes of one `PATCH`; nil for all that remains.
+    /// The maximum number of bytes of one `PATCH`; nil for all that remain.
     var chunkSize: Int64?
 
     /// All chunks but the last are a multiple of this.
     var chunkMultiple: Int64 = 1
 
-    /// Files from this many bytes on are sent in parts, where a session asks for more than one at once.
+    /// The size in bytes from which a file is sent in segments, if a session asks for more than one.
     var parallelThreshold: Int64 = 64 << 20
 
-    /// Whether a download is called what the server says, unless the app named it.
+    /// Whether the server names a download, unless the app does.
     var namesDownloads = false
 
-    /// - Throws: A ``TransferError`` that names the setting that makes no sense.
+    /// - Throws: A ``TransferError`` that names the invalid setting.
     init(_ settings: [String: String]) throws(TransferError) {
         for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
             if try !requests.take(key, value, reserved: .tus) { try set(key, value) }
@@ -33,11 +33,11 @@ struct EndpointSettings {
         try requests.complete()
     }
 
-    /// What keeps chunks of this size from being a multiple of what the server stores; nil if nothing does. Then the multiple decides.
+    /// Why chunks of this size can't be a multiple of `chunkMultiple`; nil if they can. Otherwise `chunkMultiple` decides.
     func problem(ofChunksOf chunkSize: Int64) -> String? {
         guard chunkSize < chunkMultiple else { return nil }
         return
-            "Chunks of at most \(chunkSize) bytes can't be a multiple of the setting chunkMultiple, \(chunkMultiple); make them as large at least."
+            "Chunks of at most \(chunkSize) bytes can't be a multiple of the setting chunkMultiple, \(chunkMultiple); use at least that size."
     }
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
@@ -50,7 +50,8 @@ struct EndpointSettings {
         case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         default:
             throw SettingsValue.invalid(
-                "The setting \(key.debugDescription) is not known to the tus transport; it knows \(Self.known.joined(separator: ", ")).")
+                "The setting \(key.debugDescription) is unknown to the tus transport; valid settings are \(Self.known.joined(separator: ", "))."
+            )
         }
     }
 

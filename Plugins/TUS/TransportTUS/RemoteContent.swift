@@ -4,7 +4,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// A file at a tus server that is to be downloaded. The protocol knows no downloads: servers that give files back do it as any web server does.
+/// A file on a tus server to download. The protocol has no downloads: servers that offer them do it as any web server.
 struct RemoteContent: DownloadServer {
     private let server: TUSServer
     private let path: RemotePath

@@ -3,52 +3,51 @@ import HTTPSupport
 public import TransferCore
 package import TransportSupport
 
-/// Sends files to servers that speak tus 1.0.0 (https://tus.io/protocols/resumable-upload), with those of its extensions that the server
-/// offers.
+/// Uploads files to tus 1.0.0 servers (https://tus.io/protocols/resumable-upload), with the extensions that the server offers.
 ///
-/// An interrupted upload goes on where the server says that it stands; bytes count as confirmed only when the server said so. A source that
-/// still grows is sent as it comes; its length is told with the last request where the server allows that (*creation-defer-length*), and
-/// otherwise all of it is awaited first. Endpoints are made with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the
+/// An interrupted upload resumes at the server's offset; bytes count as confirmed only when the server has reported them. A growing source
+/// is sent as it grows; its length is sent with the last request if the server allows that (*creation-defer-length*), otherwise the upload
+/// starts when the source is complete. Make endpoints with ``TransferCore/Endpoint/tus(_:credentials:settings:)``, which lists the
 /// settings.
 ///
-/// Downloads, which the protocol does not know, are `GET` requests for a name below the endpoint's address (RFC 9110). What was received is
-/// continued if the server still has that version of the file, by a strong `ETag` or `Last-Modified`, and otherwise begins anew.
+/// Downloads, which the protocol does not have, are `GET` requests for a name below the endpoint's address (RFC 9110). A download resumes
+/// if the server still has the same version of the file, by a strong `ETag` or `Last-Modified`, and otherwise starts again.
 ///
-/// ## Requests that bring content
+/// ## Failed PATCH requests
 ///
-/// After each `PATCH` that fails, `HEAD` asks where the server stands; but one that says for how long it wants to be left alone (429 and 503 with
-/// `Retry-After`) is asked by a later attempt. Where all has arrived, that is that. Otherwise the attempt fails, and a
-/// later one begins with `HEAD`; but in these cases the same attempt goes on at once from where the server stands:
+/// After a failed `PATCH`, the transport asks for the server's offset with `HEAD`. A server that asks to be left alone for a time (429 and
+/// 503 with `Retry-After`) is asked by a later attempt. If the server has everything, the upload is complete. Otherwise the attempt fails,
+/// and a later one starts with `HEAD`; but in these cases the same attempt continues at once from the server's offset:
 ///
-/// | what became of the `PATCH` | what comes after `HEAD` |
+/// | result of the `PATCH` | after `HEAD` |
 /// | --- | --- |
-/// | The connection broke before all of the content was taken, and the server has none of it. | The same content, once, with `Expect: 100-continue`: a server that refuses content may close without reading it, and its answer is lost then. |
-/// | 400, and the server was not told the length of a stream | All of the stream is awaited; then the request with `Upload-Length`. |
-/// | 401 or 403, and the app has a header hook | The request, once, with headers that the hook renewed. |
-/// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`, as all later ones to this endpoint. |
-/// | 409, and the server stands elsewhere | What follows from there, up to three times. |
-/// | 413 | At most half as much at once, and so on down to 256 KiB; the size is kept for the endpoint. |
+/// | The connection broke before all of the content was sent, and the server has none of it. | The same content, once, with `Expect: 100-continue`: a server that refuses content may close the connection without reading it, so that its response is lost. |
+/// | 400, and the server does not know the length of a stream | When the stream is complete, the request with `Upload-Length`. |
+/// | 401 or 403, and the app has a header hook | The request, once, with renewed headers. |
+/// | 405 or 501 | The request as `POST` with `X-HTTP-Method-Override`, and so all later ones to this endpoint. |
+/// | 409, and the server has another offset | The content from that offset, up to three times. |
+/// | 413 | At most half as many bytes, and so on down to 256 KiB; the size is remembered for the endpoint. |
 /// | 460 | The same content, up to three times in all. |
 ///
-/// An attempt that finds by `HEAD` that nothing arrived of the last `PATCH`, after that was cut and more than 1 MiB of it had left, brings at most
-/// half as much at once, too: something on the way keeps requests back until they are whole. What is needed for that is in the checkpoint, and so
-/// is the size that was found, for a process that follows one which was killed.
+/// If `HEAD` shows that nothing of the last `PATCH` arrived, although it was interrupted after more than 1 MiB had left, the next one also
+/// has at most half as many bytes: a proxy holds requests back until they are complete. The checkpoint stores the interruption and the
+/// size, for a process that follows a killed one.
 ///
-/// An attempt that begins with `HEAD` sends `Expect` with its first `PATCH`, too. An endpoint that breaks the connection over that, or answers 417, is
-/// sent none any more.
+/// An attempt that starts with `HEAD` also sends `Expect` with its first `PATCH`. A server that closes the connection because of it, or
+/// answers 417, gets it no more.
 ///
-/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so one value can be
-/// used for several queues, at the same time or one after the other.
+/// A value holds the configuration. Each queue makes an instance with connections and threads of its own (``makeInstance()``), so several
+/// queues can use one value, at the same time or one after the other.
 public struct TUSTransport: Transport, EndpointValidating, SessionValidating, EndpointChecking, PartialDiscarding {
     /// `tus`
     public let id: TransportID = .tus
 
-    /// The C libraries that this process runs on, each with its version.
+    /// The C libraries in this process, each with its version.
     public static var libraries: [String] { CurlEngine.libraryVersion.split(separator: " ").map(String.init) }
 
-    /// Checks what can be known of an endpoint without asking anybody: its address, its settings, and the headers that it names.
+    /// Checks an endpoint without contacting the server: its address, its settings, and its headers.
     ///
-    /// For programs that take endpoints from people, on any executor; an attempt checks the same.
+    /// For programs that let people enter endpoints; on any executor. An attempt checks the same.
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
@@ -56,29 +55,29 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
         let settings = try EndpointSettings(endpoint.settings)
-        // Only who sets that is told: an account that has it from before goes on as it did.
+        // Only checked for new settings: an existing account continues as before.
         if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
         try ReservedHeaders.tus.check(endpoint.credentials)
         try EndpointCredentials.check(endpoint)
     }
 
-    /// Checks what can be known of a session's options without asking anybody: that each makes sense, and can be sent.
+    /// Checks a session's options without contacting the server: that they are valid and can be sent.
     ///
-    /// For programs that take sessions from people, on any executor; an attempt checks the same. Another endpoint of the account may be able to do
-    /// what one by this transport can't.
+    /// For programs that let people enter sessions; on any executor. An attempt checks the same. Another endpoint of the account may
+    /// support what this transport does not.
     ///
     /// - Parameters:
-    ///   - options: As an attempt would get them.
-    ///   - direction: That of the session.
-    /// - Throws: A `TransferError` that names the option: of the class `unsupported` if another transport may be able to do that.
+    ///   - options: As an attempt gets them.
+    ///   - direction: The direction of the session.
+    /// - Throws: A `TransferError` that names the option: of the class `unsupported` if another transport may support it.
     public static func validate(_ options: AttemptOptions, for direction: TransferDirection) throws(TransferError) {
         guard options.settings.isEmpty else {
-            throw TransferError(.unsupported, .unsupported, "The TUS transport has no setting that a session can change.")
+            throw TransferError(.unsupported, .unsupported, "The TUS transport has no settings for sessions.")
         }
         guard direction == .download || options.expectedChecksum == nil else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "A checksum that is expected is one of downloads; ask for the verification by checksums instead.")
+                "An expected checksum is only for downloads; choose the verification by checksums instead.")
         }
         _ = try ReservedHeaders.tus.sessionHeaders(options.headers)
         guard direction == .upload else { return }
@@ -86,15 +85,15 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         if let url = options.uploadURL { try UploadPlace.check(url) }
     }
 
-    /// Checks the same when an account is saved. Called by the queue, on the executor of its caller.
+    /// Checks an endpoint when an account is saved. Called by the queue, on its caller's executor.
     public func validate(_ endpoint: Endpoint) throws(TransferError) { try Self.validate(endpoint) }
 
-    /// Checks the same when a session is enqueued. Called by the queue, on its own and its callers' executors.
+    /// Checks a session's options when it is enqueued. Called by the queue, on its own and its callers' executors.
     public func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try Self.validate(options, for: direction, at: endpoint)
     }
 
-    /// Checks the same, and what makes sense at this endpoint alone; as ``validate(_:for:)``.
+    /// Checks the same, and what depends on the endpoint; as ``validate(_:for:)``.
     public static func validate(
         _ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint
     ) throws(TransferError) {
@@ -105,7 +104,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         }
     }
 
-    /// Six, while as many wait for their answers.
+    /// Six, in addition to those that wait for responses.
     public let smallFilesAhead = 6
 
     private let resources: TransportResources
@@ -114,15 +113,14 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.resources = resources
     }
 
-    /// Makes a transport. Threads and connections come with the first attempt.
+    /// Makes a transport. The first attempt starts its threads and connections.
     ///
-    /// - Parameter headers: Asked before each request for the headers to send.
+    /// - Parameter headers: Called before each request for the headers to send.
     public init(headers: HeaderHook? = nil) {
         self.init(headers: headers, now: { .now })
     }
 
-    /// Makes a transport with threads of the caller's choice, another version of the protocol than tus 1.0.0,
-    /// and a clock that tells when what was learned of a server is too old.
+    /// Makes a transport with the caller's threads and clock, and another version of the protocol than tus 1.0.0.
     package init(
         headers: HeaderHook? = nil, disks: DiskThreads = DiskThreads(limit: 4), dialect: Dialect = .tus,
         now: @escaping @Sendable () -> ContinuousClock.Instant
@@ -133,21 +131,21 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 memory: EndpointMemory(now: now), dialect: dialect))
     }
 
-    /// Returns a transport with the same configuration, and with connections, threads and knowledge of servers of its own. Called by each queue
-    /// that opens with this transport.
+    /// Returns a transport with the same configuration and with connections, threads and knowledge of servers of its own. Called by each
+    /// queue that opens with this transport.
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
                 client: resources.client.makeInstance(), memory: EndpointMemory(now: resources.memory.now), dialect: resources.dialect))
     }
 
-    /// Uploads one file in as few requests as the server allows: one for a small file, else a `POST` and a `PATCH`, if nothing goes wrong;
-    /// and one `OPTIONS` a day for all files of an endpoint, and where checksums go behind content, one `PATCH` that tries whether they arrive. Or
-    /// downloads one file, in one request.
+    /// Uploads one file in as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails.
+    /// In addition, sends one `OPTIONS` a day per endpoint, and one `PATCH` that tries whether trailers arrive, if checksums are sent after
+    /// content. Or downloads one file, in one request.
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, after it asked the server how much of the file it has; or `CancellationError`.
+    /// - Throws: A `TransferError`, after the server was asked how much of the file it has; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         if case .download = attempt.payload {
             try Self.validate(attempt.options, for: .download)
@@ -161,7 +159,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await TUSUpload(attempt, server: server, file: file, threads: threads, reporter: reporter).run()
     }
 
-    /// Receives a file from below the endpoint's folder, as many tus servers give them: a complete upload, or whatever else is there.
+    /// Downloads a file from below the endpoint's folder, where many tus servers offer complete uploads.
     private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
         let file = RemoteContent(server, path: attempt.remotePath)
@@ -169,8 +167,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
     }
 
-    /// Asks the server what it can do, with an `OPTIONS` request; and where that says nothing, whether it is a tus server at all. No upload is made.
-    /// The report of a server that is one and does not tell what it can do names no features: an upload shows which it has.
+    /// Asks for the server's features with an `OPTIONS` request, and, without a useful response, whether it is a tus server at all. Creates
+    /// no upload. The report for a server that does not name its features is empty: an upload shows what it supports.
     ///
     /// Called by the queue, on a task of its own.
     ///
@@ -183,10 +181,10 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ///
     /// Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, of the class `unsupported` if the upload stays there until it expires, as the server removes none, or does not
-    ///   let us, or is none of tus any more; or `CancellationError`.
+    /// - Throws: A `TransferError`, of the class `unsupported` if the upload stays until it expires, because the server does not remove
+    ///   uploads, does not allow it, or is no longer a tus server; or `CancellationError`.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // Without a URL nothing can be found: the server never told where it was.
+        // Without a URL, the upload can't be found: the server never sent it.
         guard let urls = TUSCheckpoint(checkpoint)?.urls, !urls.isEmpty else { return }
         let server = try TUSServer(endpoint, credentials: credentials, resources: resources)
         var failures: [TransferError] = []
@@ -196,11 +194,11 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
                 if error.wantsPeace { break }
             }
         }
-        // What may work later comes before what never does.
+        // A failure that may pass is more important than a final one.
         if let failure = failures.first(where: { $0.failureClass != .unsupported }) ?? failures.first { throw failure }
     }
 
-    /// Closes all connections and ends the threads; requests still under way fail.
+    /// Closes all connections and ends the threads; running requests fail.
     public func shutdown() async {
         await resources.client.engine.shutdown()
     }

@@ -123,10 +123,10 @@ public struct Proxy: Sendable {
     ///
     /// - Parameters:
     ///   - url: Its URL: `http`, `https`, `socks4`, `socks4a`, `socks5` or `socks5h` (which lets the proxy resolve names), without user name.
-    ///     - userName: The user name at the proxy.
-    ///     - password: The password of the user.
-    ///     - exceptions: Names of hosts and domains, IP addresses and networks (CIDR) that are reached without the proxy; nil for those in
-    ///   `NO_PROXY`.
+    ///   - userName: The user name at the proxy.
+    ///   - password: The password of the user.
+    ///   - exceptions: Names of hosts and domains, IP addresses and networks (CIDR) that are reached without the proxy; nil for those in
+    ///     `NO_PROXY`.
     public static func url(_ url: String, userName: String? = nil, password: Secret? = nil, exceptions: [String]? = nil) -> Proxy {
         Proxy(choice: .url(url), userName: userName, password: password, exceptions: exceptions)
     }

@@ -2,7 +2,7 @@ package import CurlEngine
 package import TransferCore
 
 extension CurlEngineError {
-    /// Whether the request can't have reached the server, so that there is no use in asking it what became of it.
+    /// Whether the request can't have reached the server, so the server need not be asked about it.
     package var neverArrived: Bool {
         [
             .invalidRequest, .hostNotFound, .refused, .timedOut, .tlsNotTrusted, .tlsFailed, .certificateFileUnusable,
@@ -11,15 +11,15 @@ extension CurlEngineError {
             kind)
     }
 
-    /// The queue's terms for a request without an answer.
+    /// Converts the error of a request without a response.
     ///
     /// - Parameters:
-    ///   - connection: How the origin is reached, which is named where that may be at fault.
-    ///   - isEndpoint: Whether the endpoint itself was asked, so that what does not speak HTTP there is not what was meant.
+    ///   - connection: How the origin is reached, which the message names if it can be the cause.
+    ///   - isEndpoint: Whether the endpoint's own address was asked, so that a server without HTTP there means a wrong address.
     package func transferError(at origin: Origin, by connection: ConnectionSettings, isEndpoint: Bool) -> TransferError {
         var failure = transferError(at: origin, isEndpoint: isEndpoint)
         let isOfTheWay = [.hostNotFound, .refused, .timedOut, .tlsFailed, .badAnswer].contains(kind)
-        if isOfTheWay, let way = connection.way { failure.message += " By the account's settings it is reached \(way); look at that, too." }
+        if isOfTheWay, let way = connection.way { failure.message += " The account's settings reach it \(way); check these, too." }
         return failure
     }
 
@@ -28,71 +28,73 @@ extension CurlEngineError {
         case .hostNotFound where unresolvedProxy != nil:
             error(
                 .unreachable, .hostNotFound,
-                "The name of the proxy \(unresolvedProxy ?? ""), which leads to \(origin), can't be resolved; \(Self.proxyAdvice)")
+                "Cannot resolve the name of the proxy \(unresolvedProxy ?? "") for \(origin); \(Self.proxyAdvice)")
         case .refused where otherAddress(than: origin) != nil:
             error(
                 .unreachable, .connectionRefused,
-                "\(otherAddress(than: origin) ?? "") can't be reached, where requests to \(origin) are led: a proxy, or the target of a redirect. If it is a proxy, \(Self.proxyAdvice)"
+                "Cannot reach \(otherAddress(than: origin) ?? ""), which is a proxy for \(origin) or the target of a redirect. For a proxy, \(Self.proxyAdvice)"
             )
-        case .hostNotFound: error(.unreachable, .hostNotFound, "The name of \(origin) can't be resolved; check the address.")
-        case .refused: error(.unreachable, .connectionRefused, "\(origin) can't be reached.")
-        case .timedOut: error(.unreachable, .timedOut, "\(origin) did not take the connection in time.")
+        case .hostNotFound: error(.unreachable, .hostNotFound, "Cannot resolve the name of \(origin); check the address.")
+        case .refused: error(.unreachable, .connectionRefused, "Cannot reach \(origin).")
+        case .timedOut: error(.unreachable, .timedOut, "\(origin) did not accept the connection in time.")
         case .tlsFailed where isAnsweredWithoutTLS:
             error(
                 .unreachable, .notThisProtocol,
-                "What answers at \(origin) does not speak TLS; if it is a server without TLS, write http in place of https in the address, and otherwise check the port."
+                "The server at \(origin) does not speak TLS. If it has no TLS, write http in place of https in the address; otherwise check the port."
             )
-        case .tlsFailed: error(.unreachable, .notThisProtocol, "No TLS connection could be agreed on with \(origin).")
+        case .tlsFailed: error(.unreachable, .notThisProtocol, "The TLS handshake with \(origin) failed.")
         case .tlsNotTrusted where isOtherKey:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) has none of the keys that the setting pinnedPublicKeys names; if it is the right one, add its key there."
+                "The certificate of \(origin) has none of the keys in the setting pinnedPublicKeys. If the certificate is right, add its key there."
             )
         case .tlsNotTrusted:
             error(
                 .trust, .serverNotTrusted,
-                "The certificate of \(origin) is not trusted, or is for another name. If it is the right one, name the file with its issuer's certificate, or with itself where it is its own issuer, in the setting caFile (transferq: --ca-file); a key in pinnedPublicKeys makes nobody trusted by itself."
+                "The certificate of \(origin) is not trusted, or is for another name. If it is right, name a file with its issuer's certificate, or with a self-signed certificate itself, in the setting caFile (transferq: --ca-file). A key in pinnedPublicKeys does not make a certificate trusted."
             )
         case .certificateFileUnusable:
-            error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names no usable file of certificates.")
+            error(.trust, .serverNotTrusted, "The setting caFile of \(origin) names a file without usable certificates.")
         case .clientCertificateUnusable:
             error(
                 .credentials, .credentialsRejected,
-                "The client certificate for \(origin) can't be used; look at the settings clientCertificate and clientKey.")
+                "The client certificate for \(origin) can't be used; check the settings clientCertificate and clientKey.")
         case .proxyRefused where proxyStatus == 407:
-            error(.credentials, .credentialsRejected, "\(message) It wants credentials for requests to \(origin), or other ones.")
-        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy does not let requests to \(origin) through: \(message)")
+            error(.credentials, .credentialsRejected, "\(message) It requires credentials, or other ones, for requests to \(origin).")
+        case .proxyRefused: error(.unreachable, .connectionRefused, "The proxy refused a request to \(origin): \(message)")
         case .badAnswer where isEndpoint && origin.scheme == "http":
             error(
                 .unreachable, .notThisProtocol,
-                "What \(origin) answers is not HTTP; if it is a port for TLS, write https in place of http in the address, and otherwise check the port."
+                "\(origin) does not answer with HTTP. If its port is for TLS, write https in place of http in the address; otherwise check the port."
             )
         case .badAnswer where isEndpoint:
-            error(.unreachable, .notThisProtocol, "What \(origin) answers is not HTTP; check the address.")
-        case .badAnswer: error(.protocolViolation, .badAnswer, "What \(origin) answers is not HTTP.")
+            error(.unreachable, .notThisProtocol, "\(origin) does not answer with HTTP; check the address.")
+        case .badAnswer: error(.protocolViolation, .badAnswer, "\(origin) does not answer with HTTP.")
         case .invalidRequest: error(.permanent, .invalidEndpoint, message)
         case .outOfResources: error(.noSpace, .internalFailure, message)
         case .outcomeUnknown:
-            error(.transient, .connectionLost, "The connection to \(origin) broke; whether it acted on the last request is not known.")
+            error(
+                .transient, .connectionLost,
+                "The connection to \(origin) broke. It is unknown whether the server acted on the last request.")
         case .expectationRefused:
-            error(.transient, .rejected, "\(origin) refuses to be asked before it is sent a body; it is not asked any more.")
+            error(.transient, .rejected, "\(origin) rejects \"Expect: 100-continue\", which is no longer sent to it.")
         case .shutDown: error(.transient, .connectionLost, message)
         default: error(.transient, .connectionLost, "The connection to \(origin) broke.")
         }
     }
 
-    private static let proxyAdvice = "check the setting proxy, or the variables of the environment that name a proxy."
+    private static let proxyAdvice = "check the setting proxy, or the proxy variables of the environment."
 
-    /// The proxy whose name has no address, by libcurl's words.
+    /// The proxy whose name libcurl could not resolve.
     private var unresolvedProxy: Substring? { cause?.firstMatch(of: /Could not resolve proxy: (\S+)/)?.1 }
 
-    /// The host and port that took no connection, by libcurl's words, if they are not the origin's own: those of a proxy, or behind a redirect.
+    /// The host and port that libcurl could not connect to, if they are not the origin's own: those of a proxy, or of a redirect's target.
     private func otherAddress(than origin: Origin) -> String? {
         guard let (host, port) = unreachableAddress, !origin.isProbably(host: host, port: port) else { return nil }
         return "\(host):\(port)"
     }
 
-    /// Whether it is the origin itself that took no connection, and not something before it.
+    /// Whether the origin itself, and not a proxy before it, refused the connection.
     package func isRefused(by origin: Origin) -> Bool {
         guard kind == .refused, let (host, port) = unreachableAddress else { return false }
         return origin.isProbably(host: host, port: port)
@@ -102,10 +104,10 @@ extension CurlEngineError {
         cause?.firstMatch(of: /Failed to connect to (\S+) port ([0-9]+)/).map { ($0.1, $0.2) }
     }
 
-    /// Whether libcurl's words are those for a certificate with another key than the pinned ones.
+    /// Whether libcurl reports a certificate without a pinned key.
     private var isOtherKey: Bool { cause?.contains("pinned public key") == true }
 
-    /// Whether OpenSSL's words are those for an answer that is no record of TLS, as from a server that speaks plain HTTP.
+    /// Whether OpenSSL reports a response that is not TLS, as from a server with plain HTTP.
     private var isAnsweredWithoutTLS: Bool {
         ["wrong version number", "packet length too long", "http request", "unknown protocol"].contains { cause?.contains($0) == true }
     }
@@ -116,7 +118,7 @@ extension CurlEngineError {
 }
 
 extension Origin {
-    /// Whether these are its host and port as libcurl writes them: without a dot at the end, and in ASCII.
+    /// Whether libcurl's form of a host and port, without a trailing dot and in ASCII, is this origin.
     fileprivate func isProbably(host other: Substring, port otherPort: Substring) -> Bool {
         guard String(port) == otherPort else { return false }
         let own = host.hasSuffix(".") ? String(host.dropLast()) : host

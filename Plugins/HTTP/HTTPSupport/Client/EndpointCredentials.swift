@@ -2,7 +2,7 @@ package import CurlEngine
 import Foundation
 package import TransferCore
 
-/// The secrets that an endpoint names, as the headers that carry them.
+/// The secrets of an endpoint's credentials, and the headers that carry them.
 package struct EndpointCredentials {
     private let references: [CredentialReference]
     private let userName: String?
@@ -12,9 +12,9 @@ package struct EndpointCredentials {
     private static let connectionKinds: Set<CredentialReference.Kind> = [.clientKeyPassphrase, .proxyPassword]
 
     /// - Parameters:
-    ///   - references: The endpoint's.
-    ///   - userName: The one in the endpoint's address.
-    ///   - origin: The endpoint's.
+    ///   - references: The endpoint's credentials.
+    ///   - userName: The user name in the endpoint's address.
+    ///   - origin: The endpoint's origin.
     package init(references: [CredentialReference], userName: String?, origin: Origin, provider: any CredentialProvider) {
         self.references = references
         self.userName = userName
@@ -22,7 +22,7 @@ package struct EndpointCredentials {
         self.provider = provider
     }
 
-    /// Refuses a password where the address names no user to go with it.
+    /// Rejects a password if the address has no user name.
     ///
     /// - Throws: A ``TransferError`` with the code `invalidEndpoint`.
     package static func check(_ endpoint: Endpoint) throws(TransferError) {
@@ -34,17 +34,17 @@ package struct EndpointCredentials {
         )
     }
 
-    /// Whether there is something to prove to the server itself who we are with.
+    /// Whether there are credentials for the server itself, and not only for connections.
     package var areForServer: Bool { references.contains { !Self.connectionKinds.contains($0.kind) } }
 
-    /// What to warn of before credentials are sent: that they go over the network without encryption. Nil if they do not.
+    /// The warning before credentials are sent without encryption; nil if they are not.
     package var cleartextWarning: String? {
         guard areForServer, origin.scheme == "http", !origin.isLoopback else { return nil }
         return
             "The credentials for \(origin) are sent without encryption, and anyone on the path can read them. Write https in the address."
     }
 
-    /// Reads the secrets that connections need.
+    /// Reads the secrets for connections.
     package func connectionSecrets() async throws -> (passphrase: Secret?, proxyPassword: Secret?) {
         var secrets: (passphrase: Secret?, proxyPassword: Secret?) = (nil, nil)
         for reference in references {
@@ -57,7 +57,7 @@ package struct EndpointCredentials {
         return secrets
     }
 
-    /// Reads the secrets for the server, anew each time: they may have been replaced.
+    /// Reads the secrets for the server each time, because they may have been replaced.
     package func headers() async throws -> [HTTPHeaders.Field] {
         var fields = HTTPHeaders()
         for reference in references where !Self.connectionKinds.contains(reference.kind) {
@@ -84,7 +84,7 @@ package struct EndpointCredentials {
                 fields.append(name, secret)
             default:
                 throw TransferError(
-                    .unsupported, .unsupported, "The endpoint \(origin) has no use for a credential of the kind \(reference.kind.rawValue)."
+                    .unsupported, .unsupported, "The endpoint \(origin) can't use a credential of the kind \(reference.kind.rawValue)."
                 )
             }
         }

@@ -2,7 +2,7 @@ package import CurlEngine
 package import Foundation
 
 extension HTTPResponse {
-    /// Where the answer points to, resolved against what was asked (RFC 9110, section 10.2.2); nil if that is no `http` or `https` URL.
+    /// The URL in `Location`, resolved against the requested one (RFC 9110, section 10.2.2); nil without an `http` or `https` URL.
     package var location: URL? {
         guard let text = headers["Location"],
             let url = URL(string: text, relativeTo: URL(string: effectiveURL))?.absoluteURL, Origin(url) != nil
@@ -10,12 +10,12 @@ extension HTTPResponse {
         return url
     }
 
-    /// Where a request is to be sent again; nil if the answer is no redirect that may be followed.
+    /// The target of a redirect to follow; nil if the response is not one.
     ///
     /// - Parameters:
-    ///   - isGet: Whether the request was one that may become a `GET`, as all but 307 and 308 have it (RFC 9110, section 15.4).
-    ///   - origin: The endpoint's own.
-    ///   - others: The origins that its settings allow beside.
+    ///   - isGet: Whether the request was a `GET`, for which all redirects are followed, and not only 307 and 308 (RFC 9110, section 15.4).
+    ///   - origin: The origin of the request.
+    ///   - others: Other trusted origins.
     package func redirection(ofGet isGet: Bool, from origin: Origin, or others: Set<Origin>) -> (url: String, origin: Origin)? {
         let isRedirect = isGet ? [301, 302, 303, 307, 308].contains(status) : [307, 308].contains(status)
         guard isRedirect, let url = location, let target = Origin(url), target == origin || others.contains(target),
@@ -24,24 +24,23 @@ extension HTTPResponse {
         return (url.absoluteString, target)
     }
 
-    /// Whether it is the page by which nginx refuses all requests of a client whose certificate is missing, has expired, or is not one that it
-    /// knows.
+    /// Whether this is the page by which nginx refuses all requests of a client without a valid certificate.
     package var refusesClientCertificate: Bool {
         status == 400 && String(decoding: body, as: UTF8.self).contains("SSL certificate")
     }
 
-    /// Whether it is the page by which nginx, Apache or Go refuses a request that came without TLS to a port for TLS.
+    /// Whether this is the page by which nginx, Apache or Go refuses a request without TLS to a port for TLS.
     package var wantsTLS: Bool {
         let signs = ["HTTP request was sent to HTTPS port", "speaking plain HTTP to an SSL-enabled", "HTTP request to an HTTPS server"]
         let text = String(decoding: body, as: UTF8.self)
         return status == 400 && signs.contains { text.contains($0) }
     }
 
-    /// Whether it may be the answer to a request whose connection was closed in one direction before all of the request had arrived: servers
-    /// on SwiftNIO, Node and HAProxy call such a request malformed. The same request on another connection shows whether it is.
+    /// Whether the response can be due to a connection that was closed in one direction before the whole request had arrived: servers on
+    /// SwiftNIO, Node and HAProxy call such a request malformed. Repeating it on another connection shows whether it is.
     package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !wantsTLS }
 
-    /// The server's own words about a refusal: one short line, of a page its text; or nil when they are neither, or hold one of the secrets.
+    /// The server's text about a refusal: one short line, or the text of a page; nil without text, or if it repeats a secret.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"
         let isText = ["text/plain", "application/json", "application/problem+json"].contains { type.hasPrefix($0) }
@@ -56,21 +55,20 @@ extension HTTPResponse {
         return shown.isEmpty ? nil : String(String.UnicodeScalarView(shown))
     }
 
-    /// Whether the body, or its media type, holds one of the secrets that the request carried: a server that repeats a header must not get it into
-    /// a log or a store.
+    /// Whether the body or its media type repeats a secret of the request, which must not get into a log or a store.
     package func repeats(_ secrets: [String]) -> Bool {
         String(decoding: body, as: UTF8.self).repeats(secrets) || headers["Content-Type"]?.repeats(secrets) == true
     }
 }
 
 extension String {
-    /// The text between the tags of HTML or XML, in one line; what is in a page's head and its scripts is left out.
+    /// The text between the tags of HTML or XML, in one line, without a page's head and scripts.
     fileprivate var withoutMarkup: String {
         var words: [Substring] = []
         var hidden: Substring?
         for piece in split(separator: "<") {
             let parts = piece.split(separator: ">", maxSplits: 1, omittingEmptySubsequences: false)
-            // What comes before the first tag is text.
+            // Text before the first tag.
             guard parts.count == 2 else {
                 if words.isEmpty, hidden == nil, piece.startIndex == startIndex { words += piece.split(whereSeparator: \.isWhitespace) }
                 continue
@@ -89,19 +87,19 @@ extension String {
         return text.replacingOccurrences(of: "&amp;", with: "&")
     }
 
-    /// Whether it holds one of the secrets that headers carry: a part of a value, or the password within one for HTTP Basic.
+    /// Whether the text contains a secret of a header: a part of its value, or the password in HTTP Basic.
     package func repeats(_ secrets: [String]) -> Bool {
         secrets.contains { secret in
             let parts = secret.split(separator: " ")
             if parts.first == "Basic", let password = parts.last.flatMap({ Self.password(inBasic: String($0)) }), contains(password) {
                 return true
             }
-            // A scheme such as "Bearer" is no secret by itself.
+            // A scheme such as "Bearer" is not secret.
             return parts.contains { $0 != "Bearer" && $0 != "Basic" && contains($0) }
         }
     }
 
-    /// RFC 7617, section 2.
+    /// The password in the credentials of HTTP Basic (RFC 7617, section 2).
     private static func password(inBasic text: String) -> String? {
         guard let data = Data(base64Encoded: text) else { return nil }
         let password = String(decoding: data, as: UTF8.self).drop { $0 != ":" }.dropFirst()

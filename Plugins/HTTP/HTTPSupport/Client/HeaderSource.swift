@@ -2,7 +2,7 @@ package import CurlEngine
 import Locking
 import TransferCore
 
-/// Asks an app's header hook, and sees to it that rejected credentials are renewed once for all who were rejected with them.
+/// Calls an app's header hook, and renews rejected credentials once for all requests that were rejected with them.
 package final class HeaderSource: Sendable {
     private enum Work: Hashable {
         case renewal(account: String)
@@ -10,12 +10,12 @@ package final class HeaderSource: Sendable {
     }
 
     private struct State {
-        /// How often the credentials of an account were renewed.
+        /// How often an account's credentials were renewed.
         var renewals: [String: Int] = [:]
         var lastRequest = 0
     }
 
-    /// The owner of a renewal that was not needed; requests are counted from 1.
+    /// The owner of an unneeded renewal; requests are counted from 1.
     private static let nobody = 0
 
     private let hook: HeaderHook
@@ -23,35 +23,35 @@ package final class HeaderSource: Sendable {
     private let state = Locked(State())
     private let work = SingleFlight<Work, (owner: Int, headers: HTTPHeaders)>()
 
-    /// - Parameter reserved: What the hook may not change.
+    /// - Parameter reserved: The headers that the hook must not change.
     package init(_ hook: @escaping HeaderHook, reserved: ReservedHeaders) {
         self.hook = hook
         self.reserved = reserved
     }
 
-    /// How often the credentials of an account were renewed so far: to be taken before a request is sent.
+    /// How often an account's credentials were renewed; to be read before a request is sent.
     package func renewals(of account: String) -> Int {
         state.withLock { $0.renewals[account, default: 0] }
     }
 
-    /// The headers that a request is to be sent with.
+    /// Returns the headers to send with a request.
     package func headers(for request: RequestInfo, _ headers: HTTPHeaders) async throws -> HTTPHeaders {
         let number = nextNumber()
         return try await work.value(for: .request(number)) { (number, try await self.ask(request, headers)) }.headers
     }
 
-    /// The headers to send a rejected request with once more.
+    /// Returns the headers to send with a rejected request the second time.
     ///
-    /// - Parameter renewals: What ``renewals(of:)`` was before the request was sent. If the credentials were renewed since, by another request,
-    ///   the hook is asked as for a new request.
+    /// - Parameter renewals: The value of ``renewals(of:)`` before the request was sent. If another request renewed the credentials since,
+    ///   the hook is called as for a new request.
     package func headersAfterRejection(
         for request: RequestInfo, _ headers: HTTPHeaders, account: String, since renewals: Int
     ) async throws -> HTTPHeaders {
-        // Again when the renewal that was joined found that it was for another one's rejection, and did nothing.
+        // Repeated if the joined renewal was not needed for its own request, and did nothing.
         while self.renewals(of: account) == renewals {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
-                // A renewal may have ended between the look at it and the start of this one.
+                // Another renewal may have ended just before this one.
                 guard self.renewals(of: account) == renewals else { return (Self.nobody, headers) }
                 var request = request
                 request.reason = .rejected
@@ -81,7 +81,7 @@ package final class HeaderSource: Sendable {
             throw CancellationError()
         } catch {
             throw TransferError(
-                .transient, .credentialsUnavailable, "The app's hook for headers failed before a \(request.method) request.",
+                .transient, .credentialsUnavailable, "The app's header hook failed before a \(request.method) request.",
                 cause: "\(error)")
         }
         for name in Set((Array(headers) + Array(changed)).map { $0.name.lowercased() }) where reserved.contains(name) {

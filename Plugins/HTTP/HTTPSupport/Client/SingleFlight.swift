@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// Lets those who want the same thing at the same time wait for one piece of work.
+/// Shares one task among all callers that need the same result at the same time.
 ///
-/// The work runs in a task of its own, and is cancelled once nobody waits for it any more.
+/// The task is cancelled when its last caller is.
 package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Flight {
         let number: Int
@@ -25,9 +25,9 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
 
     package init() {}
 
-    /// What the work under way for a key comes to; begins it if there is none.
+    /// Returns the result of the running task for a key; starts one if there is none.
     ///
-    /// - Throws: What the work throws; `CancellationError` at once when the caller's task is cancelled.
+    /// - Throws: The task's error; `CancellationError` at once when the caller's task is cancelled.
     package func value(for key: Key, _ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
         let isCancelled = Locked(false)
         let waiter = state.withLock { $0.nextNumber() }
@@ -46,7 +46,7 @@ package final class SingleFlight<Key: Hashable & Sendable, Value: Sendable>: Sen
         _ work: @escaping @Sendable () async throws -> Value
     ) {
         let hasJoined = state.withLock { state in
-            // Whoever cancels sets this before it asks for the lock held here.
+            // A cancellation sets this before it takes the lock held here.
             guard !isCancelled.withLock({ $0 }) else { return false }
             if state.flights[key] == nil {
                 let number = state.nextNumber()

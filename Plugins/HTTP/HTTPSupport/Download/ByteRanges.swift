@@ -1,25 +1,25 @@
-/// Which bytes of a file there are: ranges in order, apart from each other, none of them empty.
+/// A set of a file's bytes: ranges in order, none adjacent or empty.
 struct ByteRanges: Sendable, Hashable {
     private(set) var ranges: [Range<Int64>] = []
 
-    /// All bytes up to a position.
+    /// All bytes before a position.
     init(upTo position: Int64 = 0) {
         if position > 0 { ranges = [0..<position] }
     }
 
-    /// Up to where there are all bytes.
+    /// The position before which no byte is missing.
     var prefix: Int64 { ranges.first.flatMap { $0.lowerBound == 0 ? $0.upperBound : nil } ?? 0 }
 
-    /// How many there are.
+    /// The number of bytes.
     var count: Int64 { ranges.reduce(0) { $0 + ($1.upperBound - $1.lowerBound) } }
 
-    /// Behind the last one.
+    /// The position after the last range.
     var end: Int64 { ranges.last?.upperBound ?? 0 }
 
     mutating func insert(_ range: Range<Int64>) {
         guard !range.isEmpty else { return }
         if let last = ranges.last, last.upperBound == range.lowerBound {
-            // As nearly all do; nothing is allocated for it.
+            // The usual case, which allocates nothing.
             ranges[ranges.count - 1] = last.lowerBound..<range.upperBound
             return
         }
@@ -31,7 +31,7 @@ struct ByteRanges: Sendable, Hashable {
         ranges.replaceSubrange(first..<last, with: [start..<end])
     }
 
-    /// What is missing of a file of this size.
+    /// The missing ranges of a file of this size.
     func gaps(upTo size: Int64) -> [Range<Int64>] {
         var gaps: [Range<Int64>] = []
         var position: Int64 = 0

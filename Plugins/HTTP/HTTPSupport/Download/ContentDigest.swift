@@ -5,19 +5,19 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// The checksum of a file, as its server or a session tells it.
+/// The checksum of a file, from its server or a session.
 struct ContentDigest: Codable, Sendable, Hashable {
-    /// In the order of preference. The last two find faults of the way, and not of somebody who wants to deceive.
+    /// In the order of preference. The last two detect transmission errors, not deliberate changes.
     enum Algorithm: String, Codable, CaseIterable, Sendable {
         case sha512 = "sha-512"
         case sha256 = "sha-256"
         case sha1 = "sha"
         case md5
 
-        /// As receipts and sessions name it.
+        /// The name in receipts and sessions.
         var name: String { self == .sha1 ? "sha1" : rawValue.filter { $0 != "-" } }
 
-        /// How many bytes a checksum has.
+        /// The length of a checksum in bytes.
         var length: Int {
             switch self {
             case .sha512: SHA512.byteCount
@@ -28,7 +28,7 @@ struct ContentDigest: Codable, Sendable, Hashable {
         }
     }
 
-    /// Asks for a checksum of the whole file (RFC 9530, section 4, and RFC 3230, section 4.3.1, which it replaced).
+    /// Requests a checksum of the whole file (RFC 9530, section 4, and its predecessor, RFC 3230, section 4.3.1).
     static let request: HTTPHeaders = ["Want-Repr-Digest": "sha-256=10, sha-512=5", "Want-Digest": "sha-256, sha-512;q=0.5"]
 
     private static let readAtOnce = 1 << 20
@@ -36,9 +36,9 @@ struct ContentDigest: Codable, Sendable, Hashable {
     var algorithm: Algorithm
     var digest: Data
 
-    /// The best of those that an answer names; nil if it names none that is known.
+    /// The best checksum in a response; nil without a known one.
     ///
-    /// - Parameter isWhole: Whether the answer holds the whole file, so that a checksum of its content is one of the file.
+    /// - Parameter isWhole: Whether the response contains the whole file, so that a checksum of its content is one of the file.
     init?(_ headers: HTTPHeaders, isWhole: Bool) {
         var found: [Algorithm: Data] = [:]
         for field in headers {
@@ -49,7 +49,7 @@ struct ContentDigest: Codable, Sendable, Hashable {
                 for part in field.value.split(separator: ",") {
                     let member = part.prefix { $0 != ";" }
                     let pair = member.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
-                    // Between colons, as structured fields have it (RFC 8941, section 3.3.5), or bare.
+                    // Between colons, as a structured field (RFC 8941, section 3.3.5), or bare.
                     guard pair.count == 2, let algorithm = Algorithm(rawValue: pair[0].lowercased()) else { continue }
                     found[algorithm] = Self.decoded(pair[1].trimmingCharacters(in: CharacterSet(charactersIn: ":")), algorithm)
                 }
@@ -61,7 +61,7 @@ struct ContentDigest: Codable, Sendable, Hashable {
         (algorithm, self.digest) = (best, digest)
     }
 
-    /// Reads what receipts have; nil if it is none.
+    /// Parses the form of receipts; nil if the text is not a checksum.
     init?(_ text: String) {
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let algorithm = Algorithm.allCases.first(where: { $0.name == parts[0].lowercased() }),
@@ -77,16 +77,16 @@ struct ContentDigest: Codable, Sendable, Hashable {
         Data(base64Encoded: base64).flatMap { $0.count == algorithm.length ? $0 : nil }
     }
 
-    /// As receipts have it: the algorithm, a colon, and hexadecimal digits.
+    /// The form of receipts: the algorithm, a colon, and hexadecimal digits.
     var text: String {
         let digits = Array("0123456789abcdef")
         return "\(algorithm.name):" + String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
     }
 
-    /// Whether a file has this checksum.
+    /// Returns whether a file has this checksum.
     ///
-    /// - Parameter progress: Called with each piece that was read.
-    /// - Throws: A ``TransferError`` if it can't be read; `CancellationError`.
+    /// - Parameter progress: Called after each piece that was read.
+    /// - Throws: A ``TransferError`` if the file can't be read; `CancellationError`.
     func isThat(of file: FileWriter, size: Int64, on threads: WorkerThreads, progress: () -> Void) async throws -> Bool {
         switch algorithm {
         case .sha512: try await compare(SHA512(), file, size, threads, progress)

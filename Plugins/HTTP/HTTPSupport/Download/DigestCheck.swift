@@ -1,13 +1,13 @@
 import CurlEngine
 package import TransferCore
 
-/// Which checksum a download has to have.
+/// The checksum that a download must have.
 package struct DigestCheck: Sendable {
-    /// The one that the session gives; it goes before the server's.
+    /// The session's checksum, which takes precedence over the server's.
     private let expected: ContentDigest?
     private let verification: Verification
 
-    /// - Throws: A ``TransferError`` if the session's is not one.
+    /// - Throws: A ``TransferError`` if the session's checksum is invalid.
     package init(_ options: AttemptOptions) throws(TransferError) {
         verification = options.verification
         guard let text = options.expectedChecksum else {
@@ -17,43 +17,43 @@ package struct DigestCheck: Sendable {
         guard let digest = ContentDigest(text) else {
             throw TransferError(
                 .permanent, .checksumMismatch,
-                "The checksum that is expected, \(text.prefix(200).debugDescription), is none; write it as sha256: and 64 hexadecimal digits, or "
-                    + "so with sha512, sha1 or md5.")
+                "\(text.prefix(200).debugDescription) is not a checksum. Write sha256: followed by 64 hexadecimal digits, or "
+                    + "use sha512, sha1 or md5.")
         }
         expected = digest
     }
 
-    /// Whether the server has to tell one.
+    /// Whether the server must send a checksum.
     var needsServer: Bool { verification == .checksum && expected == nil }
 
-    /// Asks the server for one, if that is needed.
+    /// Requests a checksum from the server, if needed.
     var request: HTTPHeaders { needsServer ? ContentDigest.request : HTTPHeaders() }
 
-    /// Refuses a file that can't be verified, or is another one by the server's own word.
+    /// Rejects a file that can't be verified, or whose checksum, according to the server, is another one.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
         if needsServer, remote.digest == nil {
             throw TransferError(
-                .unsupported, .unsupported, "The server tells no checksum of \(name), so what it sends can't be verified.")
+                .unsupported, .unsupported, "The server sends no checksum of \(name), so the download can't be verified.")
         }
         if let expected, let digest = remote.digest, digest.algorithm == expected.algorithm, digest != expected {
             throw TransferError(
-                .permanent, .checksumMismatch, "\(name) has the checksum \(digest.text) there, and \(expected.text) is expected.")
+                .permanent, .checksumMismatch, "\(name) has the checksum \(digest.text) at the server, but \(expected.text) is expected.")
         }
     }
 
-    /// The one that what arrived has to have; nil if none is compared.
+    /// The checksum to compare; nil to compare none.
     func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> ContentDigest? {
         if let expected { return expected }
         if needsServer, remote?.digest == nil { throw mismatch(of: name) }
-        // What a server tells unasked is compared, too, if anything is.
+        // A checksum that the server sends unasked is compared, too.
         return verification == .none ? nil : remote?.digest
     }
 
-    /// The error for what arrived with another one.
+    /// The error for a download with another checksum.
     func mismatch(of name: String) -> TransferError {
         TransferError(
             .resumeLost, .checksumMismatch,
-            "What arrived of \(name) has another checksum than \(expected == nil ? "the server told" : "is expected"), so it can't be used."
+            "The download of \(name) does not match the \(expected == nil ? "server's" : "expected") checksum, so it can't be used."
         )
     }
 }

@@ -4,22 +4,22 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// What there is of a file on this machine, and what is missing: shared by the requests that bring it.
+/// The part file of a download, and what is missing; shared by its requests.
 final class DownloadPart: Sendable {
-    /// Ends a request for a file that need not be received.
+    /// Ends a request for a file that need not be downloaded.
     struct IsUpToDate: Error {
         var remote: RemoteFile
     }
 
-    /// Ends a request for a file that an earlier attempt received and put in place.
+    /// Ends a request for a file that an earlier attempt completed and put in place.
     struct IsInPlace: Error {
         var writer: FileWriter
     }
 
-    /// What was written, as a checkpoint may vouch for it once the file is synced.
+    /// The written bytes that a checkpoint can confirm after a sync.
     struct Extent {
         var received: ByteRanges
-        /// Grows with each byte that is written, wherever that is.
+        /// Grows with each written byte, wherever it is.
         var mark: Int64
     }
 
@@ -28,20 +28,20 @@ final class DownloadPart: Sendable {
         var writer: FileWriter?
         var received: ByteRanges
         var plan: PiecePlan
-        /// How many bytes were written in this attempt.
+        /// How many bytes this attempt has written.
         var written: Int64 = 0
         var confirmed: Int64
     }
 
-    /// Where the file goes if the server does not name it.
+    /// The destination if the server does not name the file.
     private let destination: DownloadDestination
-    /// Whether the server may name it.
+    /// Whether the server names the file.
     let isNamedByServer: Bool
-    /// What the server said of the file when an earlier attempt asked.
+    /// The file according to the server's response to an earlier attempt.
     let known: RemoteFile?
-    /// Yields when so much was written that a checkpoint is due.
+    /// Yields when a checkpoint is due.
     let changes: AsyncStream<Void>
-    /// Yields when the first bytes were written, so that the part is open; ends with ``endOpening()``.
+    /// Yields when the first bytes were written, so the part file is open; ends with ``endOpening()``.
     let opening: AsyncStream<Void>
 
     private let threads: WorkerThreads
@@ -51,9 +51,9 @@ final class DownloadPart: Sendable {
     private let opened: AsyncStream<Void>.Continuation
 
     /// - Parameters:
-    ///   - writer: The part that an earlier attempt left; nil to begin anew.
-    ///   - known: What the server said of the file then.
-    ///   - received: What that part has.
+    ///   - writer: The part file of an earlier attempt; nil to start from the beginning.
+    ///   - known: The file according to the server then.
+    ///   - received: The bytes in that part file.
     init(
         _ destination: DownloadDestination, isNamedByServer: Bool, continuing writer: FileWriter?, of known: RemoteFile?,
         having received: ByteRanges,
@@ -69,17 +69,17 @@ final class DownloadPart: Sendable {
         state = Locked(State(writer: writer, received: received, plan: plan, confirmed: received.prefix))
     }
 
-    /// What the server says of the file, once an answer of this attempt was accepted.
+    /// The file according to the server, after a response of this attempt was accepted.
     var remote: RemoteFile? { state.withLock { $0.remote } }
 
-    /// The version of the file that all answers have to be of; nil while nobody knows.
+    /// The version that all responses must have; nil while it is unknown.
     var version: RemoteFile? { state.withLock { $0.remote } ?? known }
 
     var writer: FileWriter? { state.withLock { $0.writer } }
 
     var received: ByteRanges { state.withLock { $0.received } }
 
-    /// Nil as long as nothing new was written.
+    /// Nil before new bytes were written.
     var extent: Extent? {
         state.withLock { state in
             guard let writer = state.writer, state.written > 0 else { return nil }
@@ -87,21 +87,21 @@ final class DownloadPart: Sendable {
         }
     }
 
-    /// What the file will be called.
+    /// The local name of the file.
     func name(of remote: RemoteFile) -> FilePath { destination.named(by: remote).name }
 
     // MARK: Pieces
 
-    /// Changes what is yet to be asked for.
+    /// Changes the plan of further requests.
     func plan<Result>(_ body: (inout PiecePlan) -> Result) -> Result { state.withLock { body(&$0.plan) } }
 
-    /// Notes what an answer says of the file.
+    /// Notes a response's description of the file.
     func accept(_ remote: RemoteFile) {
         state.withLock { $0.remote = remote }
         if let length = remote.length { reporter.report(total: length) }
     }
 
-    /// Notes that a checkpoint vouches for a position.
+    /// Notes that a checkpoint confirms a position.
     func confirm(_ position: Int64) {
         state.withLock { state in
             state.confirmed = max(state.confirmed, position)
@@ -109,17 +109,17 @@ final class DownloadPart: Sendable {
         }
     }
 
-    /// Ends ``changes``, as no more requests are under way.
+    /// Ends ``changes``, after the last request.
     func end() { change.finish() }
 
-    /// Ends ``opening``, as the first request has ended.
+    /// Ends ``opening``, after the first request.
     func endOpening() { opened.finish() }
 
     // MARK: Content
 
     /// Writes bytes at an offset. Blocks.
     ///
-    /// Until the part is open, only one request may bring bytes.
+    /// Until the part file is open, only one request may write.
     func write(_ bytes: RawSpan, at offset: Int64) throws {
         let writer = try open()
         try unsafe bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: offset) }
@@ -134,9 +134,9 @@ final class DownloadPart: Sendable {
         if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
     }
 
-    /// Opens the part, if it is not open, once nothing speaks against it. Blocks.
+    /// Opens the part file after all checks, unless it is open. Blocks.
     ///
-    /// - Throws: ``IsUpToDate`` if the policy leaves what is there; ``IsInPlace``; a ``TransferError``.
+    /// - Throws: ``IsUpToDate`` if the policy keeps the existing file; ``IsInPlace``; a ``TransferError``.
     @discardableResult func open() throws -> FileWriter {
         let (writer, remote) = state.withLock { ($0.writer, $0.remote) }
         if let writer { return writer }
@@ -154,7 +154,7 @@ final class DownloadPart: Sendable {
 }
 
 extension DownloadDestination {
-    /// The destination with the name that the server gives the file, in the same folder.
+    /// The destination with the server's name for the file, in the same folder.
     func named(by remote: RemoteFile?) -> DownloadDestination {
         guard let name = remote?.name.flatMap({ FilePath.Component($0) }), name.kind == .regular else { return self }
         return DownloadDestination(

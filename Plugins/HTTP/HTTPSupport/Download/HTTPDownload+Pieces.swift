@@ -2,7 +2,7 @@ import CurlEngine
 import TransferCore
 
 extension HTTPDownload {
-    /// Brings all that is missing, and saves checkpoints meanwhile.
+    /// Downloads all missing bytes, and saves checkpoints.
     func fetch(into part: DownloadPart) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask {
@@ -14,8 +14,8 @@ extension HTTPDownload {
         }
     }
 
-    /// A failure that may pass ends one of several connections, and the others do its work: a server may allow fewer than were asked for. Any
-    /// other one ends the attempt.
+    /// A transient failure ends one of several connections, and the others take over its work: a server can allow fewer connections than
+    /// requested. Any other failure ends the attempt.
     private func fetchAll(into part: DownloadPart) async throws {
         let ends = try await withThrowingTaskGroup(of: [TransferError?].self) { group in
             if let length = part.known?.length {
@@ -30,13 +30,13 @@ extension HTTPDownload {
             return try await group.reduce([], +)
         }
         var failure = ends.compactMap(\.self).first
-        // Those who could have done its work may have been done before it failed.
+        // The other connections may have ended before this one failed.
         if failure != nil, ends.contains(nil), !part.plan({ $0.isEmpty }) { failure = try await work(on: part) }
         let length = part.remote?.length
         if let failure, length == nil || part.received.prefix != length { throw failure }
     }
 
-    /// Once the first answer told what there is, and brought some of it: two requests must not both open the part.
+    /// Starts after the first response described the file and brought some of it: two requests must not both open the part file.
     private func workBesideTheFirst(on part: DownloadPart) async throws -> [TransferError?] {
         for await _ in part.opening { break }
         guard part.writer != nil, let length = part.remote?.length else { return [] }
@@ -47,9 +47,9 @@ extension HTTPDownload {
         }
     }
 
-    /// Asks for one piece after the other, until nothing is left that nobody has asked for.
+    /// Requests one piece after the other, until none is left.
     ///
-    /// - Returns: The failure that ended it early.
+    /// - Returns: The failure that ended the work early.
     private func work(on part: DownloadPart) async throws -> TransferError? {
         while let piece = part.plan({ $0.take() }) {
             do {
@@ -77,7 +77,7 @@ extension HTTPDownload {
     }
 
     private func headers(for piece: Piece, of part: DownloadPart) -> HTTPHeaders {
-        // Content must come as it is: positions count its bytes.
+        // Content must not be encoded: positions count its bytes.
         var headers: HTTPHeaders = ["Accept-Encoding": "identity"]
         headers["Range"] = piece.range
         if piece.range != nil { headers["If-Range"] = part.version?.validator }
@@ -85,17 +85,17 @@ extension HTTPDownload {
         return headers
     }
 
-    /// What it means that the file, or a piece of it, is refused.
+    /// Interprets the refusal of a file or a piece of it.
     private func judge(_ answer: DownloadAnswer, to piece: Piece, of part: DownloadPart) throws(TransferError) {
         guard answer.response.status == 416, piece.range != nil else { throw answer.refusal }
-        // A file without any bytes has no beginning either (RFC 9110, section 14.1.2).
+        // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
-        // There is nothing beyond the last byte of the same version (RFC 9110, section 15.5.17).
+        // Nothing follows the last byte of the same version (RFC 9110, section 15.5.17).
         let told = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !told.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
         server.quirks.noteChange(server.file)
         throw TransferError(
-            .resumeLost, .uploadGone, "\(server.name) is shorter now than when its download began; it has to begin anew.")
+            .resumeLost, .uploadGone, "\(server.name) is shorter now than at the start of its download, which must start again.")
     }
 }

@@ -2,15 +2,14 @@ import SystemPackage
 package import TransferCore
 package import TransportSupport
 
-/// One attempt to receive one file by `GET`, from where an earlier attempt got to if the server still has the same version of it (RFC 9110,
-/// sections 13.1.5 and 14).
+/// One attempt to download one file by `GET`, resumed if the server still has the same version of it (RFC 9110, sections 13.1.5 and 14).
 ///
-/// A part is continued only where the server names the version, by a strong validator; without one, each attempt begins at the first byte.
+/// A part file is continued only if the server names the version by a strong validator; otherwise each attempt starts at the first byte.
 ///
-/// Where a session asks for several parts of a file at once, the first request asks for a beginning of it. If the server answers with just that,
-/// names the version, and tells that the file is large, other requests bring the rest in pieces meanwhile; otherwise the answer to the first one
-/// is all that is needed. A file that turned out to change between two requests, as one that is still being written, comes by one until it was
-/// received. A checkpoint tells which pieces there are; its position is that up to which nothing is missing.
+/// If a session asks for several segments, the first request asks for the beginning of the file. If the response has exactly that, a
+/// version and a large size, other requests download the rest in parallel; otherwise the first response is sufficient. A file that changed
+/// between two requests, such as one that is still being written, is downloaded by one request from then on. A checkpoint stores the
+/// received pieces; its position is the one before which no byte is missing.
 package struct HTTPDownload<Server: DownloadServer>: Sendable {
     let server: Server
     let threads: WorkerThreads
@@ -21,7 +20,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     private let checkpoint: Checkpoint?
     private let parallel: Int
 
-    /// - Throws: A ``TransferError`` if the attempt is no download.
+    /// - Throws: A ``TransferError`` if the attempt is not a download.
     package init(
         _ attempt: FileAttempt, from server: Server, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
@@ -29,29 +28,29 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
-        // Where the app gave a name that is not the remote one's, that is the name.
+        // A name from the app that differs from the remote name takes precedence.
         isNamedByServer =
             server.namesFiles
             && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
         guard !isNamedByServer || [.never, .rename].contains(destination.overwrite) else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "With the setting contentDisposition nothing can be replaced, as nobody knows what a file will be called; ask for the overwrite policy "
-                    + "never or rename.")
+                "The setting contentDisposition needs the overwrite policy never or rename, "
+                    + "because the name of a file is not known before its download.")
         }
         checkpoint = attempt.checkpoint
         parallel = attempt.options.parallel
         check = try DigestCheck(attempt.options)
     }
 
-    /// - Throws: A ``TransferError``, after a checkpoint was saved for what arrived; or `CancellationError`.
+    /// - Throws: A ``TransferError``, after a checkpoint was saved for the received bytes; or `CancellationError`.
     package func run() async throws -> TransferReceipt {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
         let parallel = server.quirks.isChanging(server.file) ? 1 : parallel
         var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
-        // Of an empty file that was about to be given its name, nothing is confirmed.
+        // An empty file that was about to get its name has no confirmed bytes.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
         {
@@ -62,7 +61,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
                 throw TransferError(
-                    .resumeLost, .uploadGone, "What was received of \(server.name) can't be continued; it has to begin anew."
+                    .resumeLost, .uploadGone, "The download of \(server.name) can't be resumed. It must start again."
                 )
             }
             reporter.report(sent: received.count, confirmed: received.prefix)
@@ -88,13 +87,13 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
-            // What came is worth keeping, also when the attempt was cancelled.
+            // The received bytes are worth keeping, also after a cancellation.
             await Task { try? await keep(part) }.value
             throw error
         }
     }
 
-    /// Makes what was received durable if that is due, and a checkpoint that vouches for it.
+    /// Syncs the received bytes if that is due, and saves a checkpoint for them.
     func keepIfDue(_ part: DownloadPart) async throws {
         guard part.remote?.validator != nil, let writer = part.writer, let extent = part.extent,
             try await writer.syncIfDue(upTo: extent.mark)
@@ -108,7 +107,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         try await save(extent, of: part)
     }
 
-    /// - Parameter extent: Was taken before the file was synced.
+    /// - Parameter extent: The state before the file was synced.
     private func save(_ extent: DownloadPart.Extent, of part: DownloadPart) async throws {
         guard let remote = part.remote, extent.received.prefix > 0 else { return }
         try await reporter.save(try remote.checkpoint(of: extent.received))
@@ -119,7 +118,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         let writer = try await threads.run { try part.open() }
         let (remote, size) = (part.remote, part.received.prefix)
         if let length = remote?.length, length != size {
-            throw TransferError(.transient, .connectionLost, "Of \(server.name), \(size) of \(length) bytes have come.")
+            throw TransferError(.transient, .connectionLost, "Only \(size) of \(length) bytes of \(server.name) arrived.")
         }
         return try await finish(writer, remote ?? part.known, size: size)
     }
@@ -141,7 +140,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         return receipt
     }
 
-    /// Stores what the file is about to be called: the server may give another name to an attempt that comes after a kill, and the file would be there
+    /// Stores the local name of the file: the server may suggest another name to an attempt after a kill, and the file would then exist
     /// under both.
     private func keepName(of remote: RemoteFile?, _ writer: FileWriter, size: Int64) async throws {
         guard var remote, remote.name != nil, !writer.isInPlace else { return }

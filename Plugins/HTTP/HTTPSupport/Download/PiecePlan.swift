@@ -1,10 +1,10 @@
-/// A part of a file that one request asks for.
+/// A part of a file for one request.
 struct Piece: Sendable, Hashable {
     var start: Int64
-    /// Behind the last byte; nil for all that follow.
+    /// The position after the last byte; nil for the end of the file.
     var end: Int64?
 
-    /// All of the file.
+    /// The whole file.
     static let whole = Piece(start: 0)
 
     /// The value of the header `Range` (RFC 9110, section 14.2); nil for the whole file.
@@ -14,22 +14,22 @@ struct Piece: Sendable, Hashable {
     }
 }
 
-/// How a file is split into pieces, and which of them nobody has asked for yet.
+/// How a file is split into pieces, and which of them were not requested yet.
 ///
-/// There are more pieces than connections, in the file's order: so connections of different speed end together, and what arrived is mostly
-/// whole from its start.
+/// There are more pieces than connections, in the file's order: so connections of different speed end together, and the received bytes are
+/// mostly contiguous from the start.
 struct PiecePlan: Sendable {
     private static let smallest: Int64 = 16 << 20
     private static let largest: Int64 = 128 << 20
     private static let piecesPerConnection: Int64 = 4
 
-    /// How many requests there may be at once.
+    /// The maximum number of parallel requests.
     let parallel: Int
-    /// From how many bytes on a file is split.
+    /// The size from which a file is split.
     let threshold: Int64
-    /// The next one is the last of them. What is longer than ``most`` is split when it is its turn.
+    /// In reverse order. A piece longer than ``most`` is split when it is requested.
     private var pending: [Piece] = []
-    /// How many bytes a piece has at most.
+    /// The maximum size of a piece in bytes.
     private var most = Int64.max
 
     init(parallel: Int, threshold: Int64) {
@@ -39,18 +39,18 @@ struct PiecePlan: Sendable {
 
     var isEmpty: Bool { pending.isEmpty }
 
-    /// What is asked for of a file that nothing is known of. The answer tells how large it is.
+    /// The first request for an unknown file. The response has its size.
     var first: Piece { parallel > 1 ? Piece(start: 0, end: smallest) : .whole }
 
     private var smallest: Int64 { min(Self.smallest, threshold) }
 
-    /// Plans for what is missing of a file.
+    /// Adds the missing ranges of a file.
     mutating func add(_ gaps: [Range<Int64>], of size: Int64) {
         most = size < threshold ? max(size, 1) : min(Self.largest, max(smallest, size / (Int64(parallel) * Self.piecesPerConnection)))
         pending = gaps.reversed().map { Piece(start: $0.lowerBound, end: $0.upperBound) } + pending
     }
 
-    /// Has a piece asked for before all others.
+    /// Adds a piece to request before all others.
     mutating func add(_ piece: Piece) { pending.append(piece) }
 
     mutating func take() -> Piece? {
@@ -60,7 +60,7 @@ struct PiecePlan: Sendable {
         return Piece(start: next.start, end: next.start + most)
     }
 
-    /// How many requests there are to be at once, for a file of this size and with so many of them under way.
+    /// How many requests should run in parallel for a file of this size, if some are running.
     func connections(of size: Int64, underWay: Int) -> Int {
         var pieces = underWay
         for piece in pending where pieces < parallel {

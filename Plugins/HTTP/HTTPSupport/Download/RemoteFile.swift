@@ -2,23 +2,23 @@ package import CurlEngine
 import Foundation
 import TransferCore
 
-/// What a server said of a file when it began to send it; what a checkpoint holds of a download.
+/// A server's description of a file; stored in a download's checkpoint.
 package struct RemoteFile: Codable, Sendable, Hashable {
-    /// What no file system of today holds, 64 PiB: a length above it is a server's mistake, and sums of lengths below it do not overflow.
+    /// The largest plausible length, 64 PiB. Sums of smaller lengths do not overflow.
     static let maximumLength: Int64 = 1 << 56
 
-    /// What tells this version of the file from any other, byte for byte, as the server wrote it: a strong entity tag, or the time of the last
-    /// change where that is one (RFC 9110, section 8.8). Nil if it gave neither.
+    /// Identifies this version of the file byte for byte, as the server wrote it: a strong entity tag, or a modification time that is
+    /// strong (RFC 9110, section 8.8). Nil without either.
     var validator: String?
-    /// In bytes; nil if the server does not say.
+    /// In bytes; nil if the server does not send it.
     var length: Int64?
     /// In nanoseconds since 1970.
     var modificationTime: Int64?
     /// The checksum of the whole file.
     var digest: ContentDigest?
-    /// What it is to be called here; nil for what was asked for.
+    /// The local name; nil for the requested name.
     var name: String?
-    /// What a checkpoint vouches for besides the bytes up to its position: what several requests at once brought. Nil for nothing.
+    /// The bytes that a checkpoint confirms besides those before its position, from parallel requests; nil for none.
     private var received: ByteRanges?
 
     init(_ head: HTTPResponseHead) { self.init(status: head.status, headers: head.headers) }
@@ -35,12 +35,12 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {
-            // A file that changed in this very second may change once more in it (RFC 9110, section 8.8.2.2).
+            // A file that changed within this second may change again in it (RFC 9110, section 8.8.2.2).
             validator = headers["Last-Modified"]
         }
     }
 
-    /// How long a file is in bytes by the answer to a `GET` of all of it or a part; nil if the answer does not say.
+    /// The length of a file in bytes, from the response to a `GET` of the whole file or a part; nil if it is unknown.
     package static func length(status: Int, headers: HTTPHeaders) -> Int64? {
         switch status {
         case 200: headers["Content-Length"].flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
@@ -56,7 +56,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         self = stored
     }
 
-    /// What a checkpoint vouches for that was made of this.
+    /// The bytes that a checkpoint of this value confirms.
     func received(upTo position: Int64) -> ByteRanges {
         guard var received else { return ByteRanges(upTo: position) }
         received.insert(0..<position)
@@ -69,9 +69,9 @@ package struct RemoteFile: Codable, Sendable, Hashable {
         return Checkpoint(data: try JSONEncoder().encode(remote), confirmed: received.prefix)
     }
 
-    /// Whether this can't be the version that an earlier answer told of.
+    /// Whether this can't be the version of an earlier response.
     ///
-    /// - Parameter headers: Those of the answer: what is too weak to tell a version can tell that it is another one.
+    /// - Parameter headers: The response's headers: a weak validator can't identify a version, but can show a difference.
     func differs(from earlier: RemoteFile, _ headers: HTTPHeaders) -> Bool {
         if let known = earlier.validator {
             if let validator, validator != known { return true }
@@ -86,13 +86,13 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     }
 }
 
-/// Which part of a file an answer holds (RFC 9110, section 14.4).
+/// The part of a file in a response (RFC 9110, section 14.4).
 struct ContentRange {
-    /// nil if the server could send none.
+    /// nil if the server could not send any.
     var start: Int64?
     /// After the last byte; nil as ``start``.
     var end: Int64?
-    /// nil if the server does not know.
+    /// nil if the server does not know it.
     var total: Int64?
 
     init?(_ headers: HTTPHeaders) {

@@ -1,23 +1,23 @@
 import CurlEngine
 import SystemPackage
 
-/// What a server says that a file is called where it is saved (`Content-Disposition`, RFC 6266), reduced to one name that can do no harm in a folder:
-/// the part behind the last separator of any system, without control characters, not hidden, none that a shell takes for an option or a home, and no
-/// longer than file systems take.
+/// The name that a server suggests for saving a file (`Content-Disposition`, RFC 6266), reduced to one safe name: the part after the last
+/// separator of any system, without control characters, not hidden, not an option or a home folder for a shell, and no longer than file
+/// systems allow.
 struct SuggestedName {
-    /// One component, neither empty nor `.` nor `..`.
+    /// One component, not empty, `.` or `..`.
     let component: FilePath.Component
 
     /// NAME_MAX (limits.h), in bytes.
     private static let maximumLength = 255
-    /// In bytes, with its dot.
+    /// In bytes, including the dot.
     private static let longestEnding = 16
 
-    /// Nil if there is no name, or nothing is left of it.
+    /// Nil without a name, or if nothing of it remains.
     init?(_ headers: HTTPHeaders) {
         guard let value = headers["Content-Disposition"] else { return nil }
         let parameters = HeaderParameters(of: value)
-        // The one that tells its character set goes before the other (section 4.3).
+        // The one with a character set takes precedence (section 4.3).
         let names = [parameters["filename*"].flatMap(Self.decoded), parameters["filename"]]
         guard let component = names.lazy.compactMap({ $0.flatMap(Self.reduced) }).first else { return nil }
         self.component = component
@@ -27,7 +27,7 @@ struct SuggestedName {
         let last = name.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }.last ?? ""
         let harmless = last.unicodeScalars.filter { scalar in
             switch scalar.properties.generalCategory {
-            // Those that order text can show `exe.txt` for `txt.exe`.
+            // Direction controls can make `txt.exe` appear as `exe.txt`.
             case .control, .format, .lineSeparator, .paragraphSeparator, .surrogate: false
             default: true
             }
@@ -39,7 +39,7 @@ struct SuggestedName {
         return FilePath.Component(text).flatMap { $0.kind == .regular ? $0 : nil }
     }
 
-    /// A text that is short enough for a name, with the ending that tells what it is.
+    /// Shortens a text to the length of a name, but keeps the extension.
     private static func shortened(_ text: [Unicode.Scalar]) -> [Unicode.Scalar] {
         func length(_ part: some Collection<Unicode.Scalar>) -> Int { part.reduce(0) { $0 + UTF8.width($1) } }
         let ending = text.lastIndex(of: ".").map { text[$0...] }.flatMap { length($0) <= longestEnding ? $0 : nil } ?? []
@@ -49,7 +49,7 @@ struct SuggestedName {
         return Array(stem + ending)
     }
 
-    /// The value of a parameter with a star: character set, language, and bytes with percent signs (RFC 8187, section 3.2).
+    /// The value of a parameter with a star: character set, language, and percent-encoded bytes (RFC 8187, section 3.2).
     private static func decoded(_ value: String) -> String? {
         let parts = value.split(separator: "'", maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3 else { return nil }
@@ -76,7 +76,8 @@ struct SuggestedName {
     }
 }
 
-/// The parameters of a header's value, behind its first `;` (RFC 9110, section 5.6.6): names without regard to case, the first of each counts.
+/// The parameters of a header's value, after its first `;` (RFC 9110, section 5.6.6): names are case-insensitive, and the first of each
+/// counts.
 private struct HeaderParameters {
     private var values: [String: String] = [:]
 
@@ -102,7 +103,7 @@ private struct HeaderParameters {
         return String(token)
     }
 
-    /// A backslash stands before a quote or another one that is meant as it is (section 5.6.4); before any other character, servers mean a path's.
+    /// A backslash escapes a quote or another backslash (section 5.6.4); before other characters, servers mean a separator in a path.
     private static func takeQuoted(_ rest: inout Substring) -> String {
         rest.removeFirst()
         var text = ""

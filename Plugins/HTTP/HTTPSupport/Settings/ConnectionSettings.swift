@@ -1,17 +1,17 @@
 package import CurlEngine
 package import TransferCore
 
-/// How connections to an endpoint are made, as its settings say. The secrets for them are credentials of the endpoint.
+/// The settings for connections to an endpoint. Their secrets are credentials of the endpoint.
 package struct ConnectionSettings {
     package private(set) var options = ConnectionOptions()
     private var proxyAddress: String?
     private var proxyUser: String?
     private var proxyExceptions: [String]?
     private var clientKey: String?
-    /// Whether the server's certificate is not looked at.
+    /// Whether the server's certificate is not verified.
     package private(set) var isInsecure = false
 
-    /// The settings that it takes.
+    /// The names of these settings.
     package static let names = [
         "addressFamily", "caFile", "clientCertificate", "clientKey", "httpVersion", "insecure", "interface", "pinnedPublicKeys", "proxy",
         "proxyExceptions", "proxyUser",
@@ -19,10 +19,10 @@ package struct ConnectionSettings {
 
     package init() {}
 
-    /// Takes a setting that is about connections.
+    /// Takes a setting for connections.
     ///
-    /// - Returns: Whether it is one.
-    /// - Throws: A ``TransferError`` that says what the value may be.
+    /// - Returns: Whether the setting is one of these.
+    /// - Throws: A ``TransferError`` that names the valid values.
     package mutating func take(_ name: String, _ value: String) throws(TransferError) -> Bool {
         switch name {
         case "caFile": options.certificateAuthorityFile = value
@@ -43,7 +43,7 @@ package struct ConnectionSettings {
         return true
     }
 
-    /// Checks what settings mean together. Called once all are taken.
+    /// Checks that the settings fit together. Called after all were taken.
     package mutating func complete() throws(TransferError) {
         if let clientKey {
             guard options.clientCertificate != nil else {
@@ -61,9 +61,9 @@ package struct ConnectionSettings {
         }
     }
 
-    /// The options of a request, with the secrets for it.
+    /// Returns the options of a request, with its secrets.
     ///
-    /// - Parameter warn: Told at each request whose server is not verified.
+    /// - Parameter warn: Called with a warning for each request to an unverified server.
     package func options(
         passphrase: Secret?, proxyPassword: Secret?, warn: @escaping @Sendable (String) -> Void
     ) -> ConnectionOptions {
@@ -78,10 +78,10 @@ package struct ConnectionSettings {
         return options
     }
 
-    /// How the endpoint is reached, in words for an error; nil where that is the usual way.
+    /// How the endpoint is reached, for an error; nil by default settings.
     var way: String? {
         var ways: [String] = []
-        if let proxyAddress, !["environment", "direct"].contains(proxyAddress) { ways.append("by way of the proxy \(proxyAddress)") }
+        if let proxyAddress, !["environment", "direct"].contains(proxyAddress) { ways.append("through the proxy \(proxyAddress)") }
         if let interface = options.localInterface { ways.append("from the interface \(interface)") }
         switch options.addressFamily {
         case .any: break

@@ -1,10 +1,10 @@
 package import TransferCore
 
 extension RemotePath {
-    /// The path as a part of a URL.
+    /// The path, encoded for a URL.
     package var percentEncoded: String { Self.percentEncoded(bytes) }
 
-    /// Bytes as a part of a URL: all but slashes and the characters that are never special as their codes (RFC 3986, section 2.3).
+    /// Encodes all bytes for a URL except slashes and unreserved characters (RFC 3986, section 2.3).
     package static func percentEncoded(_ bytes: [UInt8]) -> String {
         bytes.map { byte in
             let character = Character(UnicodeScalar(byte))

@@ -1,9 +1,9 @@
 import Foundation
 package import TransferCore
 
-/// Reads the values of an endpoint's settings.
+/// Parses the values of an endpoint's settings.
 package enum SettingsValue {
-    /// One of some words.
+    /// Parses one of several words.
     package static func choice<Value>(_ key: String, _ value: String, _ choices: [String: Value]) throws(TransferError) -> Value {
         guard let choice = choices[value] else {
             let names = choices.keys.sorted().joined(separator: ", ")
@@ -12,10 +12,10 @@ package enum SettingsValue {
         return choice
     }
 
-    /// The largest number of bytes that a setting can be, 64 PiB. Sums with positions in files do not overflow.
+    /// The largest valid number of bytes, 64 PiB. Sums with positions in files do not overflow.
     private static let mostBytes: Int64 = 1 << 56
 
-    /// A number of bytes.
+    /// Parses a number of bytes.
     package static func bytes(_ key: String, _ value: String, from minimum: Int64) throws(TransferError) -> Int64 {
         guard let bytes = Int64(value), (minimum...mostBytes).contains(bytes) else {
             throw invalid("The setting \(key) is \(value.debugDescription); write a number of bytes from \(minimum) to \(mostBytes).")
@@ -23,7 +23,7 @@ package enum SettingsValue {
         return bytes
     }
 
-    /// A list of origins with spaces or commas between them.
+    /// Parses origins, separated by spaces or commas.
     package static func origins(_ list: String) throws(TransferError) -> Set<Origin> {
         var origins: Set<Origin> = []
         for text in list.split(whereSeparator: { $0 == "," || $0.isWhitespace }) {
@@ -31,14 +31,14 @@ package enum SettingsValue {
                 components.path.isEmpty || components.path == "/", components.query == nil, components.fragment == nil,
                 components.user == nil, components.password == nil
             else {
-                throw invalid("The setting origins has an entry that is no origin; write each as scheme://host or scheme://host:port.")
+                throw invalid("The setting origins has an entry that is not an origin; write each as scheme://host or scheme://host:port.")
             }
             origins.insert(origin)
         }
         return origins
     }
 
-    /// The error for a setting that makes no sense.
+    /// The error for an invalid setting.
     package static func invalid(_ message: String) -> TransferError {
         TransferError(.permanent, .invalidEndpoint, message)
     }

@@ -1,11 +1,11 @@
 import Foundation
 package import TransferCore
 
-/// The URL that a file is sent to in the place of its endpoint's address.
+/// Checks URLs that files are sent to instead of their endpoint's address.
 package enum UploadPlace {
-    /// Refuses what no request can be sent to.
+    /// Rejects a URL that no request can be sent to.
     ///
-    /// - Throws: A ``TransferError`` that shows the URL's scheme and host only, as its path may be a capability.
+    /// - Throws: A ``TransferError`` that shows only the URL's scheme and host, because its path may be a capability.
     package static func check(_ text: String) throws(TransferError) {
         guard let url = URL(string: text, encodingInvalidCharacters: false),
             let components = URLComponents(url: url, resolvingAgainstBaseURL: false)
@@ -14,17 +14,17 @@ package enum UploadPlace {
         let host = components.host ?? ""
         let shown = "\(scheme)://\(host)\(components.port.map { ":\($0)" } ?? "")"
         guard ["http", "https"].contains(scheme.lowercased()) else {
-            throw refused("\(shown.debugDescription) is one of \(scheme), which files are not sent over")
+            throw refused("\(shown.debugDescription) has the scheme \(scheme), which is not http or https")
         }
         guard !host.isEmpty else { throw refused("\(shown.debugDescription) has no host") }
         if let port = components.port, !(1...65_535).contains(port) {
-            throw refused("\(shown.debugDescription) has a port that is none; ports go from 1 to 65535")
+            throw refused("\(shown.debugDescription) has an invalid port; ports range from 1 to 65535")
         }
         guard components.user == nil, components.password == nil else {
-            throw refused("for \(shown.debugDescription) carries a user name or a password; name a credential of the endpoint instead")
+            throw refused("for \(shown.debugDescription) contains a user name or a password; add a credential to the endpoint instead")
         }
         guard components.fragment == nil else {
-            throw refused("for \(shown.debugDescription) ends in a fragment (#…), which no server sees")
+            throw refused("for \(shown.debugDescription) ends with a fragment (#…), which is not sent to servers")
         }
     }
 

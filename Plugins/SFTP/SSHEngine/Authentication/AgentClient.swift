@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Speaks to an SSH agent (draft-miller-ssh-agent). Never blocks longer than it is told; libssh2's own client does.
+/// A client of an SSH agent (draft-miller-ssh-agent). Unlike libssh2's client, it never blocks longer than its deadline.
 final class AgentClient {
     struct Failure: Error {
         let text: String
@@ -32,7 +32,7 @@ final class AgentClient {
         var address = sockaddr_un()
         address.sun_family = sa_family_t(AF_UNIX)
         let name = Array(path.string.utf8)
-        // One byte less, for the zero at its end (unix(7)).
+        // One byte less, for the terminating zero (unix(7)).
         guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw Failure(text: "the path is too long for a socket") }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
         let result = unsafe withUnsafePointer(to: &address) { pointer in
@@ -50,10 +50,10 @@ final class AgentClient {
     /// The keys that the agent holds.
     func identities(by deadline: Deadline) throws(Failure) -> [HostKey] {
         var reader = WireReader(try ask([11], by: deadline))
-        guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not tell its keys") }
+        guard reader.readByte() == 12, let count = reader.readUInt32() else { throw Failure(text: "it does not list its keys") }
         var keys: [HostKey] = []
         for _ in 0..<min(count, 1024) {
-            guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its answer makes no sense") }
+            guard let blob = reader.readString(), reader.readString() != nil else { throw Failure(text: "its answer is invalid") }
             if let key = HostKey(blob) { keys.append(key) }
         }
         return keys
@@ -70,7 +70,7 @@ final class AgentClient {
         var reader = WireReader(try ask(writer.bytes, by: deadline))
         guard reader.readByte() == 14, let signature = reader.readString() else { throw Failure(text: "it refuses to sign") }
         var parts = WireReader(signature)
-        guard parts.readString() != nil, let bytes = parts.readString() else { throw Failure(text: "its signature makes no sense") }
+        guard parts.readString() != nil, let bytes = parts.readString() else { throw Failure(text: "its signature is invalid") }
         return bytes
     }
 
@@ -84,7 +84,7 @@ final class AgentClient {
         }
         var length = WireReader(try read(4, by: deadline))
         guard let count = length.readUInt32(), (1...UInt32(Self.answerLimit)).contains(count) else {
-            throw Failure(text: "its answer makes no sense")
+            throw Failure(text: "its answer is invalid")
         }
         return try read(Int(count), by: deadline)
     }
@@ -107,7 +107,7 @@ final class AgentClient {
         return bytes
     }
 
-    /// Called after a call that failed.
+    /// Called after a failed call.
     private func wait(_ events: Int32, by deadline: Deadline) throws(Failure) {
         guard errno == EAGAIN || errno == EINTR else { throw Failure(errno) }
         do {
@@ -125,7 +125,7 @@ extension AgentClient.Failure {
 }
 
 extension SSHAuthentication.Agent {
-    /// Where the agent listens; nil if there is none.
+    /// The path of the agent's socket; nil without an agent.
     var path: FilePath? {
         switch self {
         case .none: return nil

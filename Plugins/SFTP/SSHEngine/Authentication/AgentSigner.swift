@@ -6,12 +6,12 @@ import CSSH2
     import Darwin
 #endif
 
-/// Lets an agent sign what libssh2 wants signed. Used on the connection's thread.
+/// Makes an agent sign libssh2's data. Used on the connection's thread.
 final class AgentSigner {
     let key: HostKey
     private let client: AgentClient
     private let deadline: Deadline
-    /// Why it did not sign.
+    /// Why signing failed.
     private(set) var failure: AgentClient.Failure?
 
     init(client: AgentClient, key: HostKey, deadline: Deadline) {
@@ -46,7 +46,7 @@ final class AgentSigner {
         }
     }
 
-    /// What is signed names the algorithm (RFC 4252, section 7), which the agent has to be told in a way of its own (RFC 8332).
+    /// The signed data names the algorithm (RFC 4252, section 7), which the agent takes as flags (RFC 8332).
     private static func flags(_ data: [UInt8]) -> UInt32 {
         var reader = WireReader(data)
         guard reader.readString() != nil, reader.readByte() != nil, reader.readString() != nil, reader.readString() != nil,

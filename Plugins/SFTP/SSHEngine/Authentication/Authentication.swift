@@ -2,9 +2,9 @@ import CSSH2
 import Logging
 import TransferCore
 
-/// Logs the user in: by the agent's keys, key files, answers to the server's questions, and the password, in this order.
+/// Logs the user in: with the agent's keys, key files, answers to the server's questions, and the password, in this order.
 struct Authentication {
-    /// What came of an attempt.
+    /// The result of an attempt.
     private enum Outcome {
         case accepted(String)
         case refused
@@ -17,7 +17,7 @@ struct Authentication {
     private let deadline: Deadline
     private var offered: Set<String> = []
     private var attempts = 0
-    /// What was refused, and what could not be tried, for the error.
+    /// Refused and impossible attempts, for the error.
     private var refusals: [String] = []
     private var obstacles: [String] = []
 
@@ -30,11 +30,12 @@ struct Authentication {
             in: settings.authenticationTimeout,
             TransferError(
                 .transient, .timedOut,
-                "The server \(settings.server) did not let \(printable(settings.user.utf8)) in within \(settings.authenticationTimeout)."))
+                "The server \(settings.server) did not log in the user \(printable(settings.user.utf8)) within \(settings.authenticationTimeout)."
+            ))
     }
 
-    /// - Returns: What the server accepted, for the log.
-    /// - Throws: A `TransferError` of the class `credentials` that tells all that was tried; `transient` if the connection broke.
+    /// - Returns: The accepted method, for the log.
+    /// - Throws: A `TransferError` of the class `credentials` that lists all attempts; `transient` if the connection broke.
     mutating func run() throws -> String {
         if try ask() { return "none" }
         if offered.contains("publickey") {
@@ -42,7 +43,7 @@ struct Authentication {
             if case .accepted(let method) = try tryKeyFiles() { return method }
         }
         guard let reference = settings.authentication.password else { throw failure }
-        // A key may have been the first of two proofs, of which only now the second is offered (RFC 4252, section 5.1).
+        // A key may have been the first of two required proofs; then the server offers the second one only now (RFC 4252, section 5.1).
         if offered.isDisjoint(with: ["password", "keyboard-interactive"]), attempts > 0, try ask() { return "none" }
         if !offered.isDisjoint(with: ["password", "keyboard-interactive"]), let password = try read(reference, for: "the password") {
             if case .accepted(let method) = try tryKeyboard(password) { return method }
@@ -53,9 +54,9 @@ struct Authentication {
 
     // MARK: Methods
 
-    /// Learns what the server offers, by asking it to let the user in without any proof.
+    /// Learns which methods the server offers, by a login without credentials.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: Whether the server accepted that.
     private mutating func ask() throws -> Bool {
         var list: UnsafeMutablePointer<CChar>?
         let user = settings.user
@@ -78,14 +79,14 @@ struct Authentication {
         let keys: [HostKey]
         do throws(AgentClient.Failure) {
             client = try AgentClient(path: path, mailbox: secrets.mailbox)
-            // The client tells in its own words that it took too long.
+            // The client's own error describes a timeout.
             keys = try client.identities(by: Deadline(in: settings.authentication.agentListTimeout, deadline.error))
         } catch {
             try checkWanted()
             obstacles.append("the agent at \(path): \(error.text)")
             return .refused
         }
-        // The others have to have a chance, too.
+        // Reserves attempts for the other methods.
         let reserved = min(settings.authentication.keyFiles.count, 2) + (settings.authentication.password == nil ? 0 : 1)
         let limit = max(1, settings.authentication.maximumAttempts - reserved)
         for key in keys.prefix(64) where attempts < limit {
@@ -134,7 +135,7 @@ struct Authentication {
             var passphrase = Secret("")
             if key.isEncrypted {
                 guard let reference = file.passphrase else {
-                    obstacles.append("the key file \(file.path): it is encrypted, and no passphrase is named")
+                    obstacles.append("the key file \(file.path): it is encrypted, and no passphrase is given")
                     continue
                 }
                 guard let secret = try read(reference, for: "the passphrase of \(file.path)") else { continue }
@@ -153,7 +154,7 @@ struct Authentication {
             unsafe key.content.withUnsafeBytes { content in
                 unsafe libssh2_userauth_publickey_frommemory(
                     session.pointer, user, user.utf8.count, nil, 0, content.baseAddress?.assumingMemoryBound(to: CChar.self),
-                    // Without the zero at its end, which the library wants besides.
+                    // Without the terminating zero, which the library requires as well.
                     content.count - 1, passphrase.reveal())
             }
         }
@@ -189,7 +190,7 @@ struct Authentication {
         attempts += 1
         let code = try session.complete(by: deadline, call)
         guard code != 0 else { return .accepted(method) }
-        // At the deadline no answer is taken any more, which the library tells like a refusal.
+        // After the deadline, responses are ignored, which the library reports as a refusal.
         try checkWanted()
         logger.debug("SSH authentication refused", metadata: ["server": "\(settings.server)", "method": "\(method)"])
         if session.isLost(code) || session.traffic.hasEnded { throw lost(code) }
@@ -197,9 +198,9 @@ struct Authentication {
         case LIBSSH2_ERROR_AUTHENTICATION_FAILED, LIBSSH2_ERROR_PUBLICKEY_UNVERIFIED:
             refusals.append(what)
         case LIBSSH2_ERROR_PASSWORD_EXPIRED:
-            refusals.append("\(what), which has expired and is to be changed")
+            refusals.append("\(what), which has expired and must be changed")
         default:
-            // Nothing was sent: the key could not be used.
+            // Nothing was sent, because the key could not be used.
             attempts -= 1
             let hint = hasPassphrase ? "the passphrase may be wrong" : "it can't be used"
             obstacles.append("\(what): \(hint) (\(session.lastError.text))")
@@ -208,12 +209,12 @@ struct Authentication {
     }
 
     private static func obstacle(for type: String) -> String? {
-        if type == "ssh-dss" { return "keys of the type DSA are accepted nowhere any more; make one of the type ed25519" }
+        if type == "ssh-dss" { return "DSA keys are no longer accepted; make an ed25519 key" }
         if type.hasPrefix("sk-") { return "keys that need a security key are not supported" }
         guard !SSHSession.hasModernRSA else { return nil }
         if type == "ssh-rsa" {
-            return "libssh2 \(SSHSession.libraryVersion) signs with RSA keys in a way (SHA-1) that servers refuse; "
-                + "use a key of the type ed25519 or ecdsa, or libssh2 1.11 or later"
+            return "libssh2 \(SSHSession.libraryVersion) signs with RSA keys and SHA-1, which servers refuse; "
+                + "use an ed25519 or ecdsa key, or libssh2 1.11 or later"
         }
         return type.contains("-cert-") ? "libssh2 \(SSHSession.libraryVersion) can't use certificates" : nil
     }
@@ -239,23 +240,26 @@ struct Authentication {
         guard !refusals.isEmpty else {
             return TransferError(
                 .credentials, obstacles.isEmpty ? .credentialsRejected : .credentialsUnavailable,
-                "There is no proof to give to the server \(settings.server) for the user \(user), which accepts \(offers)."
-                    + (rest.isEmpty ? " Name a key file or a password for the endpoint, or add a key to the agent." : rest))
+                "No credentials for \(user)@\(settings.server), which accepts \(offers)."
+                    + (rest.isEmpty
+                        ? " Add a key file or a password to the endpoint (transferq: --identity, --password-file), or a key to the agent."
+                        : rest))
         }
         return TransferError(
             .credentials, .credentialsRejected,
-            "The server \(settings.server) does not let the user \(user) in by \(refusals.joined(separator: ", ")); it accepts \(offers).\(rest)"
+            "The server \(settings.server) does not accept the user \(user) with \(refusals.joined(separator: ", ")); it accepts \(offers).\(rest)"
         )
     }
 
-    /// The connection ended in the middle of it.
+    /// The error after the connection ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
         let words = session.traffic.farewell ?? session.lastError.text
         if attempts > 0, words.lowercased().contains("authentication failures") {
             return TransferError(
                 .credentials, .credentialsRejected,
-                "The server \(settings.server) hung up after \(attempts) proofs for the user \(printable(settings.user.utf8)): "
-                    + "\(refusals.joined(separator: ", ")). Name the one that is right, or take wrong keys out of the agent.", cause: words)
+                "The server \(settings.server) disconnected after \(attempts) attempts for the user \(printable(settings.user.utf8)): "
+                    + "\(refusals.joined(separator: ", ")). Add only the right credentials, or remove wrong keys from the agent.",
+                cause: words)
         }
         return TransferError(
             .transient, .connectionLost, "The server \(settings.server) closed the connection during authentication.",

@@ -7,10 +7,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// Answers the server's questions (RFC 4256) by the password, where what is typed would not be shown, and by nothing else.
+/// Answers the server's questions (RFC 4256) with the password if their input is hidden, and leaves others empty.
 final class KeyboardAnswers {
     private let password: Secret
-    /// A server that asks on and on gets empty answers.
+    /// A server that keeps asking gets empty answers.
     private var rest = 3
 
     init(_ password: Secret) {

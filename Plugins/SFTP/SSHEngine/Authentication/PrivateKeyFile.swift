@@ -8,10 +8,10 @@ import TransferCore
     import Darwin
 #endif
 
-/// A file with a private key, looked at as far as needed to tell what is wrong with it before the library does.
+/// A private key file, inspected as far as needed to explain errors that the library would not.
 struct PrivateKeyFile {
     let path: FilePath
-    /// The file, and a zero at its end.
+    /// The file, with a terminating zero.
     let content: [UInt8]
     /// The type of the key, for example `ssh-ed25519`; nil if only the library can tell.
     let type: String?
@@ -35,12 +35,13 @@ struct PrivateKeyFile {
         guard text.contains("-----BEGIN "), text.contains("PRIVATE KEY-----"), !content.contains(0) else {
             let hint =
                 text.hasPrefix("ssh-") || text.hasPrefix("ecdsa-")
-                ? "holds a public key; name the one without .pub" : "holds no private key"
+                ? "holds a public key; give the file without .pub" : "has no private key"
             throw TransferError(.credentials, .credentialsUnavailable, "the key file \(path) \(hint)")
         }
         guard !isShared else {
             throw TransferError(
-                .credentials, .credentialsUnavailable, "the key file \(path) can be read by others, and is not used: chmod 600 '\(path)'")
+                .credentials, .credentialsUnavailable,
+                "the key file \(path) is accessible to other users, so it is not used; run: chmod 600 '\(path)'")
         }
         content.append(0)
         self.content = content
@@ -58,14 +59,14 @@ struct PrivateKeyFile {
     }
 }
 
-/// Whether others than its owner, who we are, may do anything with the file. As with ssh(1), a key of somebody else's is used as it is.
+/// Whether other users than the owner, which must be this user, have access. As ssh(1) does, keys of other owners are used as they are.
 private func isOpenToOthers(_ file: FileDescriptor) -> Bool {
     var status = stat()
     guard unsafe fstat(file.rawValue, &status) == 0 else { return false }
     return status.st_uid == getuid() && status.st_mode & 0o077 != 0
 }
 
-/// What OpenSSH's format says in clear (PROTOCOL.key in OpenSSH's sources).
+/// The unencrypted header of OpenSSH's format (PROTOCOL.key in OpenSSH's sources).
 private struct OpenSSHHeader {
     let type: String
     let isEncrypted: Bool

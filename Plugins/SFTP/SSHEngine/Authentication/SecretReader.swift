@@ -1,12 +1,12 @@
 import Locking
 import TransferCore
 
-/// Reads secrets from the connection's thread, which waits for them by its mailbox.
+/// Reads secrets on behalf of the connection's thread, which waits in its mailbox.
 struct SecretReader: Sendable {
     let provider: any CredentialProvider
     let mailbox: ConnectionMailbox
 
-    /// - Returns: The secret, or what the provider throws.
+    /// - Returns: The secret, or the provider's error.
     /// - Throws: The deadline's error, or `CancellationError` if the connection is no longer wanted.
     func read(_ reference: CredentialReference, by deadline: Deadline) throws -> Result<Secret, any Error> {
         let answer = Locked<Result<Secret, any Error>?>(nil)

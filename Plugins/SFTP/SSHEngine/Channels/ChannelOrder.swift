@@ -1,17 +1,17 @@
 import TransferCore
 import TransportSupport
 
-/// A channel that somebody wants.
+/// A requested channel.
 struct ChannelOrder: Sendable {
     typealias ID = UInt64
 
-    /// What runs at its other end (RFC 4254, section 6.5).
+    /// What runs at the server's end (RFC 4254, section 6.5).
     enum Program: Sendable {
         case subsystem(String)
         case command([UInt8])
     }
 
-    /// How it ended.
+    /// How the channel ended.
     struct End: Sendable {
         var error: TransferError?
         var status: Int32?
@@ -22,8 +22,8 @@ struct ChannelOrder: Sendable {
     let id: ID
     let program: Program
     let handler: any SSHChannelHandler
-    /// Told once whether the program was started.
+    /// Resolved once, when the program was started or refused.
     let opened: Once<Void>
-    /// Told once, if it was started, when the channel is gone.
+    /// Called once after the channel has ended, if the program was started.
     var ended: @Sendable (End) -> Void = { _ in }
 }

@@ -2,17 +2,17 @@ import CSSH2
 import TransferCore
 import TransportSupport
 
-/// One channel on the connection's thread: opens it, moves its bytes, and closes it, as far as it goes without waiting.
+/// One channel on the connection's thread: opens it, moves its bytes, and closes it, as far as possible without waiting.
 @safe final class ChannelPump {
-    /// What came of going on.
+    /// The result of a turn.
     enum Turn {
-        /// Nothing to do until something comes.
+        /// Nothing to do until bytes arrive.
         case idle
-        /// Something moved; there may be more.
+        /// Bytes moved; there may be more.
         case moved
-        /// A packet is partly sent: this channel has to go on before any other.
+        /// A packet is partly sent: this channel must continue before any other.
         case stuck
-        /// The channel is gone.
+        /// The channel has ended.
         case ended
     }
 
@@ -24,7 +24,7 @@ import TransportSupport
         case freeing(OpaquePointer)
     }
 
-    /// The call that has to be repeated because a packet is partly sent.
+    /// The call to repeat, because a packet is partly sent.
     private enum StuckCall {
         case read
         case readError
@@ -37,7 +37,8 @@ import TransportSupport
     private let receiveWindow: UInt32
     private var phase = Phase.opening
     private var stuckCall: StuckCall?
-    /// What is being sent. Never changed while the library may have seen it, so that a repeated write finds the same bytes at the same place.
+    /// The bytes being sent. Unchanged while the library may have seen them, so that a repeated write finds the same bytes at the same
+    /// address.
     private var chunk: [UInt8] = []
     private var sentOfChunk = 0
     private var isInputEnded = false
@@ -45,7 +46,7 @@ import TransportSupport
     private var hasToldEnd = false
     private var end = ChannelOrder.End()
 
-    /// Beyond this in one turn, other channels go first.
+    /// After this many bytes in one turn, other channels continue first.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
@@ -55,22 +56,22 @@ import TransportSupport
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
 
-    /// Whether the library is busy opening it; it can open only one at a time.
+    /// Whether the library is busy opening the channel; it can open only one at a time.
     var isOpening: Bool {
         if case .opening = phase { true } else { false }
     }
 
-    /// Ends the channel as soon as what is partly sent is through.
+    /// Ends the channel as soon as a partly sent packet is complete.
     func close() {
         wantsClose = true
         order.opened.resume(.failure(CancellationError()))
         tellHandler(nil)
     }
 
-    /// Goes on as far as possible.
+    /// Makes as much progress as possible.
     ///
-    /// - Parameter buffer: Where bytes are read to, before the handler gets them.
-    /// - Throws: What ended the whole connection.
+    /// - Parameter buffer: Storage for bytes that are read, before the handler gets them.
+    /// - Throws: The error that ended the whole connection.
     func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Turn {
         switch phase {
         case .opening: try openChannel()
@@ -81,7 +82,7 @@ import TransportSupport
         }
     }
 
-    /// The connection ended, and the channel with it.
+    /// Ends the channel after the connection has ended.
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
         if order.opened.resume(.failure(reason)) { return }
@@ -93,7 +94,7 @@ import TransportSupport
     private func tellHandler(_ error: TransferError?) {
         guard !hasToldEnd else { return }
         hasToldEnd = true
-        // A handler whose channel never opened was never told of a beginning.
+        // A handler learns of an end only if its channel was opened.
         if !isBeingMade { order.handler.end(error) }
     }
 
@@ -147,7 +148,7 @@ import TransportSupport
             } else {
                 unsafe phase = .open(channel)
                 if !order.opened.resume(.success(())) {
-                    // The caller was first, with a cancellation.
+                    // The caller was cancelled first.
                     wantsClose = true
                     hasToldEnd = true
                 }
@@ -192,7 +193,7 @@ import TransportSupport
         }
         if unsafe try read(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
-        // Looks at what came already, and only then reads: each read asks the socket.
+        // Checks what has arrived before reading: each read asks the socket.
         if unsafe cssh2_has_data(channel, 1) != 0, unsafe try readErrorOutput(channel, buffer) { hasMoved = true }
         if stuckCall != nil { return .stuck }
         if unsafe libssh2_channel_eof(channel) == 1 {
@@ -206,7 +207,7 @@ import TransportSupport
         return hasMoved ? .moved : .idle
     }
 
-    /// - Returns: Whether something came.
+    /// - Returns: Whether bytes arrived.
     private func read(_ channel: OpaquePointer, _ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -232,7 +233,7 @@ import TransportSupport
         return true
     }
 
-    /// - Returns: Whether something was sent.
+    /// - Returns: Whether bytes were sent.
     private func write(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         var total = 0
         while total < Self.bytesPerTurn {
@@ -256,7 +257,7 @@ import TransportSupport
         return total > 0
     }
 
-    /// A command's input ends once all of it is sent; that of a subsystem with the channel.
+    /// A command's input ends after all of it was sent; a subsystem's ends with the channel.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
         guard case .command = order.program, !isInputEnded, chunk.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
@@ -268,13 +269,13 @@ import TransportSupport
         return true
     }
 
-    /// Sorts out what a call said that moved nothing.
+    /// Interprets the code of a call that moved nothing.
     private func note(_ code: CInt, _ call: StuckCall) throws(TransferError) {
         switch code {
         case LIBSSH2_ERROR_EAGAIN:
             if session.hasPartialPacket { stuckCall = call }
         case LIBSSH2_ERROR_CHANNEL_CLOSED, LIBSSH2_ERROR_CHANNEL_EOF_SENT:
-            // The end is seen when what came before it was read.
+            // The end is noticed when all bytes before it were read.
             break
         default: throw session.failure(code)
         }
@@ -286,7 +287,7 @@ import TransportSupport
         guard case .subsystem(let name) = order.program else { return }
         let error = TransferError(
             .transient, .connectionLost,
-            "The server \(session.server) ended its \(printable(name.utf8)) process, or that process ended by itself.")
+            "The server \(session.server) ended its \(printable(name.utf8)) process, or the process exited.")
         end.error = error
         tellHandler(error)
     }

@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Feeds a command and keeps what it writes.
+/// Feeds a command and keeps its output.
 final class CommandHandler: SSHChannelHandler {
     private struct State {
         var input: [UInt8]
@@ -18,7 +18,7 @@ final class CommandHandler: SSHChannelHandler {
     }
 
     func receive(_ bytes: UnsafeRawBufferPointer) {
-        // Copied before the lock is taken, as no pointer may go there.
+        // Copied before the lock is taken, which no pointer may enter.
         let received = unsafe [UInt8](bytes)
         state.withLock { state in
             let kept = min(received.count, outputLimit - state.output.count)

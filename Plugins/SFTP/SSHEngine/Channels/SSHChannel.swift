@@ -1,21 +1,21 @@
 package import TransferCore
 
-/// The two ends of a channel's bytes. Everything here is called on the connection's thread, which must not be blocked.
+/// Takes and supplies a channel's bytes. Called on the connection's thread, and must not block it.
 package protocol SSHChannelHandler: AnyObject, Sendable {
-    /// Takes bytes that the server sent. The buffer is valid during the call only.
+    /// Takes bytes from the server. The buffer is valid only during the call.
     func receive(_ bytes: UnsafeRawBufferPointer)
 
-    /// Gives the next bytes to send; none if there are none now. Asked again once all of them are sent, after each ``receive(_:)``, and after
-    /// each ``SSHChannel/wake()``.
+    /// Supplies the next bytes to send; empty if there are none now. Called again after all of them were sent, after each ``receive(_:)``,
+    /// and after each ``SSHChannel/wake()``.
     func bytesToSend() -> [UInt8]
 
-    /// Told once that the channel ended, and called no more.
+    /// Called once after the channel has ended; no calls follow.
     ///
-    /// - Parameter error: Why; nil if ``SSHChannel/close()`` or ``SSHConnection/close()`` ended it.
+    /// - Parameter error: The reason; nil after ``SSHChannel/close()`` or ``SSHConnection/close()``.
     func end(_ error: TransferError?)
 }
 
-/// An open channel of an ``SSHConnection``. May be used from any thread.
+/// An open channel of an ``SSHConnection``. Can be used from any thread.
 package final class SSHChannel: Sendable {
     private let id: ChannelOrder.ID
     private let mailbox: ConnectionMailbox
@@ -25,27 +25,27 @@ package final class SSHChannel: Sendable {
         self.mailbox = mailbox
     }
 
-    /// Lets the connection ask ``SSHChannelHandler/bytesToSend()`` again. Cheap; not needed from within the handler's own functions.
+    /// Makes the connection call ``SSHChannelHandler/bytesToSend()`` again. Cheap, and not needed within the handler's own functions.
     package func wake() {
         mailbox.wake()
     }
 
-    /// Ends the channel. What the handler gave and is not sent yet may be lost.
+    /// Ends the channel. Unsent bytes of the handler can be lost.
     package func close() {
         mailbox.post(.close(id))
     }
 }
 
-/// What a command that ran at the server left behind.
+/// The result of a command on the server.
 package struct SSHCommandResult: Sendable {
-    /// Its exit status; nil if a signal ended it, or the server does not say.
+    /// The exit status; nil after a signal, or if the server does not report it.
     package var status: Int32?
-    /// The signal that ended it, without `SIG` (RFC 4254, section 6.10).
+    /// The signal that ended the command, without `SIG` (RFC 4254, section 6.10).
     package var signal: String?
-    /// The first bytes that it wrote.
+    /// The first bytes of the standard output.
     package var output: [UInt8]
-    /// The first 64 KiB of its complaints.
+    /// The first 64 KiB of the error output.
     package var errorOutput: [UInt8]
-    /// Whether it wrote more than was kept.
+    /// Whether the output was longer than the part that was kept.
     package var isOutputCut: Bool
 }

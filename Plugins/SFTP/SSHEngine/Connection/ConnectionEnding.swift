@@ -1,9 +1,9 @@
 import Locking
 import TransferCore
 
-/// That a connection ended, and why.
+/// The end of a connection, and its reason.
 final class ConnectionEnding: Sendable {
-    /// The error is nil if the end was wanted.
+    /// The error is nil after a requested end.
     struct Outcome: Sendable {
         let error: TransferError?
     }
@@ -15,10 +15,10 @@ final class ConnectionEnding: Sendable {
 
     private let state = Locked(State())
 
-    /// Nil while the connection goes on.
+    /// Nil while the connection is open.
     var outcome: Outcome? { state.withLock { $0.outcome } }
 
-    /// The last act of the connection's thread.
+    /// The last action of the connection's thread.
     func tell(_ error: TransferError?) {
         let outcome = Outcome(error: error)
         let waiters = state.withLock { state in

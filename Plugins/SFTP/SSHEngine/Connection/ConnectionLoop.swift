@@ -11,7 +11,7 @@ import TransportSupport
     import Darwin
 #endif
 
-/// The thread that owns a connection: makes it, then takes commands, moves the channels' bytes, and waits for the socket, again and again.
+/// The thread that owns a connection: makes it, then, in a loop, takes commands, moves the channels' bytes, and waits for the socket.
 ///
 /// Made on its thread and never leaves it, so nothing here needs a lock.
 final class ConnectionLoop {
@@ -19,11 +19,11 @@ final class ConnectionLoop {
     private let mailbox: ConnectionMailbox
     private let logger: Logger
     private var channels: [ChannelPump] = []
-    /// The channel whose packet is partly sent, and since when.
+    /// The channel whose packet is partly sent.
     private var stuck: ChannelPump?
     private var stuckSince = ContinuousClock.now
     private var lastAsked = ContinuousClock.now
-    /// Since when somebody reads what comes.
+    /// Since when bytes are being read.
     private var listensSince = ContinuousClock.now
 
     private static let bufferSize = 256 << 10
@@ -35,8 +35,8 @@ final class ConnectionLoop {
     }
 
     /// - Parameters:
-    ///   - given: What leads to the server already; nil to connect to it.
-    ///   - credentials: Taken out once the server is reached.
+    ///   - given: A descriptor that already leads to the server; nil to connect to it.
+    ///   - credentials: Taken out after the server was reached.
     func run(
         over given: FileDescriptor?, _ opened: Once<SSHConnection.Agreement>, _ credentials: Locked<(any CredentialProvider)?>,
         _ ending: ConnectionEnding
@@ -63,7 +63,7 @@ final class ConnectionLoop {
         ending.tell(error)
     }
 
-    /// Takes the credentials and lets them go, as a connection that lives for hours needs no secret any more.
+    /// Takes the credentials and releases them, because a connection that lives for hours no longer needs them.
     private func agree(
         over session: SSHSession, _ credentials: Locked<(any CredentialProvider)?>
     ) throws -> SSHConnection.Agreement {
@@ -76,7 +76,7 @@ final class ConnectionLoop {
         return try SessionOpening(session, settings, secrets: secrets, logger: logger).run()
     }
 
-    /// - Returns: What ended the connection; nil if it was no longer wanted.
+    /// - Returns: The error that ended the connection; nil after a requested end.
     private func serve(_ session: SSHSession) -> TransferError? {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Self.bufferSize, alignment: 16)
         defer { unsafe buffer.deallocate() }
@@ -103,17 +103,17 @@ final class ConnectionLoop {
         }
     }
 
-    /// Lets each channel go on once.
+    /// Lets each channel make progress once.
     ///
-    /// - Returns: Whether something moved, so that there may be more to do.
+    /// - Returns: Whether bytes moved, so there may be more to do.
     private func advance(_ buffer: UnsafeMutableRawBufferPointer) throws(TransferError) -> Bool {
         var hasMoved = false
         var isOpening = false
-        // A packet that is partly sent comes first.
+        // A partly sent packet must come first.
         let order = stuck.map { stuck in [stuck] + channels.filter { $0 !== stuck } } ?? channels
         for channel in order {
             if channel.isOpening {
-                // The library can open but one at a time.
+                // The library can open only one channel at a time.
                 if isOpening { continue }
                 isOpening = true
             }
@@ -139,7 +139,7 @@ final class ConnectionLoop {
     private func sleep(_ session: SSHSession) throws(TransferError) {
         let now = ContinuousClock.now
         let quiet = settings.keepaliveInterval
-        // What the socket doesn't take within the time in which a silent server counts as lost, nobody receives.
+        // A socket that takes no bytes for as long as a silent server may be silent is lost.
         if stuck != nil {
             let silent = now - max(stuckSince, session.traffic.lastSent)
             guard silent < quiet * 3 else { throw silence }
@@ -156,10 +156,10 @@ final class ConnectionLoop {
         _ = mailbox.sleep([(session.socket, Int32(POLLIN))], milliseconds: min(quiet, max(untilAsking, .milliseconds(1))).pollMilliseconds)
     }
 
-    /// The library reads for a channel only. Without any, what comes stays with the system, and only the end of the connection counts.
+    /// The library reads only for channels. Without any, received bytes stay with the system, and only the end of the connection matters.
     private func sleepWithoutChannels(_ session: SSHSession) throws(TransferError) {
         #if canImport(Glibc)
-            // POLLRDHUP (poll(2)), which Swift does not see.
+            // POLLRDHUP (poll(2)), which Swift does not import.
             let hangUp: Int32 = 0x2000
         #else
             let hangUp: Int32 = 0
@@ -174,13 +174,13 @@ final class ConnectionLoop {
     private var silence: TransferError {
         TransferError(
             .transient, .stalled,
-            "The server \(settings.server) has not answered for \(settings.keepaliveInterval * 3); the connection is given up.")
+            "The server \(settings.server) has not answered for \(settings.keepaliveInterval * 3); closing the connection.")
     }
 
-    /// Sends a request that any server answers, if with a refusal (RFC 4254, section 4).
+    /// Sends a request that every server answers, possibly with a refusal (RFC 4254, section 4).
     private func ask(_ session: SSHSession) throws(TransferError) {
         lastAsked = .now
-        // The library forgets a request that was sent in part, and would get out of step.
+        // The library forgets a partly sent request, and would lose synchronization.
         guard mailbox.isReady(session.socket, for: Int32(POLLOUT)) else { return }
         var seconds: CInt = 0
         let code = unsafe libssh2_keepalive_send(session.pointer, &seconds)

@@ -8,25 +8,25 @@ import TransferCore
     import Darwin
 #endif
 
-/// What other threads ask of a connection's thread.
+/// A request of another thread to a connection's thread.
 enum ConnectionCommand: Sendable {
     case open(ChannelOrder)
     case close(ChannelOrder.ID)
 }
 
-/// The one way from other threads to a connection's thread.
+/// The only channel from other threads to a connection's thread.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
         var lastID: ChannelOrder.ID = 0
         var isStopping = false
         var isClosed = false
-        /// The thread sleeps, or is about to: a byte in the pipe wakes it.
+        /// Whether the thread sleeps, or is about to: a byte in the pipe wakes it.
         var isWaiting = false
-        /// Somebody wants the thread to look round once.
+        /// Whether the thread must check its channels once.
         var isWoken = false
 
-        /// - Returns: Whether the thread sleeps, and nobody else wakes it.
+        /// - Returns: Whether the thread sleeps and needs a byte to wake it.
         mutating func wakes() -> Bool {
             isWoken = true
             defer { isWaiting = false }
@@ -73,12 +73,12 @@ final class ConnectionMailbox: Sendable {
         return isTaken
     }
 
-    /// Lets the thread look at its channels.
+    /// Makes the thread check its channels.
     func wake() {
         if state.withLock({ $0.wakes() }) { ring() }
     }
 
-    /// Lets the thread end as soon as it can.
+    /// Makes the thread end as soon as possible.
     func stop() {
         let isAsleep = state.withLock { state in
             state.isStopping = true
@@ -87,10 +87,9 @@ final class ConnectionMailbox: Sendable {
         if isAsleep { ring() }
     }
 
-    /// Not under the lock, which everybody who has a request wants. A ring that comes when the thread is awake again only lets it look round once
-    /// more.
+    /// Called without the lock, which every request needs. A byte that arrives after the thread woke only makes it check once more.
     private func ring() {
-        // A pipe that is full wakes as well.
+        // A full pipe wakes the thread, too.
         _ = try? doorbell.writeAll([0])
     }
 
@@ -105,7 +104,7 @@ final class ConnectionMailbox: Sendable {
 
     var isStopping: Bool { state.withLock { $0.isStopping } }
 
-    /// Takes no further commands, and returns those that came too late.
+    /// Takes no further commands, and returns those that arrived too late.
     func close() -> [ConnectionCommand] {
         state.withLock { state in
             defer { state.commands = [] }
@@ -114,9 +113,9 @@ final class ConnectionMailbox: Sendable {
         }
     }
 
-    /// Sleeps until a descriptor is ready, somebody rings, or the time is over.
+    /// Sleeps until a descriptor is ready, the doorbell rings, or the time is over.
     ///
-    /// - Returns: What the descriptors are ready for.
+    /// - Returns: The events of each descriptor.
     func sleep(_ descriptors: [(descriptor: CInt, events: Int32)], milliseconds: Int32) -> [Int32] {
         let isWoken = state.withLock { state in
             defer { state.isWoken = false }
@@ -142,9 +141,9 @@ final class ConnectionMailbox: Sendable {
         return unsafe poll(&polled, 1, 0) == 1 && Int32(polled.revents) & events != 0
     }
 
-    /// Sleeps as ``sleep(_:milliseconds:)`` does while the connection is being made.
+    /// Sleeps as ``sleep(_:milliseconds:)`` does, while the connection is being made.
     ///
-    /// - Throws: The deadline's error once it is over, and `CancellationError` if the connection is no longer wanted.
+    /// - Throws: The deadline's error after the deadline, and `CancellationError` if the connection is no longer wanted.
     func wait(for events: Int32, on descriptor: CInt?, by deadline: Deadline, atMost: Duration? = nil) throws {
         guard !isStopping else { throw CancellationError() }
         let rest = deadline.milliseconds

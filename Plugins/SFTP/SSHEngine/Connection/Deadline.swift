@@ -1,6 +1,6 @@
 import TransferCore
 
-/// Until when something may take, and what to say if it takes longer.
+/// A point in time, and the error after it.
 struct Deadline {
     let time: ContinuousClock.Instant
     let error: TransferError
@@ -10,12 +10,12 @@ struct Deadline {
         self.error = error
     }
 
-    /// In milliseconds for poll(2), rounded up; 0 if it is over.
+    /// In milliseconds for poll(2), rounded up; 0 after the deadline.
     var milliseconds: Int32 { (time - .now).pollMilliseconds }
 }
 
 extension Duration {
-    /// As poll(2) takes it: whole milliseconds, rounded up so that a wait never ends before its time.
+    /// Whole milliseconds for poll(2), rounded up so that a wait never ends early.
     var pollMilliseconds: Int32 {
         Int32(max(0, min(3_600_000, (self / .milliseconds(1)).rounded(.up))))
     }

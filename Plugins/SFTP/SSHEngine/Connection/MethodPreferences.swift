@@ -1,12 +1,13 @@
 import CSSH2
 import TransferCore
 
-/// Which methods are offered to a server, the best first. Of these, a version of libssh2 offers those that it has.
+/// The methods that are offered to a server, the best first. A version of libssh2 offers those that it supports.
 struct MethodPreferences {
     let kind: CInt
     let names: [String]
 
-    /// Ciphers in counter mode come first, as libssh2 is slower with the others. No CBC, no arcfour, no MD5; SHA-1 only if asked for.
+    /// Ciphers in counter mode come first, because libssh2 is slower with others. No CBC, arcfour or MD5; SHA-1 only if the settings allow
+    /// it.
     static func all(hostKeyTypes: [String], allowsSHA1: Bool) -> [MethodPreferences] {
         let ciphers = [
             "aes128-ctr", "aes256-ctr", "aes192-ctr", "aes256-gcm@openssh.com", "aes128-gcm@openssh.com", "chacha20-poly1305@openssh.com",
@@ -33,7 +34,7 @@ struct MethodPreferences {
         ]
     }
 
-    /// Types of host keys, those first that the server is known by: else a server with several keys would look as if its key had changed.
+    /// Types of host keys, known types of the server first: otherwise a server with several keys would appear to have changed its key.
     ///
     /// - Parameter refused: Types of keys that are of no use.
     static func hostKeyTypes(known: [String], refused: [String] = [], allowsSHA1: Bool) -> [String] {

@@ -4,11 +4,11 @@ package import SystemPackage
 package import TransferCore
 import TransportSupport
 
-/// One SSH connection with a thread of its own, and any number of channels on it.
+/// One SSH connection with its own thread and any number of channels.
 ///
-/// All functions may be called from any task. A connection that nobody refers to any more closes itself.
+/// All functions can be called from any task. A connection closes when its last reference is released.
 package final class SSHConnection: Sendable {
-    /// What was agreed on when the connection was made; for logs.
+    /// The parameters that both sides agreed on when the connection was made; for logs.
     package struct Agreement: Sendable {
         /// The server's identification string (RFC 4253, section 4.2).
         package var serverVersion: String
@@ -20,32 +20,32 @@ package final class SSHConnection: Sendable {
         package var authenticationMethod: String
     }
 
-    /// What was agreed on.
+    /// The parameters that both sides agreed on.
     package let agreement: Agreement
     private let mailbox: ConnectionMailbox
     private let ending: ConnectionEnding
 
-    /// The version of the libssh2 that this process runs on.
+    /// The version of libssh2 in this process.
     package static var libraryVersion: String { SSHSession.libraryVersion }
 
-    /// Connects, makes sure of the server, and logs in.
+    /// Connects, verifies the server, and logs in.
     ///
-    /// Cancelling the task returns at once; what may still block goes on for a while on the connection's thread.
+    /// Cancelling the task returns at once; a blocking call can continue for a while on the connection's thread.
     ///
     /// - Parameters:
-    ///   - way: Makes what leads to the server, a socket that is taken over; nil to connect to it. Asked again for each further connection that it
-    ///     takes to find the server's pinned key.
+    ///   - way: Makes a socket that leads to the server, and passes its ownership; nil to connect to the server. Called again for each
+    ///     further connection that is needed to find the server's pinned key.
     ///   - credentials: Asked for passwords and passphrases when they are needed.
-    ///   - logger: Told how the server was known and the user authenticated.
-    /// - Throws: `CancellationError`, or a `TransferError` of the class
-    ///   `unreachable` if nothing that speaks SSH answers, `trust` if the host key is not the known one, `credentials` if the server accepts
-    ///   nothing of what there is, `unsupported` if there is no method that both sides have, and `transient` if the connection breaks.
+    ///   - logger: Logs how the server was recognized and the user was authenticated.
+    /// - Throws: `CancellationError`, or a `TransferError` of the class `unreachable` if no SSH server responds, `trust` if the host key is
+    ///   not the known one, `credentials` if the server accepts none of the credentials, `unsupported` without a method in common, and
+    ///   `transient` if the connection breaks.
     package static func open(
         _ settings: SSHSettings, over way: (@Sendable () async throws -> FileDescriptor?)? = nil, credentials: any CredentialProvider,
         logger: Logger
     ) async throws -> SSHConnection {
         var settings = settings
-        // A server with several keys shows that of the type that is asked for first, and a fingerprint does not tell its type.
+        // A server with several keys shows one of the type that is requested first, and a fingerprint does not show its type.
         var shown: [HostKey] = []
         while true {
             let socket = try await way?()
@@ -57,7 +57,7 @@ package final class SSHConnection: Sendable {
                 settings.refusedKeyTypes.append(stranger.key.type)
                 guard isNew else { throw HostKeyCheck.unpinned(shown, settings) }
             } catch let error as TransferError where error.failureClass == .unsupported && !shown.isEmpty {
-                // It has no further one.
+                // The server has no further key.
                 throw HostKeyCheck.unpinned(shown, settings)
             }
         }
@@ -87,7 +87,7 @@ package final class SSHConnection: Sendable {
             try? socket?.close()
             throw TransferError(.noSpace, .internalFailure, "No thread can be made for an SSH connection.", cause: "\(error)")
         }
-        // Each step has a deadline of its own; this one is for what blocks within a call, such as the decryption of a key.
+        // Each step has its own deadline; this one is for calls that block, such as the decryption of a key.
         let limit = settings.connectTimeout + settings.handshakeTimeout + settings.authenticationTimeout + .seconds(5)
         let watch = Task {
             try await Task.sleep(for: limit)
@@ -118,22 +118,23 @@ package final class SSHConnection: Sendable {
     /// Whether channels can still be opened.
     package var isAlive: Bool { ending.outcome == nil }
 
-    /// Waits until the connection ended, for whatever reason.
+    /// Waits until the connection has ended.
     ///
-    /// - Returns: What ended it; nil if ``close()`` did.
+    /// - Returns: The error that ended it; nil after ``close()``.
     package func waitForEnd() async -> TransferError? {
         await ending.wait().error
     }
 
-    /// Ends all channels and the connection, and returns when the thread did its last work.
+    /// Ends all channels and the connection, and returns after the thread has finished.
     package func close() async {
         mailbox.stop()
         _ = await ending.wait()
     }
 
-    /// Starts a subsystem of the server on a channel of its own (RFC 4254, section 6.5), for example `sftp`.
+    /// Starts a subsystem of the server on its own channel (RFC 4254, section 6.5), for example `sftp`.
     ///
-    /// - Parameter handler: Gets and gives the channel's bytes, maybe before this returns. Not told of an end if this throws.
+    /// - Parameter handler: Takes and supplies the channel's bytes, possibly before this returns. Its ``SSHChannelHandler/end(_:)`` is not
+    ///   called if this throws.
     /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
     ///   further channel or the connection broke.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
@@ -142,12 +143,12 @@ package final class SSHConnection: Sendable {
         return SSHChannel(id: order.id, mailbox: mailbox)
     }
 
-    /// Runs a command by the user's shell at the server, and waits for its end.
+    /// Runs a command in the user's shell on the server, and waits for its end.
     ///
     /// - Parameters:
     ///   - command: In the server's encoding; quoted for its shell by the caller.
-    ///   - input: What the command reads.
-    ///   - outputLimit: How many bytes of its output are kept; the rest is read and dropped.
+    ///   - input: The command's standard input.
+    ///   - outputLimit: How many bytes of the output to keep; the rest is read and dropped.
     /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`: `unsupported` if the server runs no commands.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)

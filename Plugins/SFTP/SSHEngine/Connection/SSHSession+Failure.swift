@@ -2,7 +2,7 @@ import CSSH2
 import TransferCore
 
 extension SSHSession {
-    /// Whether a code means that nothing more goes over the connection, whatever channel it was about.
+    /// Whether a code means that the connection is lost for all channels.
     func isLost(_ code: CInt) -> Bool {
         switch code {
         case LIBSSH2_ERROR_SOCKET_SEND, LIBSSH2_ERROR_SOCKET_RECV, LIBSSH2_ERROR_SOCKET_DISCONNECT, LIBSSH2_ERROR_SOCKET_TIMEOUT,
@@ -20,10 +20,11 @@ extension SSHSession {
         case LIBSSH2_ERROR_ALLOC:
             return TransferError(.noSpace, .internalFailure, "This machine is out of memory for the connection to \(server).", cause: cause)
         case LIBSSH2_ERROR_INVALID_MAC, LIBSSH2_ERROR_DECRYPT, LIBSSH2_ERROR_PROTO:
-            return TransferError(.transient, .badAnswer, "What came from the server \(server) was damaged on its way.", cause: cause)
+            return TransferError(.transient, .badAnswer, "Data from the server \(server) was damaged in transit.", cause: cause)
         case LIBSSH2_ERROR_BAD_USE:
             return TransferError(
-                .transient, .internalFailure, "The connection to \(server) got out of step; this is a defect.", cause: cause)
+                .transient, .internalFailure, "The connection to \(server) lost synchronization. This is a bug in TransferKit.",
+                cause: cause)
         default:
             return TransferError(.transient, .connectionLost, "The connection to the server \(server) broke.", cause: cause)
         }

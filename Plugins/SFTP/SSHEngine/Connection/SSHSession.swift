@@ -7,8 +7,8 @@ import TransferCore
     import Darwin
 #endif
 
-/// One libssh2 session and the socket that it speaks over. Used by the connection's thread alone, as the library keeps the state of whatever
-/// call would block in the session itself.
+/// One libssh2 session and its socket. Used only by the connection's thread, because the library keeps the state of a call that would block
+/// in the session.
 @safe final class SSHSession {
     let pointer: OpaquePointer
     let socket: CInt
@@ -16,22 +16,22 @@ import TransferCore
     let traffic = SocketTraffic()
     private let mailbox: ConnectionMailbox
 
-    /// libssh2's one-time set-up for the process, which has to be done before any thread uses it (libssh2_init(3)).
+    /// libssh2's one-time setup for the process, required before any thread uses it (libssh2_init(3)).
     private static let isLibraryReady = libssh2_init(0) == 0
 
-    /// The version of the libssh2 that this process runs on.
+    /// The version of libssh2 in this process.
     static let libraryVersion = unsafe libssh2_version(0).map { unsafe String(cString: $0) } ?? ""
 
-    /// Whether it can sign with RSA keys, and check them, in a way that servers still accept (RFC 8332): from 1.11 on.
+    /// Whether libssh2 can sign with and verify RSA keys with SHA-2, as servers require (RFC 8332): from 1.11.
     static let hasModernRSA = unsafe libssh2_version(0x010B00) != nil
 
-    /// Takes over a connected, non-blocking socket, also if it throws.
+    /// Takes ownership of a connected, non-blocking socket, also if it throws.
     init(socket: CInt, server: String, mailbox: ConnectionMailbox) throws(TransferError) {
         guard Self.isLibraryReady,
             let pointer = unsafe libssh2_session_init_ex(nil, nil, nil, Unmanaged.passUnretained(traffic).toOpaque())
         else {
             close(socket)
-            throw TransferError(.noSpace, .internalFailure, "libssh2 can't be set up: this machine is out of memory.")
+            throw TransferError(.noSpace, .internalFailure, "Cannot set up libssh2: this machine is out of memory.")
         }
         unsafe self.pointer = pointer
         self.socket = socket
@@ -53,38 +53,38 @@ import TransferCore
             })
     }
 
-    /// Closes everything. Nothing is sent any more; ``disconnect(within:)`` says farewell first.
+    /// Closes everything without sending; call ``disconnect()`` first to notify the server.
     func end() {
         shutdown(socket, CInt(SHUT_RDWR))
-        // On a socket that is shut down nothing would block; the bound is for defects of the library, and what it then leaks is small.
+        // No call blocks on a socket that is shut down. The bound guards against bugs of the library; what it leaks then is small.
         for _ in 0..<1000 where unsafe libssh2_session_free(pointer) != LIBSSH2_ERROR_EAGAIN { break }
         close(socket)
     }
 
-    /// Tells the server that the connection ends, if it takes that at once.
+    /// Notifies the server of the end, if the socket takes that at once.
     func disconnect() {
         unsafe libssh2_session_disconnect_ex(pointer, CInt(SSH_DISCONNECT_BY_APPLICATION), "closed", "")
     }
 
     // MARK: Waiting
 
-    /// Whether a packet is partly sent. Then the call that said EAGAIN has to be repeated, with the same bytes, before any other.
+    /// Whether a packet is partly sent. Then the call that returned EAGAIN must be repeated, with the same bytes, before any other.
     var hasPartialPacket: Bool { directions & CInt(LIBSSH2_SESSION_BLOCK_OUTBOUND) != 0 || directions == 0 }
 
-    /// What to poll the socket for after a call said EAGAIN, and for how long at most.
+    /// The events to poll the socket for after EAGAIN, and the longest time to wait.
     var awaited: (events: Int32, atMost: Duration?) {
         switch directions {
-        // 1.11.1 sometimes does not say what it waits for; then it is asked again soon.
+        // 1.11.1 sometimes does not report what it waits for; then it is called again soon.
         case 0: (Int32(POLLIN | POLLOUT), .milliseconds(20))
         case CInt(LIBSSH2_SESSION_BLOCK_INBOUND): (Int32(POLLIN), nil)
-        // Not both ways, which would spin: what came may not be read before the packet is through.
+        // Only one direction, to avoid spinning: received bytes may not be read before the packet is sent.
         default: (Int32(POLLOUT), nil)
         }
     }
 
     private var directions: CInt { unsafe libssh2_session_block_directions(pointer) }
 
-    /// Repeats a call until it does something else than ask to be called again.
+    /// Repeats a call until it returns anything but EAGAIN.
     func complete(by deadline: Deadline, _ call: () -> CInt) throws -> CInt {
         traffic.deadline = deadline.time
         defer { traffic.deadline = nil }
@@ -100,7 +100,7 @@ import TransferCore
         try mailbox.wait(for: events, on: socket, by: deadline, atMost: limit)
     }
 
-    /// The library's words for what failed last.
+    /// The library's last error.
     var lastError: (code: CInt, text: String) {
         var text: UnsafeMutablePointer<CChar>?
         let code = unsafe libssh2_session_last_error(pointer, &text, nil, 0)
@@ -108,7 +108,7 @@ import TransferCore
     }
 }
 
-/// Foreign text as it may be shown: without what controls a terminal, breaks lines or turns the direction of writing.
+/// Foreign text without characters that control a terminal, break lines or change the direction of writing.
 package func printable(_ bytes: some Sequence<UInt8>) -> String {
     let scalars = String(decoding: Array(bytes), as: UTF8.self).unicodeScalars.map { scalar in
         switch scalar.value {

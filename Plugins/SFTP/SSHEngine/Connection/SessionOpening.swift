@@ -2,7 +2,7 @@ import CSSH2
 import Logging
 import TransferCore
 
-/// What is done once with a session before it has channels: keys are agreed on, the server is recognized, and the user logs in.
+/// The steps before a session has channels: the key exchange, the host key check, and the login.
 struct SessionOpening {
     private let session: SSHSession
     private let settings: SSHSettings
@@ -63,7 +63,8 @@ struct SessionOpening {
             in: settings.handshakeTimeout,
             TransferError(
                 .unreachable, .timedOut,
-                "The server \(settings.server) accepted the connection, but did not agree on keys within \(settings.handshakeTimeout)."))
+                "The server \(settings.server) accepted the connection, but did not complete the key exchange within \(settings.handshakeTimeout)."
+            ))
         let code: CInt
         do {
             code = try session.complete(by: deadline) { unsafe libssh2_session_handshake(session.pointer, session.socket) }
@@ -73,28 +74,29 @@ struct SessionOpening {
         guard code == 0 else { throw handshakeFailure(code, deadline) }
     }
 
-    /// Whether the server's identification string was seen.
+    /// Whether the server's identification string was received.
     private var hasGreeted: Bool {
         let greeting = String(decoding: session.traffic.greeting, as: UTF8.self)
         return greeting.hasPrefix("SSH-") || greeting.contains("\nSSH-")
     }
 
-    /// What OpenSSH's server says instead of a greeting, before it hangs up: to those who come while too many log in (`MaxStartups`), and to
-    /// addresses that it keeps away for a while (`PerSourcePenalties`, sshd_config(5)).
+    /// What OpenSSH's server sends instead of a greeting before it disconnects: to clients while too many log in (`MaxStartups`), and to
+    /// addresses with a penalty (`PerSourcePenalties`, sshd_config(5)).
     private static let refusals = ["Exceeded MaxStartups", "Not allowed at this time"]
 
-    /// The error for a greeting that is none of SSH.
+    /// The error for a greeting that is not SSH.
     private var otherGreeting: TransferError {
         let greeting = printable(session.traffic.greeting.prefix(60))
         if Self.refusals.contains(where: greeting.hasPrefix) {
             return TransferError(
                 .transient, .serverError,
-                "The SSH server \(settings.server) lets nobody in at the moment, as too many log in at once, or did so in vain; "
-                    + "it may help to use fewer connections, or to raise MaxStartups there.", cause: "it says: \(greeting)")
+                "The SSH server \(settings.server) refuses new logins at the moment, after too many parallel or failed ones. "
+                    + "Use fewer connections, or raise MaxStartups on the server.", cause: "the server sent: \(greeting)")
         }
         return TransferError(
             .unreachable, .notThisProtocol,
-            "What answers at \(settings.server) is no SSH server; check the port.", cause: greeting.isEmpty ? nil : "it says: \(greeting)")
+            "The service at \(settings.server) is not an SSH server; check the port.",
+            cause: greeting.isEmpty ? nil : "the server sent: \(greeting)")
     }
 
     private func handshakeFailure(_ code: CInt, _ deadline: Deadline) -> TransferError {
@@ -103,16 +105,17 @@ struct SessionOpening {
         if traffic.hasExceeded {
             return TransferError(
                 .unreachable, .notThisProtocol,
-                "What answers at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without agreeing on keys; it is no SSH server."
+                "The service at \(settings.server) sent \(SocketTraffic.handshakeLimit) bytes without completing the key exchange; it is not an SSH server."
             )
         }
         if deadline.milliseconds == 0 { return hasGreeted || traffic.received == 0 ? deadline.error : otherGreeting }
         guard traffic.received > 0 else {
             return TransferError(
-                .unreachable, .connectionLost, "The server \(settings.server) closed the connection without a word; it may be overloaded.",
+                .unreachable, .connectionLost,
+                "The server \(settings.server) closed the connection without a message; it may be overloaded.",
                 cause: words)
         }
-        // A part of a greeting, or of the methods, says nothing about the server.
+        // A part of a greeting, or of the methods, does not identify the server.
         if traffic.hasEnded, hasGreeted || "SSH-".utf8.starts(with: traffic.greeting) { return broken(words) }
         guard hasGreeted else { return otherGreeting }
         switch code {
@@ -122,18 +125,18 @@ struct SessionOpening {
                 ? "." : "; libssh2 \(SSHSession.libraryVersion) needs a host key of the type ed25519 or ecdsa, as RSA needs 1.11 or later."
             return TransferError(
                 .unsupported, .unsupported,
-                "The server \(settings.server) has no method in common with this machine that counts as safe: ciphers in CBC mode and MD5 never do, "
+                "The server \(settings.server) has no safe method in common with this machine: CBC ciphers and MD5 are never used, "
                     + "SHA-1 only where the account allows it (allowSHA1)\(hint)", cause: words)
         case LIBSSH2_ERROR_HOSTKEY_INIT, LIBSSH2_ERROR_HOSTKEY_SIGN:
             return TransferError(
-                .trust, .serverNotTrusted, "The server \(settings.server) could not prove that it has its host key.", cause: words)
+                .trust, .serverNotTrusted, "The server \(settings.server) could not prove possession of its host key.", cause: words)
         default: return broken(words)
         }
     }
 
     private func broken(_ cause: String) -> TransferError {
         TransferError(
-            .transient, .connectionLost, "The connection to the server \(settings.server) broke while keys were agreed on.", cause: cause)
+            .transient, .connectionLost, "The connection to the server \(settings.server) broke during the key exchange.", cause: cause)
     }
 
     private var hostKey: HostKey? {

@@ -6,12 +6,12 @@ import TransferCore
     import Darwin
 #endif
 
-/// An address that a TCP connection can be made to, as getaddrinfo(3) gives it.
+/// An address for a TCP connection, from getaddrinfo(3).
 struct SocketAddress: Sendable {
     struct Refusal: Error {
         let text: String
 
-        /// The system's words for the last error.
+        /// Describes the system's last error.
         init(_ code: CInt = errno) {
             text = unsafe String(cString: strerror(code))
         }
@@ -21,7 +21,7 @@ struct SocketAddress: Sendable {
     /// A `sockaddr`.
     let bytes: [UInt8]
 
-    /// Blocks for as long as the system's resolver likes.
+    /// Blocks as long as the system's resolver does.
     static func lookUp(_ host: String, port: UInt16) throws(TransferError) -> [SocketAddress] {
         var hints = unsafe addrinfo()
         #if canImport(Glibc)
@@ -76,7 +76,7 @@ struct SocketAddress: Sendable {
         return descriptor
     }
 
-    /// The error of a socket that began to connect; nil if it is connected.
+    /// The error of a connecting socket; nil if it is connected.
     static func error(of descriptor: CInt) -> CInt? {
         var code: CInt = 0
         var size = socklen_t(MemoryLayout<CInt>.size)

@@ -8,12 +8,12 @@ import TransportSupport
     import Darwin
 #endif
 
-/// Looks a name up and connects to one of its addresses, from the connection's thread.
+/// Looks up a name and connects to one of its addresses, on the connection's thread.
 struct SocketConnector {
     private let settings: SSHSettings
     private let mailbox: ConnectionMailbox
 
-    /// After how long the next address is tried beside those that did not answer (RFC 8305, section 5).
+    /// After this time, the next address is tried in parallel with those that did not answer (RFC 8305, section 5).
     private static let headStart = Duration.milliseconds(250)
 
     init(_ settings: SSHSettings, mailbox: ConnectionMailbox) {
@@ -27,7 +27,7 @@ struct SocketConnector {
             in: settings.connectTimeout,
             TransferError(
                 .unreachable, .timedOut,
-                "The server \(settings.server) did not answer within \(settings.connectTimeout); check its address and firewalls on the way."
+                "The server \(settings.server) did not answer within \(settings.connectTimeout); check its address, and firewalls on the path."
             ))
         let addresses = try lookUp(by: deadline)
         return try connect(to: addresses, by: deadline)
@@ -35,7 +35,7 @@ struct SocketConnector {
 
     // MARK: The name
 
-    /// The C library's look-up can't be interrupted: it has a thread of its own, which is left behind if it takes too long.
+    /// The C library's lookup can't be interrupted: it has its own thread, which is abandoned if it takes too long.
     private func lookUp(by deadline: Deadline) throws -> [SocketAddress] {
         let found = Locked<Result<[SocketAddress], TransferError>?>(nil)
         let (host, port, mailbox) = (settings.host, settings.port, mailbox)

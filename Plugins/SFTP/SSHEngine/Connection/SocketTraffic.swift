@@ -6,31 +6,31 @@ import CSSH2
     import Darwin
 #endif
 
-/// What went over a session's socket, and what the library's callbacks need. Used by one thread.
+/// The bytes on a session's socket, and what the library's callbacks need. Used by one thread.
 ///
-/// libssh2 reads what comes before the identification string byte by byte, and for as long as something comes: the limit here is what ends that.
+/// libssh2 reads the bytes before the identification string one by one, for as long as any arrive; the limit here ends that.
 final class SocketTraffic {
-    /// How many bytes may come before keys are agreed on. The largest packet of a key exchange has 35,000 (RFC 4253, section 6.1).
+    /// How many bytes can arrive before the key exchange is complete. Its largest packet has 35,000 (RFC 4253, section 6.1).
     static let handshakeLimit = 256 << 10
 
     private(set) var received = 0
-    /// When bytes came last.
+    /// When bytes last arrived.
     private(set) var lastReceived = ContinuousClock.now
-    /// When the socket took bytes last.
+    /// When the socket last took bytes.
     private(set) var lastSent = ContinuousClock.now
-    /// The first bytes from the server, to say what it is if it isn't one for SSH.
+    /// The first bytes from the server, to identify a server that is not SSH.
     private(set) var greeting: [UInt8] = []
-    /// No further bytes are taken then; nil for none.
+    /// After this time, no bytes are taken; nil for no limit.
     var deadline: ContinuousClock.Instant?
     var limit: Int? = handshakeLimit
     private(set) var hasExceeded = false
-    /// Whether the server closed the connection, or it broke, in either direction.
+    /// Whether the server closed the connection, or it broke in either direction.
     private(set) var hasEnded = false
-    /// Why the server said that it disconnects (RFC 4253, section 11.1).
+    /// The server's reason for disconnecting (RFC 4253, section 11.1).
     var farewell: String?
-    /// What answers the server's questions during keyboard-interactive authentication.
+    /// Answers the server's questions during keyboard-interactive authentication.
     var answers: KeyboardAnswers?
-    /// What signs during public key authentication.
+    /// Signs during public key authentication.
     var signer: AgentSigner?
 
     static func from(_ context: UnsafeMutablePointer<UnsafeMutableRawPointer?>?) -> SocketTraffic? {
@@ -38,7 +38,7 @@ final class SocketTraffic {
         return unsafe Unmanaged<SocketTraffic>.fromOpaque(object).takeUnretainedValue()
     }
 
-    /// - Returns: As recv(2), but errors as their negative numbers, which is what libssh2 expects.
+    /// - Returns: As recv(2), with errors as negative numbers, as libssh2 expects.
     func receive(_ socket: CInt, _ buffer: UnsafeMutableRawPointer?, _ length: Int, _ flags: CInt) -> Int {
         if let deadline, ContinuousClock.now >= deadline { return Int(-ETIMEDOUT) }
         if let limit, received >= limit {

@@ -1,14 +1,14 @@
 import Crypto
 import Foundation
 
-/// A public key of a server or a user as it goes over the wire (RFC 4253, section 6.6).
+/// A public key of a server or a user in its wire format (RFC 4253, section 6.6).
 package struct HostKey: Hashable, Sendable {
-    /// All of it, the type included.
+    /// The whole key, type included.
     package let bytes: [UInt8]
     /// For example `ssh-ed25519`.
     package let type: String
 
-    /// Nil if it does not begin with a type.
+    /// Nil if the bytes do not begin with a type.
     package init?(_ bytes: [UInt8]) {
         var reader = WireReader(bytes)
         guard let type = reader.readString(), !type.isEmpty, type.count <= 64, type.allSatisfy({ (0x21...0x7E).contains($0) }) else {
@@ -18,13 +18,13 @@ package struct HostKey: Hashable, Sendable {
         self.type = String(decoding: type, as: UTF8.self)
     }
 
-    /// Base64 without padding of its SHA-256, as OpenSSH shows it.
+    /// The SHA-256 in Base64 without padding, as OpenSSH shows it.
     package var fingerprint: String {
         "SHA256:" + Data(SHA256.hash(data: bytes)).base64EncodedString().prefix { $0 != "=" }
     }
 }
 
-/// Reads the data types of SSH (RFC 4251, section 5), never beyond their end.
+/// Reads the data types of SSH (RFC 4251, section 5), never beyond the end of the bytes.
 struct WireReader {
     private var rest: ArraySlice<UInt8>
 

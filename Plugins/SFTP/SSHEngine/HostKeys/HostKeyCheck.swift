@@ -2,18 +2,18 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// A server's key is not the pinned one; another of its keys, of another type, may be.
+/// The server's key is not the pinned one, but a key of another type may be.
 struct UnpinnedHostKey: Error {
     let key: HostKey
 }
 
-/// Makes sure that a server is the one that it should be, before anything is told to it.
+/// Verifies the identity of a server before anything is sent to it.
 struct HostKeyCheck {
     private let settings: SSHSettings
     private let host: HostName
     private let known: KnownHosts
 
-    /// Reads the files of known hosts. One that does not exist says nothing.
+    /// Reads the known hosts files. A missing file has no entries.
     ///
     /// - Throws: A `TransferError` of the class `trust` that names a file that can't be read.
     init(_ settings: SSHSettings, logger: Logger) throws(TransferError) {
@@ -21,7 +21,7 @@ struct HostKeyCheck {
         host = HostName(settings.host, port: settings.port)
         var known = KnownHosts()
         if case .pinned = settings.hostKeys.trust {
-            // The files don't count.
+            // The files do not count.
         } else {
             for path in [settings.hostKeys.userFile].compactMap({ $0 }) + settings.hostKeys.systemFiles {
                 guard let content = try KnownHostsFile(path: path).read() else { continue }
@@ -31,7 +31,7 @@ struct HostKeyCheck {
         self.known = known
         for fault in known.faults.prefix(Self.mostFaultsLogged) {
             logger.warning(
-                "A line of a file of known hosts can't be understood and is ignored",
+                "A line of a known hosts file is invalid and was ignored",
                 metadata: ["line": "\(fault.place)", "hasMarker": "\(fault.hasMarker)"])
         }
         for entry in known.revocations(of: host) {
@@ -43,31 +43,31 @@ struct HostKeyCheck {
 
     private static let mostFaultsLogged = 10
 
-    /// Names the lines that can't be understood, in an error about a server that is not known.
+    /// Lists the invalid lines, for an error about an unknown server.
     private var faultyLines: String {
         guard !known.faults.isEmpty else { return "" }
         let places = known.faults.prefix(3).map(\.place).joined(separator: ", ")
         let more = known.faults.count > 3 ? " and others" : ""
-        return " Lines that can't be understood: \(places)\(more)."
+        return " Invalid lines: \(places)\(more)."
     }
 
-    /// The types of keys that the server is known by.
+    /// The types of the server's known keys.
     var knownTypes: [String] { known.keyTypes(of: host) }
 
-    /// - Returns: What the server is known by, for the log.
-    /// - Throws: A `TransferError` of the class `trust`, with what the server shows and what is known of it; ``UnpinnedHostKey``.
+    /// - Returns: The entry that matched, for the log.
+    /// - Throws: A `TransferError` of the class `trust` with the server's key and the known ones; ``UnpinnedHostKey``.
     func recognize(_ key: HostKey) throws -> String {
         if case .pinned(let fingerprints) = settings.hostKeys.trust { return try recognize(key, pinned: fingerprints) }
         switch known.verdict(on: key, of: host) {
         case .known(let entry): return entry.place
         case .revoked(let entry):
             throw error(
-                "The \(key.shown) of the server \(settings.server) is revoked by \(entry.place); somebody may pretend to be the server.")
+                "The \(key.shown) of the server \(settings.server) is revoked by \(entry.place); another server may be impersonating it.")
         case .otherKeys(let entries): throw changed(key, entries)
         case .certificateAuthority(let entry):
             throw error(
                 "The server \(settings.server) is known only by its certificate authority (\(entry.place)), which is not supported; "
-                    + "add its \(key.shown) to a file of known hosts once you made sure of it.")
+                    + "add its \(key.shown) to a known hosts file after verifying it.")
         case .unknown:
             guard settings.hostKeys.trust == .acceptNew, let path = settings.hostKeys.userFile else { throw unknown(key) }
             try KnownHostsFile(path: path).append(KnownHosts.line(key, of: host))
@@ -76,13 +76,13 @@ struct HostKeyCheck {
     }
 
     private func recognize(_ key: HostKey, pinned fingerprints: [String]) throws(UnpinnedHostKey) -> String {
-        // Padding is no part of OpenSSH's fingerprints, but of other programs'.
+        // OpenSSH writes fingerprints without padding, other programs with it.
         let own = key.fingerprint
         if fingerprints.contains(where: { $0.prefix { $0 != "=" } == own }) { return "pinned fingerprint" }
         throw UnpinnedHostKey(key: key)
     }
 
-    /// The error for a server none of whose keys is pinned.
+    /// The error for a server without a pinned key.
     static func unpinned(_ keys: [HostKey], _ settings: SSHSettings) -> TransferError {
         var pinned: [String] = []
         if case .pinned(let fingerprints) = settings.hostKeys.trust { pinned = fingerprints.map { printable($0.utf8) } }
@@ -93,7 +93,7 @@ struct HostKeyCheck {
         return TransferError(
             .trust, .serverNotTrusted,
             "The server \(settings.server) shows the \(keys.map(\.shown).joined(separator: " and the ")), and none that is pinned "
-                + "(\(pinned.joined(separator: ", "))); somebody may pretend to be the server.\(hint)")
+                + "(\(pinned.joined(separator: ", "))); another server may be impersonating it.\(hint)")
     }
 
     private func changed(_ key: HostKey, _ entries: [KnownHosts.Entry]) -> TransferError {
@@ -102,17 +102,17 @@ struct HostKeyCheck {
         if same.isEmpty, !SSHSession.hasModernRSA, entries.allSatisfy({ $0.key.type == "ssh-rsa" }) {
             return error(
                 "The server \(settings.server) is known by \(shown) only, and libssh2 \(SSHSession.libraryVersion) can't check RSA keys; "
-                    + "add its \(key.shown) to a file of known hosts once you made sure of it, or use libssh2 1.11 or later.")
+                    + "add its \(key.shown) to a known hosts file after verifying it, or use libssh2 1.11 or later.")
         }
         return error(
-            "The server \(settings.server) shows the \(key.shown), but is known by \(shown). Its key changed, or somebody pretends to be the "
-                + "server. If you made sure that it changed, remove that line.\(faultyLines)")
+            "The server \(settings.server) shows the \(key.shown), but is known by \(shown). Its key changed, or another server is impersonating "
+                + "it. If the change is genuine, remove that line.\(faultyLines)")
     }
 
     private func unknown(_ key: HostKey) -> TransferError {
         let file = settings.hostKeys.userFile.map { " to \($0)" } ?? ""
         return error(
-            "The server \(settings.server) is not known. It shows the \(key.shown); add it\(file) once you made sure of it, "
+            "The server \(settings.server) is not known. It shows the \(key.shown); verify it and add it\(file), "
                 + "for example with ssh-keyscan -p \(settings.port) \(printable(settings.host.utf8)).\(faultyLines)")
     }
 

@@ -6,26 +6,26 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// How a server has to prove who it is.
+/// How a server must prove its identity.
 package struct HostKeyPolicy: Hashable, Sendable {
-    /// What counts as known.
+    /// Which keys are known.
     package enum Trust: Hashable, Sendable {
-        /// What the files of known hosts say.
+        /// The keys in the known hosts files.
         case strict
-        /// As ``strict``; and a server that none of the files knows by any key is taken at its word, and added to ``HostKeyPolicy/userFile``.
+        /// As ``strict``; in addition, a server without a known key of any type is trusted, and added to ``HostKeyPolicy/userFile``.
         case acceptNew
-        /// A key with one of these fingerprints, `SHA256:` and base64 as `ssh-keygen -l` shows it. The files don't count.
+        /// A key with one of these fingerprints: `SHA256:` and Base64, as `ssh-keygen -l` shows it. The files do not count.
         case pinned([String])
     }
 
-    /// What counts as known.
+    /// Which keys are known.
     package var trust = Trust.strict
-    /// Where new servers are added; nil if they can't be.
+    /// The file that new servers are added to; nil to add none.
     package var userFile: FilePath?
-    /// Files that are only read: the user's second one, and those for all users of this machine.
+    /// Read-only files: the user's second one, and those of this machine.
     package var systemFiles: [FilePath]
 
-    /// Makes a policy with the files that OpenSSH reads (ssh(1), FILES).
+    /// Makes a policy with OpenSSH's files (ssh(1), FILES).
     package init(trust: Trust = .strict) {
         self.trust = trust
         userFile = Self.defaultUserFile
@@ -33,7 +33,7 @@ package struct HostKeyPolicy: Hashable, Sendable {
         if let userFile { systemFiles.insert(userFile.removingLastComponent().appending("known_hosts2"), at: 0) }
     }
 
-    /// Makes a policy with files of the caller's choice.
+    /// Makes a policy with the given files.
     package init(trust: Trust = .strict, userFile: FilePath?, systemFiles: [FilePath] = []) {
         self.trust = trust
         self.userFile = userFile

@@ -1,9 +1,9 @@
 import Crypto
 import Foundation
 
-/// A server as files of known hosts name it.
+/// A server as known hosts files name it.
 package struct HostName: Hashable, Sendable {
-    /// In lower case, with the port if it isn't 22: `[host]:port`.
+    /// In lower case, with the port unless it is 22: `[host]:port`.
     let knownAs: String
 
     package init(_ host: String, port: UInt16) {
@@ -12,9 +12,9 @@ package struct HostName: Hashable, Sendable {
     }
 }
 
-/// The first field of a line of a file of known hosts.
+/// The first field of a line of a known hosts file.
 enum HostPatterns: Sendable {
-    /// A name that only who knows it recognizes: the HMAC-SHA1 of it by a salt.
+    /// A hidden name: its HMAC-SHA1 with a salt.
     case hashed(salt: [UInt8], hash: [UInt8])
     case list([Pattern])
 
@@ -23,7 +23,7 @@ enum HostPatterns: Sendable {
         let text: [UInt8]
     }
 
-    /// Nil if it makes no sense.
+    /// Nil if the field is invalid.
     init?(_ field: String) {
         if field.hasPrefix("|") {
             let parts = field.split(separator: "|", omittingEmptySubsequences: false)
@@ -40,7 +40,7 @@ enum HostPatterns: Sendable {
         }
     }
 
-    /// Whether the line is about a server. A negated pattern that matches overrules all others of the line.
+    /// Whether the line applies to a server. A matching negated pattern overrides all others of the line.
     func match(_ host: HostName) -> Bool {
         switch self {
         case .hashed(let salt, let hash):
@@ -55,7 +55,7 @@ enum HostPatterns: Sendable {
 }
 
 extension HostPatterns.Pattern {
-    /// `*` stands for any bytes, `?` for one. Goes back to the last `*` only, so its time is bounded by the product of the lengths.
+    /// `*` matches any bytes, `?` matches one. Backtracks to the last `*` only, so its time is bounded by the product of the lengths.
     func matches(_ name: [UInt8]) -> Bool {
         var (position, index) = (0, 0)
         var retry: (position: Int, index: Int)?

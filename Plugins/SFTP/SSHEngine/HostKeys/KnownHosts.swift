@@ -1,8 +1,8 @@
 import Foundation
 
-/// What files of known hosts say (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
+/// The content of known hosts files (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT).
 package struct KnownHosts: Sendable {
-    /// One line that makes sense.
+    /// One valid line.
     package struct Entry: Sendable {
         package enum Marker: Sendable {
             case none
@@ -14,25 +14,25 @@ package struct KnownHosts: Sendable {
         let hosts: HostPatterns
         package let key: HostKey
         package let file: String
-        /// From 1.
+        /// The number of the line, from 1.
         package let line: Int
 
-        /// Where a person finds it.
+        /// The file and line, for messages.
         package var place: String { "\(file):\(line)" }
     }
 
-    /// What is known of a server that shows a key.
+    /// What the files say about a server's key.
     package enum Verdict: Sendable {
         case known(Entry)
         case revoked(Entry)
-        /// Known by other keys, of this type or of others; never empty.
+        /// The server has other keys, of this type or of others; never empty.
         case otherKeys([Entry])
-        /// Known only by an authority that certifies keys.
+        /// The server is known only by a certificate authority.
         case certificateAuthority(Entry)
         case unknown
     }
 
-    /// A line that can't be understood.
+    /// An invalid line.
     package struct Fault: Hashable, Sendable {
         /// The file and the number of the line, from 1.
         package let place: String
@@ -41,14 +41,14 @@ package struct KnownHosts: Sendable {
     }
 
     package private(set) var entries: [Entry] = []
-    /// The first lines that can't be understood: they make no server known, and revoke no key.
+    /// The first invalid lines, which make no server known and revoke no key.
     package private(set) var faults: [Fault] = []
     private static let mostFaults = 100
 
-    /// Makes one that knows nobody.
+    /// Makes an empty collection.
     package init() {}
 
-    /// Adds the lines of a file. Those that can't be understood become ``faults``.
+    /// Adds the lines of a file. Invalid lines become ``faults``.
     package mutating func add(_ content: [UInt8], file: String) {
         for (index, line) in content.split(separator: 0x0A, omittingEmptySubsequences: false).enumerated() {
             if let entry = Self.entry(line, file: file, line: index + 1) {
@@ -62,7 +62,7 @@ package struct KnownHosts: Sendable {
     }
 
     private static func entry(_ bytes: ArraySlice<UInt8>, file: String, line: Int) -> Entry? {
-        // No key is anywhere near this long.
+        // No key is nearly this long.
         guard bytes.count <= 64 << 10 else { return nil }
         var fields = bytes.split(maxSplits: 4) { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }[...]
         guard let first = fields.first, first.first != UInt8(ascii: "#") else { return nil }
@@ -83,7 +83,7 @@ package struct KnownHosts: Sendable {
         return Entry(marker: marker, hosts: hosts, key: key, file: file, line: line)
     }
 
-    /// The types of the keys that a server is known by, in the order of the files.
+    /// The types of a server's known keys, in the order of the files.
     package func keyTypes(of host: HostName) -> [String] {
         entries.filter { $0.marker == .none && $0.hosts.match(host) }.map(\.key.type)
             .reduce(into: []) { if !$0.contains($1) { $0.append($1) } }

@@ -7,13 +7,13 @@ import TransferCore
     import Darwin
 #endif
 
-/// A file of known hosts on disk. Blocks; used on the connection's thread.
+/// A known hosts file. Blocks; used on the connection's thread.
 struct KnownHostsFile {
     let path: FilePath
 
     private static let sizeLimit = 32 << 20
 
-    /// - Returns: Its content; nil if there is no such file.
+    /// - Returns: The content; nil if the file does not exist.
     func read() throws(TransferError) -> [UInt8]? {
         do {
             // Without O_NONBLOCK, opening a FIFO would wait for a writer.
@@ -26,7 +26,7 @@ struct KnownHostsFile {
         }
     }
 
-    /// Adds a line by a single write at the end, so that lines of several processes don't mix; makes the file, and its folder, if need be.
+    /// Appends a line with a single write, so lines of several processes do not mix. Creates the file and its folder if needed.
     func append(_ line: String) throws(TransferError) {
         do {
             let folder = path.removingLastComponent()
@@ -51,7 +51,7 @@ struct KnownHostsFile {
 extension FileDescriptor {
     /// Reads a small file to its end.
     ///
-    /// - Throws: The system's error, or `EFBIG` if there are more bytes than that.
+    /// - Throws: The system's error, or `EFBIG` beyond the limit.
     func readAll(limit: Int) throws -> [UInt8] {
         var content: [UInt8] = []
         var chunk = [UInt8](repeating: 0, count: 64 << 10)

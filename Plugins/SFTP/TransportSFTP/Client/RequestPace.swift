@@ -1,7 +1,7 @@
-/// How much of the window of a connection is used: about as much as the server took or sent in the last second or a little longer.
+/// Limits how much of a connection's window is used: about as much as the server took or sent in the last second.
 ///
-/// More would only wait in line, and with it the requests of all other files of the connection: beside a large file on a slow path, a small one
-/// that takes five answers would wait for five full windows.
+/// More would only wait in line, and delay the requests of all other files of the connection: beside a large file on a slow path, a small
+/// file that takes five responses would wait for five full windows.
 package struct RequestPace: Sendable {
     private static let smallest = 384 << 10
     private static let slots = 5
@@ -11,19 +11,19 @@ package struct RequestPace: Sendable {
     private var slotEnd: ContinuousClock.Instant
     /// The bytes of each quarter of a second; the newest is the last.
     private var recent = [Int](repeating: 0, count: RequestPace.slots)
-    /// Falls slowly, as a server that syncs a file answers nothing for a moment.
+    /// Falls slowly, because a server that syncs a file answers nothing for a moment.
     private var best = RequestPace.smallest
 
-    /// - Parameter now: Tells the time.
+    /// - Parameter now: The clock.
     package init(now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }) {
         self.now = now
         slotEnd = now() + Self.slot
     }
 
-    /// How many bytes may be on their way.
+    /// How many bytes can be in flight.
     package var limit: Int { max(best, recent.reduce(0, +)) }
 
-    /// Notes that so many bytes arrived.
+    /// Notes that bytes arrived.
     package mutating func note(_ bytes: Int) {
         let time = now()
         if time >= slotEnd {

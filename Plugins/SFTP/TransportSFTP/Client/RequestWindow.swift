@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// How much may be on its way at once over one channel, shared by all of its files: whoever waits longest is first.
+/// Limits how much is in flight over one channel, for all of its files, in the order of waiting.
 package final class RequestWindow: Sendable {
     private struct Waiter {
         var number: Int
@@ -13,16 +13,16 @@ package final class RequestWindow: Sendable {
     private struct State {
         var bytes: Int
         var requests: Int
-        /// By how much it may grow yet.
+        /// How much the window can still grow.
         var growth: (bytes: Int, requests: Int)
         var underway = 0
-        /// Nil where all of the window may be used at once.
+        /// Nil to use the whole window.
         var pace: RequestPace?
         var waiters: [Waiter] = []
         var lastNumber = 0
         var error: TransferError?
 
-        /// Takes those out who need wait no more.
+        /// Removes the waiters that can continue.
         mutating func admit() -> [Waiter] {
             var admitted = 0
             let limit = pace?.limit ?? .max
@@ -42,18 +42,18 @@ package final class RequestWindow: Sendable {
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - bytes: How many may be on their way.
-    ///   - requests: How many that move content may be unanswered.
-    ///   - growth: By how much it may grow as it is used.
-    ///   - pace: How much of it is used; nil for all of it.
+    ///   - bytes: How many bytes can be in flight.
+    ///   - requests: How many requests for content can be unanswered.
+    ///   - growth: How much the window can grow as it is used.
+    ///   - pace: Limits how much of it is used; nil for all.
     package init(bytes: Int, requests: Int, growth: (bytes: Int, requests: Int) = (0, 0), pace: RequestPace? = nil) {
         state = Locked(State(bytes: bytes, requests: requests, growth: growth, pace: pace))
     }
 
-    /// How many bytes were acquired and not given back.
+    /// How many bytes were acquired and not released.
     package var underway: Int { state.withLock { $0.underway } }
 
-    /// Returns when so much more may be on its way. Whoever gets it gives it back by ``release(bytes:requests:)``.
+    /// Returns when that much more can be in flight. Release it with ``release(bytes:requests:)``.
     ///
     /// - Throws: The error that the channel ended with; `CancellationError`.
     package func acquire(bytes: Int, requests: Int = 1) async throws {
@@ -65,7 +65,7 @@ package final class RequestWindow: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let (admitted, error) = state.withLock { state -> ([Waiter], (any Error)?) in
                     if let error = state.error { return ([], error) }
-                    // Whoever cancels comes after this, or is seen here.
+                    // A cancellation comes after this, or is seen here.
                     if Task.isCancelled { return ([], CancellationError()) }
                     state.waiters.append(Waiter(number: number, bytes: bytes, requests: requests, continuation: continuation))
                     return (state.admit(), nil)
@@ -84,7 +84,7 @@ package final class RequestWindow: Sendable {
         }
     }
 
-    /// Gives back what was acquired, and as much again as far as the window may grow.
+    /// Releases what was acquired, and as much again as far as the window can grow.
     package func release(bytes: Int, requests: Int = 1) {
         let admitted = state.withLock { state in
             let more = (bytes: min(bytes, state.growth.bytes), requests: min(requests, state.growth.requests))
@@ -99,7 +99,7 @@ package final class RequestWindow: Sendable {
         for waiter in admitted { waiter.continuation.resume() }
     }
 
-    /// Lets nobody wait any more.
+    /// Ends all waits.
     func end(_ error: TransferError) {
         let waiters = state.withLock { state in
             state.error = error

@@ -1,33 +1,33 @@
 import TransferCore
 import TransportSupport
 
-/// Requests that are awaited one by one. Each throws the answer's error if it is none of what was asked for; `CancellationError` at once when
-/// the task is cancelled, whatever becomes of the request.
+/// Requests whose responses are awaited one by one. Each throws the response's error if it is not of the expected kind; and
+/// `CancellationError` at once when the task is cancelled, whatever becomes of the request.
 extension SFTPClient {
-    /// Returns once the server told what it can do.
+    /// Returns when the server has reported its features.
     package func features() async throws -> ServerFeatures {
         let once = Once<ServerFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
         return try await once.valueUnlessCancelled()
     }
 
-    /// Makes a request whose answer is awaited later. Requests are sent in the order in which they are made.
+    /// Makes a request whose response is awaited later. Requests are sent in the order in which they are made.
     func begin(_ request: Request) -> PendingAnswer {
         let once = Once<Answer>()
         let id = submit(request) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
-            // Whoever waited may have gone the moment before.
+            // The waiting task may have just been cancelled.
             if !isAwaited, case .success(.handle(let handle)) = result { self?.close(handle) }
         }
         return PendingAnswer(client: self, id: id, once: once, isAboutPath: request.namesPath)
     }
 
-    /// The answer, whatever it is.
+    /// Makes a request and returns any response.
     package func answer(to request: Request) async throws -> Answer {
         try await begin(request).answer()
     }
 
-    /// Makes a request that is answered by a status alone.
+    /// Makes a request that is answered with a status.
     ///
     /// - Throws: A ``StatusFailure`` if the status is not `OK`.
     package func perform(_ request: Request) async throws {
@@ -39,12 +39,12 @@ extension SFTPClient {
         try await begin(request).handle()
     }
 
-    /// Asks for a file's attributes.
+    /// Requests a file's attributes.
     package func attributes(_ request: Request) async throws -> FileAttributes {
         try await begin(request).attributes()
     }
 
-    /// As ``attributes(_:)``; nil if there is no such file.
+    /// As ``attributes(_:)``; nil if the file does not exist.
     package func attributesIfThere(_ path: [UInt8]) async throws -> FileAttributes? {
         do {
             return try await attributes(.lstat(path))
@@ -53,9 +53,9 @@ extension SFTPClient {
         }
     }
 
-    /// How much space there is where an open file is; nil if the server can't tell.
+    /// The free space of an open file's file system; nil if the server can't report it.
     ///
-    /// - Parameter path: The file's, for servers that tell by that alone.
+    /// - Parameter path: The file's path, for servers that report it by path only.
     package func space(at handle: Handle, _ path: [UInt8]) async throws -> FileSystemSpace? {
         let features = try await features()
         // The handle may be closed by now.
@@ -66,24 +66,24 @@ extension SFTPClient {
         return nil
     }
 
-    /// Closes without waiting for the answer: what matters was confirmed before.
+    /// Closes without waiting for the response: the content was confirmed before.
     package func close(_ handle: Handle) {
         submit(.close(handle)) { _ in }
     }
 
     var unexpected: TransferError {
-        TransferError(.protocolViolation, .badAnswer, "\(serverName) answers a request with something that was not asked for.")
+        TransferError(.protocolViolation, .badAnswer, "\(serverName) answered a request with a response of the wrong kind.")
     }
 }
 
-/// A request whose answer is awaited later.
+/// A request whose response is awaited later.
 struct PendingAnswer: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
     fileprivate let once: Once<Answer>
     fileprivate let isAboutPath: Bool
 
-    /// Whatever it is.
+    /// Returns any response.
     func answer() async throws -> Answer {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
@@ -93,7 +93,7 @@ struct PendingAnswer: Sendable {
         if once.resume(.failure(CancellationError())) { client.forget(id) }
     }
 
-    /// As ``abandon()`` for what opens something: that is closed, whether the answer is there already or not.
+    /// As ``abandon()``, for a request that opens a file or folder: closes it, whether the response has arrived or not.
     func abandonOpening() {
         if once.resume(.failure(CancellationError())) { return client.forget(id) }
         Task { if case .handle(let handle)? = try? await once.value() { client.close(handle) } }
@@ -125,7 +125,7 @@ struct PendingAnswer: Sendable {
 /// A request that the server refused.
 package struct StatusFailure: Error, Hashable, Sendable {
     package var status: Status
-    /// Whether the request named a path, and not something that is open.
+    /// Whether the request named a path, and not an open file or folder.
     package var isAboutPath: Bool
 
     package init(_ status: Status, isAboutPath: Bool = false) {
@@ -135,6 +135,6 @@ package struct StatusFailure: Error, Hashable, Sendable {
 }
 
 extension Status.Code {
-    /// Whether there is no such file or folder.
+    /// Whether the file or folder does not exist.
     package var meansMissing: Bool { self == .noSuchFile || self == .noSuchPath }
 }

@@ -1,19 +1,19 @@
 import Locking
 package import TransferCore
 
-/// One SFTP conversation: requests of any number of files at once, over one channel that somebody else moves the bytes of.
+/// One SFTP conversation: requests of any number of files, over one channel whose bytes another object moves.
 ///
-/// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` from a thread of its own; requests come from any thread. The server may
+/// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` from its own thread; requests come from any thread. The server can
 /// answer in any order.
 package final class SFTPClient: Sendable {
     typealias Completion = @Sendable (Result<Answer, TransferError>) -> Void
 
     private struct Waiting {
-        /// Nil when nobody waits for it any more.
+        /// Nil when no task waits any longer.
         var completion: Completion?
-        /// Whether the answer names something that has to be closed.
+        /// Whether the response names a handle that must be closed.
         var opens: Bool
-        /// Called when the packet is handed over to be sent.
+        /// Called when the packet is passed on to be sent.
         var taken: (@Sendable () -> Void)?
     }
 
@@ -29,24 +29,24 @@ package final class SFTPClient: Sendable {
         var phase = Phase.starting
         var assembler = PacketAssembler()
         var outgoing: [(id: UInt32?, packet: [UInt8])] = [(nil, Request.initialize)]
-        /// How many of the outgoing packets were handed over.
+        /// How many of the outgoing packets were passed on.
         var handedOver = 0
         var lastID: UInt32 = 0
         var waiting: [UInt32: Waiting] = [:]
-        /// When something came last, or the first of the unanswered requests was made.
+        /// When bytes last arrived, or the first of the unanswered requests was made.
         var quietSince = ContinuousClock.now
         var starting: [@Sendable (Result<ServerFeatures, TransferError>) -> Void] = []
     }
 
-    /// What is on its way to the server, and what is not yet confirmed: 2 MiB, as the window of OpenSSH's server is no larger.
+    /// Uploaded bytes in flight or unconfirmed.
     let uploads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
-    /// What was asked for, and is not yet on the disk.
+    /// Requested bytes that are not yet on the disk.
     let downloads = RequestWindow(bytes: 4 << 20, requests: 128, pace: RequestPace())
 
     /// The permissions that the server gives to new files.
     let newFileModes = NewFileModes()
 
-    /// How many bytes of content are on their way, in either direction.
+    /// How many bytes of content are in flight, in both directions.
     var contentUnderway: Int { uploads.underway + downloads.underway }
 
     /// For messages, such as `sftp.example.com`.
@@ -56,8 +56,8 @@ package final class SFTPClient: Sendable {
     private let giveUp: @Sendable (TransferError) -> Void
 
     /// - Parameters:
-    ///   - wake: Called from any thread when there is something to send.
-    ///   - giveUp: Called when the server breaks the protocol: nothing more can be understood, and the connection is of no use.
+    ///   - wake: Called from any thread when there are bytes to send.
+    ///   - giveUp: Called when the server breaks the protocol: no later packet can be decoded, and the connection is useless.
     package init(
         serverName: String, wake: @escaping @Sendable () -> Void, giveUp: @escaping @Sendable (TransferError) -> Void = { _ in }
     ) {
@@ -71,7 +71,7 @@ package final class SFTPClient: Sendable {
     /// Takes bytes from the server. Called by the mover on its thread, in order.
     package func receive(_ bytes: UnsafeRawBufferPointer) {
         do throws(ProtocolFault) {
-            // Copied before the lock is taken, as no pointer may go there.
+            // Copied before the lock is taken, which no pointer may enter.
             let arrived = unsafe [UInt8](bytes)
             state.withLock { state in
                 state.assembler.append(arrived)
@@ -83,8 +83,8 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    /// The next bytes for the server; empty if there are none now. Called by the mover on its thread, one call at a time: first when the
-    /// channel is open, then when the bytes before were sent, and after each wake-up.
+    /// The next bytes for the server; empty if there are none now. Called by the mover on its thread, one call at a time: when the channel
+    /// is open, when the previous bytes were sent, and after each wake-up.
     package func bytesToSend() -> [UInt8] {
         let (bytes, taken) = state.withLock { state -> ([UInt8], [@Sendable () -> Void]) in
             var bytes: [UInt8] = []
@@ -107,16 +107,17 @@ package final class SFTPClient: Sendable {
         return bytes
     }
 
-    /// So many bytes fit into one packet of SSH.
+    /// This many bytes fit into one SSH packet.
     private static let pieceSize = 32_700
 
-    /// Ends all requests: there is no channel any more. Called by the mover, once.
+    /// Ends all requests, because the channel has ended. Called by the mover, once.
     ///
-    /// - Parameter error: Why; nil if this side closed it.
+    /// - Parameter error: The reason; nil if this side closed the channel.
     package func end(_ error: TransferError?) {
         let error =
             error
-            ?? TransferError(.transient, .connectionLost, "The SFTP session with \(serverName) was closed before all was answered.")
+            ?? TransferError(
+                .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all requests were answered.")
         let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<ServerFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
@@ -142,7 +143,7 @@ package final class SFTPClient: Sendable {
             isNew
             ? TransferError(
                 .unreachable, .notThisProtocol,
-                "What \(serverName) sends is not SFTP; a start file of the account's shell may print something there.",
+                "\(serverName) does not send SFTP; a start file of the account's shell may print text there.",
                 cause: fault.description)
             : TransferError(.protocolViolation, .badAnswer, "\(serverName): \(fault.description)")
         end(error)
@@ -161,7 +162,7 @@ package final class SFTPClient: Sendable {
         case .version(let features): try begin(features)
         case .answer(let id, let answer):
             guard let request = state.withLock({ $0.waiting.removeValue(forKey: id) }) else {
-                throw ProtocolFault("The server answers a request that nobody made.")
+                throw ProtocolFault("The server answered a request that was not made.")
             }
             if let completion = request.completion {
                 completion(.success(answer))
@@ -179,7 +180,7 @@ package final class SFTPClient: Sendable {
             state.phase = .asking(features)
             return true
         }
-        guard isFirst else { throw ProtocolFault("The server tells its version a second time.") }
+        guard isFirst else { throw ProtocolFault("The server sent its version twice.") }
         guard features.version >= 3 else {
             let error = TransferError(
                 .unreachable, .unsupportedVersion, "\(serverName) speaks version \(features.version) of SFTP; version 3 is needed.")
@@ -205,7 +206,7 @@ package final class SFTPClient: Sendable {
         for call in starting { call(.success(features)) }
     }
 
-    /// Calls back once the server told what it can do; at once if it has.
+    /// Calls back when the server has reported its features; at once if it has.
     func whenReady(_ call: @escaping @Sendable (Result<ServerFeatures, TransferError>) -> Void) {
         let result = state.withLock { state -> Result<ServerFeatures, TransferError>? in
             switch state.phase {
@@ -219,25 +220,25 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
-    /// Whether requests can still be made.
+    /// Whether requests can be made.
     package var isOpen: Bool {
         state.withLock { state in
             if case .ended = state.phase { false } else { true }
         }
     }
 
-    /// Since when the server says nothing although it was asked, also if nobody waits for the answers any more; nil if all is answered.
+    /// Since when the server has not answered an open request, including abandoned ones; nil if all are answered.
     var unansweredSince: ContinuousClock.Instant? {
         state.withLock { $0.waiting.isEmpty ? nil : $0.quietSince }
     }
 
     // MARK: The requests' side
 
-    /// Makes a request; never blocks.
+    /// Makes a request. Never blocks.
     ///
     /// - Parameters:
-    ///   - taken: Called, on the mover's thread, when the request is handed over to be sent.
-    ///   - completion: Called once, on the mover's thread or, if there is no channel any more, at once.
+    ///   - taken: Called on the mover's thread when the request is passed on to be sent.
+    ///   - completion: Called once, on the mover's thread or, without a channel, at once.
     /// - Returns: Its number, for ``forget(_:)``.
     @discardableResult
     func submit(_ request: Request, taken: (@Sendable () -> Void)? = nil, completion: @escaping Completion) -> UInt32 {
@@ -258,7 +259,7 @@ package final class SFTPClient: Sendable {
         return id
     }
 
-    /// Takes no interest any more in an answer. What it opens is closed when it comes.
+    /// Abandons a response. A handle that it opens is closed when it arrives.
     func forget(_ id: UInt32) {
         state.withLock { $0.waiting[id]?.completion = nil }
     }

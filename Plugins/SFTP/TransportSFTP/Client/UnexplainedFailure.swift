@@ -1,13 +1,13 @@
 import Locking
 import TransferCore
 
-/// The server failed at a file without a reason, and what it has there shows none.
+/// The server failed without a reason, and the state of the file shows none.
 struct UnexplainedFailure: Error {
     let error: TransferError
 }
 
-/// How often the server failed at each file in a row without a reason: it may pass, and it may be this file that the server can't take, which
-/// says nothing about the server.
+/// Counts consecutive failures of each file without a reason. Such a failure can be transient, or the server can be unable to take this
+/// file, which does not count against the server.
 final class UnexplainedFailures: Sendable {
     private struct File: Hashable {
         let transferID: String
@@ -16,10 +16,10 @@ final class UnexplainedFailures: Sendable {
 
     private let counts = Locked<[File: Int]>([:])
     private static let tolerated = 2
-    /// Of more files than that nothing is kept, and they are tried as often as any other that fails.
+    /// Beyond this number, further files are not counted, and are retried as after any other failure.
     private static let mostFiles = 10_000
 
-    /// - Returns: The error for the queue: worth another attempt the first two times, and then no more.
+    /// - Returns: The error for the queue: transient the first two times, and final after that.
     func error(for failure: UnexplainedFailure, of attempt: FileAttempt) -> TransferError {
         let file = File(transferID: attempt.transferID, endpoint: attempt.endpoint)
         let isGivenUp = counts.withLock { counts in
@@ -33,14 +33,14 @@ final class UnexplainedFailures: Sendable {
         return error
     }
 
-    /// An attempt ended in another way.
+    /// Forgets a file's failures, because an attempt ended in another way.
     func forget(_ attempt: FileAttempt) {
         counts.withLock { $0[File(transferID: attempt.transferID, endpoint: attempt.endpoint)] = nil }
     }
 }
 
 extension SFTPUpload {
-    /// Looks once at what there is, as many servers have but one status for most of what can go wrong.
+    /// Looks for a reason in the state of the file, because many servers have only one status for most failures.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await client.attributes(.lstat(place.final))
@@ -54,13 +54,13 @@ extension SFTPUpload {
 }
 
 extension SFTPDownload {
-    /// As for an upload.
+    /// Finds the reason, as for an upload.
     func reason(for failure: StatusFailure) async throws -> any Error {
         do {
             let found = try await connection.client.attributes(.stat(place.final))
             if found.kind == .folder {
                 return TransferError(
-                    .permanent, .isFolder, "\(place.name) is a folder at \(connection.client.serverName), and no file.")
+                    .permanent, .isFolder, "\(place.name) is a folder at \(connection.client.serverName), not a file.")
             }
         } catch let other as StatusFailure where !other.status.isUnexplained {
             return other.transferError(place.name, .download, at: connection.client.serverName)

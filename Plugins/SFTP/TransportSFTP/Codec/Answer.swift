@@ -1,5 +1,5 @@
-/// How a request ended (draft-ietf-secsh-filexfer-02, section 7; the codes above 8 are those of later drafts, which some servers send all the
-/// same).
+/// The status of a request (draft-ietf-secsh-filexfer-02, section 7). The codes above 8 are from later drafts; some servers send them
+/// anyway.
 package struct Status: Hashable, Sendable {
     package struct Code: RawRepresentable, Hashable, Sendable {
         package let rawValue: UInt32
@@ -31,7 +31,7 @@ package struct Status: Hashable, Sendable {
     }
 
     package var code: Code
-    /// The server's own words; empty if it has none.
+    /// The server's message; empty without one.
     package var message: String
 
     package init(_ code: Code, _ message: String = "") {
@@ -40,14 +40,14 @@ package struct Status: Hashable, Sendable {
     }
 }
 
-/// A name in a folder.
+/// An entry of a folder.
 package struct ListedFile: Hashable, Sendable {
-    /// Whatever the server sent: not checked for what it could do to a path.
+    /// As the server sent it; not checked to be safe in a path.
     package var name: [UInt8]
     package var attributes: FileAttributes
 }
 
-/// What a server answers.
+/// A response of a server.
 package enum Answer: Hashable, Sendable {
     case status(Status)
     case handle(Handle)
@@ -62,7 +62,7 @@ package enum ServerPacket: Hashable, Sendable {
     case version(ServerFeatures)
     case answer(id: UInt32, Answer)
 
-    /// Understands a packet.
+    /// Decodes a packet.
     ///
     /// - Parameter packet: Without its length.
     package init(_ packet: ArraySlice<UInt8>) throws(ProtocolFault) {
@@ -98,15 +98,15 @@ package enum ServerPacket: Hashable, Sendable {
         case .attributes: return .attributes(try FileAttributes(from: &reader))
         case .name: return .names(try names(&reader))
         case .extendedReply: return .extended(reader.takeRest())
-        default: throw ProtocolFault("The server sent a packet of a type that is no answer.")
+        default: throw ProtocolFault("The server sent a packet that is not a response.")
         }
     }
 
     private static func names(_ reader: inout PacketReader) throws(ProtocolFault) -> [ListedFile] {
         let count = Int(try reader.uint32())
-        // Each has two lengths and its flags at least.
+        // Each entry has at least two lengths and its flags.
         guard count <= PacketLimit.names, count <= reader.remaining / 12 else {
-            throw ProtocolFault("The server lists \(count) names in one packet, more than fit.")
+            throw ProtocolFault("The server lists \(count) names in one packet, more than it can hold.")
         }
         var names: [ListedFile] = []
         names.reserveCapacity(count)

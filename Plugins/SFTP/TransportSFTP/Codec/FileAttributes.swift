@@ -1,6 +1,6 @@
 import TransferCore
 
-/// What a server says of a file (draft-ietf-secsh-filexfer-02, section 5). What is nil was not said, or is not to be changed.
+/// A file's attributes (draft-ietf-secsh-filexfer-02, section 5). Nil attributes were not sent, or are not changed.
 package struct FileAttributes: Hashable, Sendable {
     private enum Flag {
         static let size: UInt32 = 0x1
@@ -10,7 +10,7 @@ package struct FileAttributes: Hashable, Sendable {
         static let extended: UInt32 = 0x8000_0000
     }
 
-    /// What kind of file it is, from its mode (inode(7)).
+    /// The kind of file, from its mode (inode(7)).
     package enum Kind: Sendable {
         case regular
         case folder
@@ -21,7 +21,7 @@ package struct FileAttributes: Hashable, Sendable {
     package var size: UInt64?
     package var owner: UInt32?
     package var group: UInt32?
-    /// Mode bits, with those of the kind of file in what a server says.
+    /// Mode bits; from a server, including those of the kind of file.
     package var permissions: UInt32?
     /// In seconds since 1970.
     package var accessTime: UInt32?
@@ -37,7 +37,7 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// Attributes that change the times, to the same: version 3 can't change one alone.
+    /// Attributes that change both times to the same value: version 3 can't change one alone.
     package static func times(_ seconds: UInt32) -> FileAttributes {
         var attributes = FileAttributes()
         attributes.accessTime = seconds
@@ -52,7 +52,7 @@ package struct FileAttributes: Hashable, Sendable {
         return attributes
     }
 
-    /// The largest size of a file that is believed: 64 PiB, in bytes. Sums of such sizes do not overflow.
+    /// The largest plausible size of a file: 64 PiB, in bytes. Sums of such sizes do not overflow.
     package static let largestSize: UInt64 = 1 << 56
 
     /// Checks the size that a server reports.
@@ -60,7 +60,7 @@ package struct FileAttributes: Hashable, Sendable {
     /// - Parameters:
     ///   - name: The file, for people.
     ///   - server: The server, for people.
-    /// - Returns: The size in bytes; nil if the server does not report any.
+    /// - Returns: The size in bytes; nil if the server does not report it.
     /// - Throws: A `TransferError` of the class `protocolViolation` if no file can have the size.
     func checkedSize(of name: String, at server: String) throws(TransferError) -> Int64? {
         guard let size else { return nil }
@@ -71,7 +71,7 @@ package struct FileAttributes: Hashable, Sendable {
         return Int64(size)
     }
 
-    /// Nil if the server does not say.
+    /// Nil if the server does not report it.
     package var kind: Kind? {
         switch permissions.map({ $0 & 0o170000 }) {
         case nil, 0?: nil
@@ -96,8 +96,8 @@ package struct FileAttributes: Hashable, Sendable {
         }
         guard flags & Flag.extended != 0 else { return }
         let count = Int(try reader.uint32())
-        // Each has two lengths at least.
-        guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than fit into their packet.") }
+        // Each has at least two lengths.
+        guard count <= reader.remaining / 8 else { throw ProtocolFault("The server sent more attributes than the packet can hold.") }
         for _ in 0..<2 * count { _ = try reader.string("an attribute", atMost: PacketLimit.packet) }
     }
 

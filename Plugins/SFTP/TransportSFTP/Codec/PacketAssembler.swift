@@ -1,7 +1,7 @@
-/// Cuts a stream of bytes into packets.
+/// Splits a stream of bytes into packets.
 package struct PacketAssembler: Sendable {
     private var bytes: [UInt8] = []
-    /// Where the first packet begins that was not taken yet.
+    /// Where the first packet begins that was not taken.
     private var start = 0
 
     package init() {}
@@ -15,9 +15,9 @@ package struct PacketAssembler: Sendable {
         if bytes.isEmpty { bytes = arrived } else { bytes += arrived }
     }
 
-    /// The next packet that has arrived completely, without its length; nil if there is none.
+    /// The next complete packet, without its length; nil if there is none yet.
     ///
-    /// - Throws: A ``ProtocolFault`` if its length can't be one.
+    /// - Throws: A ``ProtocolFault`` if its length is invalid.
     package mutating func next() throws(ProtocolFault) -> ArraySlice<UInt8>? {
         guard bytes.count - start >= 4 else { return nil }
         let length = Int(bytes[start..<start + 4].reduce(UInt32(0)) { $0 << 8 | UInt32($1) })

@@ -1,4 +1,4 @@
-/// Takes a packet apart, and never reads beyond its end.
+/// Reads the fields of a packet, and never beyond its end.
 struct PacketReader {
     private var rest: ArraySlice<UInt8>
 
@@ -6,7 +6,7 @@ struct PacketReader {
         rest = packet
     }
 
-    /// How many bytes are left.
+    /// How many bytes remain.
     var remaining: Int { rest.count }
 
     mutating func byte() throws(ProtocolFault) -> UInt8 {
@@ -25,7 +25,7 @@ struct PacketReader {
         return UInt64(high) << 32 | UInt64(try uint32())
     }
 
-    /// - Parameter limit: The most bytes that it may have.
+    /// - Parameter limit: The maximum number of bytes.
     mutating func string(_ what: String, atMost limit: Int) throws(ProtocolFault) -> [UInt8] {
         let count = Int(try uint32())
         guard count <= rest.count else { throw ProtocolFault("The server sent \(what) that is longer than its packet.") }
@@ -34,13 +34,13 @@ struct PacketReader {
         return Array(rest.prefix(count))
     }
 
-    /// Text for people: cut off where it is too long, and without what can't be shown.
+    /// Text for people: cut off at the limit, and without control characters.
     mutating func text(atMost limit: Int) throws(ProtocolFault) -> String {
         let bytes = try string("a text", atMost: PacketLimit.packet)
         return String(String(decoding: bytes.prefix(limit), as: UTF8.self).map { $0.isNewline || $0 == "\0" ? " " : $0 })
     }
 
-    /// All that is left.
+    /// Takes all remaining bytes.
     mutating func takeRest() -> [UInt8] {
         defer { rest = [] }
         return Array(rest)

@@ -1,4 +1,4 @@
-/// What a packet is (draft-ietf-secsh-filexfer-02, section 3).
+/// The type of a packet (draft-ietf-secsh-filexfer-02, section 3).
 package enum PacketType: UInt8, Sendable {
     case initialize = 1
     case version = 2
@@ -27,19 +27,19 @@ package enum PacketType: UInt8, Sendable {
     case extendedReply = 201
 }
 
-/// What a server may send at most. Beyond it, the connection is given up.
+/// Limits for what a server sends. Beyond them, the connection is closed.
 package enum PacketLimit {
-    /// The bytes of a packet behind its length: 256 KiB of content, as OpenSSH's own limit is, and some for what is round it.
+    /// The bytes of a packet after its length: 256 KiB of content, which is OpenSSH's own limit, and its framing.
     package static let packet = 256 * 1024 + 1024
     /// The bytes of a file's name or path (PATH_MAX, limits.h).
     package static let name = 4 * 1024
     /// The bytes of a handle (draft-ietf-secsh-filexfer-02, section 6.2).
     package static let handle = 256
-    /// How many names one answer lists. OpenSSH sends 100.
+    /// How many names one response lists. OpenSSH sends 100.
     package static let names = 8 * 1024
 }
 
-/// An answer that breaks the protocol: nothing that comes after it can be understood.
+/// A response that breaks the protocol: no later packet can be decoded.
 package struct ProtocolFault: Error, Hashable, Sendable, CustomStringConvertible {
     /// What was wrong, as a sentence.
     package let description: String

@@ -1,4 +1,4 @@
-/// An open file or folder at the server, in its own bytes.
+/// The handle of an open file or folder, as the server sent it.
 package struct Handle: Hashable, Sendable {
     package let bytes: [UInt8]
 
@@ -22,7 +22,7 @@ package struct OpenMode: OptionSet, Hashable, Sendable {
     package static let exclusive = OpenMode(rawValue: 0x20)
 }
 
-/// What is asked of a server (draft-ietf-secsh-filexfer-02, section 6; the extensions are those of OpenSSH's file PROTOCOL, section 4).
+/// A request to a server (draft-ietf-secsh-filexfer-02, section 6; the extensions are from OpenSSH's file PROTOCOL, section 4).
 package enum Request: Hashable, Sendable {
     case open([UInt8], OpenMode, FileAttributes = FileAttributes())
     case close(Handle)
@@ -47,7 +47,7 @@ package enum Request: Hashable, Sendable {
     case fstatvfs(Handle)
     case limits
 
-    /// Whether it names a path, and not something that is open.
+    /// Whether the request names a path, and not an open file or folder.
     var namesPath: Bool {
         switch self {
         case .close, .read, .write, .fstat, .fsetstat, .readdir, .fsync, .fstatvfs, .limits: false

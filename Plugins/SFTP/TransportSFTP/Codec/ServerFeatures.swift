@@ -1,4 +1,4 @@
-/// What OpenSSH adds to version 3 (its file PROTOCOL, section 4), and other servers took over.
+/// OpenSSH's extensions of version 3 (its file PROTOCOL, section 4), which other servers have adopted.
 package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case posixRename = "posix-rename@openssh.com"
     case hardlink = "hardlink@openssh.com"
@@ -8,22 +8,22 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
     case limits = "limits@openssh.com"
 }
 
-/// What a server said of itself when the connection began.
+/// What a server reported when the connection began.
 package struct ServerFeatures: Hashable, Sendable {
-    /// What one request reads or writes where the server does not say (draft-ietf-secsh-filexfer-02, section 3: servers take packets of 34,000
-    /// bytes). Also enough where it does: more of these on their way are as fast, and each fits into one packet of SSH.
+    /// How much one request reads or writes if the server does not report a limit (draft-ietf-secsh-filexfer-02, section 3: servers take
+    /// packets of 34,000 bytes). Enough in other cases, too: more requests in flight are as fast, and each fits into one SSH packet.
     package static let chunkSize = 32_640
-    /// The smallest limit of a server that counts: with less in each request, a file would take more work than it is worth.
+    /// The smallest limit of a server that is respected: smaller requests would cost too much.
     package static let smallestChunkSize: UInt64 = 4_096
 
     package var version: UInt32 = 3
-    /// All that the server named, also what nobody here knows.
+    /// All extensions that the server named, also unknown ones.
     package var extensions: [String] = []
-    /// How many bytes one request may write.
+    /// How many bytes one request can write.
     package var writeSize = chunkSize
-    /// How many bytes one request may read.
+    /// How many bytes one request can read.
     package var readSize = chunkSize
-    /// What the server says of its limits; nil if it says nothing.
+    /// The server's limits; nil if it does not report any.
     package private(set) var limits: ServerLimits?
 
     package init() {}
@@ -32,7 +32,7 @@ package struct ServerFeatures: Hashable, Sendable {
         extensions.contains(feature.rawValue)
     }
 
-    /// Takes in the answer to ``Request/limits``.
+    /// Applies the response to ``Request/limits``.
     mutating func note(_ limits: ServerLimits) {
         self.limits = limits
         readSize = Self.size(readSize, within: limits.readLength)
@@ -44,7 +44,7 @@ package struct ServerFeatures: Hashable, Sendable {
     }
 }
 
-/// The answer to ``Request/limits``; 0 where the server has no limit, or does not say (OpenSSH, PROTOCOL, section 4.8).
+/// The response to ``Request/limits``; 0 for an unlimited or unreported value (OpenSSH, PROTOCOL, section 4.8).
 package struct ServerLimits: Hashable, Sendable {
     package var packetLength: UInt64
     package var readLength: UInt64
@@ -60,9 +60,9 @@ package struct ServerLimits: Hashable, Sendable {
     }
 }
 
-/// The answer to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4), as far as it is of use.
+/// The useful part of the response to ``Request/statvfs(_:)`` (OpenSSH, PROTOCOL, section 4.4).
 package struct FileSystemSpace: Hashable, Sendable {
-    /// How many bytes may yet be written by this account.
+    /// How many bytes this account can still write.
     package var available: UInt64
 
     package init(_ reply: [UInt8]) throws(ProtocolFault) {

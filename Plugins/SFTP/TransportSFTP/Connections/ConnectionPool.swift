@@ -2,23 +2,24 @@ import Logging
 import TransferCore
 import TransportSupport
 
-/// The connections to all endpoints: each is shared by all files that go to its endpoint.
+/// The connections to all endpoints; the files of an endpoint share its connections.
 ///
-/// Where those that there are have enough to do, others are made: the first alone, as whatever keeps it from being made keeps others, too, and later
-/// ones few at a time, as a server may refuse many at once (`MaxStartups`, sshd_config(5)).
+/// Makes further connections when the existing ones are busy: the first one alone, because an obstacle for it is one for all, and later
+/// ones a few at a time, because a server can refuse many at once (`MaxStartups`, sshd_config(5)).
 actor ConnectionPool {
     private struct Member {
         let number: Int
         let link: any SFTPLink
         let connection: PooledConnection
         var files = 0
-        /// Closes it when it was idle for long enough.
+        /// Closes the connection after it was idle for long enough.
         var alarm: Task<Void, Never>?
 
-        /// How much there is to wait for over it: content of other files first, as all requests after it wait in one line, and then their number.
+        /// How long a request would wait on it: first whether it carries much content, because all requests are processed in order, and
+        /// then its number of files.
         var load: (Int, Int) { (isBusy ? 1 : 0, files) }
 
-        /// Whether so much content is on its way over it that small files would wait.
+        /// Whether so much content is in flight that small files would wait.
         var isBusy: Bool { connection.client.contentUnderway >= ConnectionPool.busyBytes }
 
         func isSilent(for limit: Duration, _ policy: PoolPolicy) -> Bool {
@@ -26,34 +27,34 @@ actor ConnectionPool {
         }
     }
 
-    /// Much more than small files have on their way.
+    /// Much more than small files have in flight.
     private static let busyBytes = 128 << 10
 
     private struct Group {
         var members: [Member] = []
-        /// Those whose server does not answer: nobody else gets them, and they end when those let go who wait for an answer.
+        /// Connections whose server does not answer. They get no further files, and close when their current files are done.
         var silent: [Member] = []
-        /// The connections that are being made, by their numbers.
+        /// The connections that are being made, by number.
         var openings: [Int: Task<Void, Never>] = [:]
-        /// Those who have no connection at all, or wait for one that nobody uses.
+        /// Tasks that wait for a first connection, or for one that no file uses.
         var waiters: [Once<Void>] = []
         /// Until when no further connection is tried.
         var pausedUntil: ContinuousClock.Instant?
 
-        /// Whether it is time to make another connection.
+        /// Whether to make another connection now.
         ///
-        /// - Parameter isForOneApart: Whether one is wanted that nobody uses.
+        /// - Parameter isForOneApart: Whether a connection that no file uses is requested.
         func needsAnother(forOneApart isForOneApart: Bool, _ policy: PoolPolicy) -> Bool {
             guard !members.isEmpty else { return openings.isEmpty }
             guard mayOpen(policy) else { return false }
-            // Each of those who wait gets one of those that are being made.
+            // Each waiting task gets one of the connections that are being made.
             if isForOneApart { return openings.count <= waiters.count }
             let files = members.reduce(0) { $0 + ($1.isBusy ? max($1.files, policy.filesBeforeNext) : $1.files) }
             return members.allSatisfy { $0.isBusy || $0.files >= policy.filesBeforeNext }
                 && files >= policy.filesBeforeNext * (members.count + openings.count)
         }
 
-        /// Whether the server is one that may be asked for yet another connection now.
+        /// Whether another connection to the server can be tried now.
         func mayOpen(_ policy: PoolPolicy) -> Bool {
             openings.count < policy.openingsAtOnce && pausedUntil.map { $0 <= policy.now() } ?? true
         }
@@ -70,16 +71,16 @@ actor ConnectionPool {
         self.policy = policy
     }
 
-    /// How many connections there are to an endpoint.
+    /// How many connections an endpoint has.
     func count(of endpoint: Endpoint) -> Int { groups[endpoint]?.members.count ?? 0 }
 
-    /// Does something with a connection to an endpoint, which others may use at the same time.
+    /// Runs a closure with a connection to an endpoint, which other files can use at the same time.
     ///
     /// - Parameters:
-    ///   - limit: How many connections there may be to the endpoint.
-    ///   - isApart: Whether to wait for a connection that nobody uses, as long as another one can be made.
+    ///   - limit: The maximum number of connections to the endpoint.
+    ///   - isApart: Whether to wait for a connection that no file uses, as long as another one can be made.
     ///   - waiting: Called every few seconds while a connection is being made; must not block.
-    /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; what the body throws.
+    /// - Throws: As ``SFTPConnector/connect(to:credentials:logger:)``; the body's error.
     nonisolated func use<Result: Sendable>(
         _ endpoint: Endpoint, atMost limit: Int, apart isApart: Bool = false, credentials: any CredentialProvider, logger: Logger,
         waiting: @escaping @Sendable () -> Void = {}, _ body: (PooledConnection) async throws -> Result
@@ -129,13 +130,13 @@ actor ConnectionPool {
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
-                // One that others use is better than none, and another one may yet be made.
+                // A shared connection is better than none, and another one may still be made.
                 continue
             }
         }
     }
 
-    /// Begins to make connections for those who are about to ask for one each that nobody uses. Does not wait for them.
+    /// Starts making connections for tasks that are about to request unused ones. Does not wait for them.
     func prepare(
         _ count: Int, to endpoint: Endpoint, atMost limit: Int, credentials: any CredentialProvider, logger: Logger
     ) {
@@ -169,7 +170,7 @@ actor ConnectionPool {
             group.members.append(Member(number: number, link: link, connection: connection))
             group.pausedUntil = nil
             groups[endpoint] = group
-            // Those who wait may be gone.
+            // The waiting tasks may have been cancelled.
             setAlarm(for: number, of: endpoint)
             for waiter in waiters { waiter.resume(.success(())) }
         case .success:
@@ -181,12 +182,12 @@ actor ConnectionPool {
         }
     }
 
-    /// Connects, and waits until the conversation began, both in the time that there is for it: everybody who needs a connection waits for this.
+    /// Connects and waits until the conversation begins, both within the time limit, because all files of the endpoint wait for this.
     private nonisolated func connect(
         _ endpoint: Endpoint, _ credentials: any CredentialProvider, _ logger: Logger
     ) async throws -> any SFTPLink {
         let late = TransferError(
-            .unreachable, .timedOut, "No connection to \(endpoint.address) could be made within \(policy.connectTime).")
+            .unreachable, .timedOut, "No connection to \(endpoint.address) was established within \(policy.connectTime).")
         let link = try await policy.within(policy.connectTime, orThrow: late, discard: { await $0.close() }) { [connector] in
             try await connector.connect(to: endpoint, credentials: credentials, logger: logger)
         }
@@ -194,7 +195,7 @@ actor ConnectionPool {
             let client = link.client
             let mute = TransferError(
                 .unreachable, .timedOut,
-                "\(client.serverName) lets this account in, but did not begin to speak SFTP within \(policy.beginTime); "
+                "\(client.serverName) logged this account in, but did not start SFTP within \(policy.beginTime); "
                     + "a start file of the account's shell may hang there.")
             _ = try await policy.within(policy.beginTime, orThrow: mute) { try await client.features() }
         } catch {
@@ -204,7 +205,7 @@ actor ConnectionPool {
         return link
     }
 
-    /// - Parameter isGivenUp: Whether what was done with the connection was cancelled, as an attempt is that stalls.
+    /// - Parameter isGivenUp: Whether the use of the connection was cancelled, as a stalled attempt is.
     private func give(_ number: Int, of endpoint: Endpoint, isGivenUp: Bool = false) {
         if let index = groups[endpoint]?.silent.firstIndex(where: { $0.number == number }) {
             groups[endpoint]?.silent[index].files -= 1
@@ -239,8 +240,7 @@ actor ConnectionPool {
         await member.link.close()
     }
 
-    /// Takes those connections out that are of no use to anybody else: those that ended, and those whose server's process hangs while its connection
-    /// lives.
+    /// Removes connections that no other file can use: ended ones, and those whose server hangs while the connection lives.
     private func removeUseless(of endpoint: Endpoint) {
         let useless = groups[endpoint]?.members.filter { !$0.link.client.isOpen || $0.isSilent(for: policy.silence, policy) } ?? []
         guard !useless.isEmpty else { return }
@@ -249,8 +249,8 @@ actor ConnectionPool {
         for member in useless { retire(member, of: endpoint) }
     }
 
-    /// Gives a connection to no other file, and closes it once its present files are done: what takes so long may be done all the same, as a sync of a
-    /// large file is.
+    /// Gives the connection to no further file, and closes it when its current files are done: a slow operation, such as the sync of a
+    /// large file, can still succeed.
     private func retire(_ member: Member, of endpoint: Endpoint) {
         member.alarm?.cancel()
         if member.link.client.isOpen, member.files > 0 { groups[endpoint]?.silent.append(member) } else { giveUp(member) }
@@ -263,7 +263,7 @@ actor ConnectionPool {
         Task { await member.link.close() }
     }
 
-    /// Closes all connections, and lets nobody make another.
+    /// Closes all connections, and makes no others.
     func shutdown() async {
         isShutDown = true
         let all = groups

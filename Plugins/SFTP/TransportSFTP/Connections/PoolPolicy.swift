@@ -1,42 +1,42 @@
 import TransferCore
 
-/// How the connections to endpoints are shared, and how long one may take for what.
+/// How connections to endpoints are shared, and their time limits.
 package struct PoolPolicy: Sendable {
-    /// How many files each connection has before there is another one.
+    /// How many files each connection has before another one is made.
     package var filesBeforeNext = 2
-    /// How many connections are made at once where there is one already; OpenSSH's server lets in 10 at once by default (`MaxStartups`,
-    /// sshd_config(5)), for all that connect to it.
+    /// How many connections are made in parallel after the first one. OpenSSH's server allows 10 unauthenticated connections by default
+    /// (`MaxStartups`, sshd_config(5)), from all clients together.
     package var openingsAtOnce = 3
-    /// After how long without a file a connection is closed.
+    /// A connection is closed after this long without a file.
     package var idleTime = Duration.seconds(60)
-    /// How long no further connection is tried after one was refused.
+    /// How long no further connection is tried after a refusal.
     package var pause = Duration.seconds(30)
-    /// How long a connection may take to be made. Its steps have shorter limits of their own; this one is for what has none.
+    /// The limit for making a connection. Its steps have shorter limits of their own; this one covers the rest.
     package var connectTime = Duration.seconds(180)
-    /// How long a server may take to begin the conversation once the account is let in: the account's shell may hang, which the SSH server does not
-    /// notice. Shorter than the time after which the queue ends an attempt that does not move (60 s), so that this is what is told.
+    /// The limit for the start of the conversation after the login: the account's shell can hang, which the SSH server does not notice.
+    /// Shorter than the queue's limit for stalled attempts (60 s), so that this is the reported reason.
     package var beginTime = Duration.seconds(50)
-    /// For how long a server may answer nothing at all before nobody else is sent there over the same connection. Shorter than the time after which
-    /// the queue ends an attempt that does not move (60 s), so that the next attempt gets another connection.
+    /// How long a server can answer nothing before the connection gets no further files. Shorter than the queue's limit for stalled attempts
+    /// (60 s), so that the next attempt gets another connection.
     package var silence = Duration.seconds(45)
-    /// For how long a server may answer nothing before the connection takes no later attempt, once an attempt on it was given up.
+    /// How long a server can answer nothing before the connection gets no further attempts, after an attempt on it was given up.
     package var hush = Duration.seconds(5)
-    /// How often those who wait for a connection report that they do. Its steps have time limits of their own, so the queue's stall timeout, which
-    /// would end several attempts over one connection, does not apply.
+    /// How often tasks that wait for a connection report activity. The steps of connecting have their own limits, so the queue's stall
+    /// timeout, which would end several attempts of one connection, does not apply.
     package var wordInterval = Duration.seconds(5)
-    /// Tells the time.
+    /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
-    /// Waits.
+    /// Waits for a duration.
     package var sleep: @Sendable (Duration) async throws -> Void = { try await Task.sleep(for: $0) }
 
     /// Makes the default.
     package init() {}
 
-    /// Does something that has to be done in time; what takes longer is cancelled.
+    /// Runs an operation with a time limit, and cancels it after that.
     ///
     /// - Parameters:
-    ///   - late: Thrown if it was not done in time.
-    ///   - discard: Gets a result that came too late.
+    ///   - late: Thrown after the time limit.
+    ///   - discard: Called with a result that came too late.
     func within<Result: Sendable>(
         _ limit: Duration, orThrow late: TransferError, discard: @Sendable (Result) async -> Void = { _ in },
         _ body: @escaping @Sendable () async throws -> Result

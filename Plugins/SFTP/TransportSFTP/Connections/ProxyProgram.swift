@@ -12,16 +12,16 @@ import TransportSupport
 
 /// A program whose input and output lead to a server.
 final class ProxyProgram: Sendable {
-    /// How a program ended by itself.
+    /// How a program exited.
     struct End: Sendable {
-        /// As `waitpid` tells it (wait(2)).
+        /// The status from `waitpid` (wait(2)).
         let status: CInt
-        /// The last line that it wrote on standard error, without control characters; empty if there was none.
+        /// The last line of its standard error, without control characters; empty without one.
         let lastWords: String
     }
 
     private struct State: Sendable {
-        /// Nil once it has ended, and its number may be another one's.
+        /// Nil after the program has ended, because its number can be reused.
         var number: pid_t?
         var status: CInt = 0
     }
@@ -29,13 +29,13 @@ final class ProxyProgram: Sendable {
     private let state: Locked<State>
     private let ended = Once<End>()
 
-    /// Starts a command by the shell, with one end of a socket as its input and output.
+    /// Starts a shell command with one end of a socket as its input and output.
     ///
-    /// It has a process group of its own, so that a terminal's interrupt, which may only mean that our own program is to end in good order, does
-    /// not cut the connection.
+    /// The program has its own process group, so that a terminal's interrupt, which may only ask this program to end cleanly, does not cut
+    /// the connection.
     ///
-    /// - Parameter log: Told each line that it writes on standard error, up to a length, and without control characters.
-    /// - Returns: The program, and the other end, not blocking, which the caller closes.
+    /// - Parameter log: Called with each line of standard error, truncated and without control characters.
+    /// - Returns: The program, and the other end in non-blocking mode, which the caller closes.
     static func start(
         _ command: String, log: @escaping @Sendable (String) -> Void
     ) throws(TransferError) -> (ProxyProgram, FileDescriptor) {
@@ -61,7 +61,7 @@ final class ProxyProgram: Sendable {
             let number = try spawn("exec \(command)", socket, errors: writing)
             let program = ProxyProgram(number)
             try startThread { program.awaitEnd(of: number, writing) }
-            // Nothing is left open: without this thread, the one above still closes its end.
+            // No descriptor leaks: without this thread, the thread above still closes its end.
             do { try startThread { program.read(errors, log) } } catch { try? errors.close() }
             return program
         } catch {
@@ -77,14 +77,14 @@ final class ProxyProgram: Sendable {
 
     deinit { end() }
 
-    /// Tells it to go, as its connection has ended.
+    /// Ends the program, because its connection has ended.
     func end() {
         state.withLock { state in
             if let number = state.number { kill(-number, SIGHUP) }
         }
     }
 
-    /// Waits until it has ended by itself, for so long. Called once, before ``end()``.
+    /// Waits until the program has exited by itself, up to a limit. Called once, before ``end()``.
     func end(within limit: Duration) async -> End? {
         let timer = Task { [ended] in
             try await Task.sleep(for: limit)
@@ -101,7 +101,7 @@ final class ProxyProgram: Sendable {
             state.number = nil
             while unsafe waitpid(number, &state.status, 0) < 0, errno == EINTR {}
         }
-        // Whoever it started may keep the pipe open: this is behind all that it wrote itself.
+        // Child processes can keep the pipe open; this byte follows all that the program wrote itself.
         _ = try? errors.writeAll([0])
         try? errors.close()
     }
@@ -138,7 +138,7 @@ final class ProxyProgram: Sendable {
         #endif
         guard unsafe socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw Errno(rawValue: errno) }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        // The program's end blocks, as what it reads and writes does by default.
+        // The program's end blocks, as programs expect.
         _ = fcntl(ends[0], F_SETFL, fcntl(ends[0], F_GETFL) | O_NONBLOCK)
         return (FileDescriptor(rawValue: ends[0]), FileDescriptor(rawValue: ends[1]))
     }
@@ -175,20 +175,21 @@ final class ProxyProgram: Sendable {
 }
 
 extension ProxyProgram.End {
-    /// For messages; nil if it was told to go.
+    /// How the program ended, for messages; nil after ``end()``.
     private var manner: String? {
         let signal = status & 0x7F
         if signal == 0 { return "status \((status >> 8) & 0xFF)" }
         return signal == SIGHUP ? nil : "signal \(signal)"
     }
 
-    /// What is to be told instead of a connection that ended because of it.
+    /// The error to report in place of a connection error that the program caused.
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
-        // One that says nothing and ends well only tells that the other end closed the connection, which the error does better.
+        // A program that exits with success and without output only shows that the other end closed the connection, which the error
+        // explains better.
         guard let manner, status != 0 || !lastWords.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,
-            "The command of the setting proxyCommand ended with \(manner) before there was a connection to \(address.serverName)"
+            "The command of the setting proxyCommand ended with \(manner) before it reached \(address.serverName)"
                 + (lastWords.isEmpty ? "." : ": \(lastWords)"), cause: error.cause)
     }
 }

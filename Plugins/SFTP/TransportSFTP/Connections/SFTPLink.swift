@@ -1,29 +1,29 @@
 package import Logging
 package import TransferCore
 
-/// A connection that an SFTP conversation is held over.
+/// A connection that carries an SFTP conversation.
 package protocol SFTPLink: Sendable {
     /// The conversation.
     var client: SFTPClient { get }
 
-    /// Runs commands over the same connection; nil if none can be run.
+    /// Runs commands over the same connection; nil if that is not possible.
     var commands: (any CommandRunner)? { get }
 
-    /// The fingerprint of the server's host key, as OpenSSH writes it; nil for a link that is not made by SSH.
+    /// The fingerprint of the server's host key, as OpenSSH writes it; nil for a link without SSH.
     var hostKeyFingerprint: String? { get }
 
-    /// Ends it, and returns when nothing of it is left.
+    /// Closes the link, and returns when all of it has ended.
     func close() async
 }
 
 /// Makes connections to endpoints.
 package protocol SFTPConnector: Sendable {
-    /// Connects, and proves who we are.
+    /// Connects and authenticates.
     ///
     /// - Throws: A `TransferError` of the class `unreachable`, `trust`, `credentials` or `transient`; `CancellationError`.
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink
 
-    /// Ends what is needed to make connections, once no more are made.
+    /// Ends shared resources, after the last connection.
     func shutdown() async
 }
 
@@ -31,16 +31,16 @@ extension SFTPConnector {
     package func shutdown() async {}
 }
 
-/// What a file gets of a connection that it shares with others.
+/// The share of a file in a connection.
 struct PooledConnection: Sendable {
     let client: SFTPClient
     let checksums: RemoteChecksums
     let hostKeyFingerprint: String?
 }
 
-/// Lends connections that nobody else uses, as far as there may be such.
+/// Lends connections that no other file uses, as far as available.
 struct ConnectionLender: Sendable {
-    /// Begins to make so many, for those who are about to ask for one each.
+    /// Starts making connections for tasks that are about to request one each.
     let prepare: @Sendable (_ count: Int) async -> Void
     let lend: @Sendable (_ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void) async throws -> Void
 }

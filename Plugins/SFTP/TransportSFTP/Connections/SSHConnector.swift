@@ -7,10 +7,10 @@ import TransferCore
 
 /// Makes SSH connections with a channel for SFTP.
 struct SSHConnector: SFTPConnector {
-    /// Makes the connections that go through a proxy. Its thread comes with the first one.
+    /// Makes connections through proxies. The first one starts its thread.
     private let engine = CurlEngine()
 
-    /// How long a program that closed its output may take to end.
+    /// How long a program that closed its output can take to exit.
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
@@ -52,7 +52,7 @@ struct SSHConnector: SFTPConnector {
 /// The conversation is one end of the channel.
 extension SFTPClient: SSHChannelHandler {}
 
-/// Commands have channels of their own.
+/// Commands have their own channels.
 extension SSHConnection: CommandRunner {
     package func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8] {
         try await run(command, input: input, outputLimit: 1 << 20).output
@@ -61,7 +61,7 @@ extension SSHConnection: CommandRunner {
 
 /// An SSH connection with a channel for SFTP.
 final class SSHLink: SFTPLink {
-    /// What the conversation knows of its channel, which it is older than.
+    /// Connects the conversation to its channel, which is made later.
     private final class Line: Sendable {
         let channel = Locked<SSHChannel?>(nil)
 
@@ -82,7 +82,7 @@ final class SSHLink: SFTPLink {
         let client = SFTPClient(serverName: address.serverName, wake: { line.wake() }, giveUp: { _ in line.close() })
         let channel = try await connection.openSubsystem("sftp", handler: client)
         line.channel.withLock { $0 = channel }
-        // For what was asked for before the conversation knew whom to wake.
+        // For requests from before the conversation could wake the channel.
         channel.wake()
         return SSHLink(client, connection, program)
     }

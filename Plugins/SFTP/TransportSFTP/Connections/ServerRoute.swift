@@ -6,19 +6,19 @@ import TransferCore
 
 /// How a server is reached.
 enum ServerRoute: Sendable {
-    /// By a connection of our own.
+    /// Directly.
     case direct
-    /// By what a program does with its input and output, as OpenSSH's `ProxyCommand` (ssh_config(5)).
+    /// Through a program's input and output, as OpenSSH's `ProxyCommand` (ssh_config(5)).
     case command(String)
-    /// By a proxy, or from a local address of choice.
+    /// Through a proxy, or from a given local address.
     case connection(ConnectionSettings, proxyPassword: CredentialReference?)
 
-    /// The settings of ``ConnectionSettings`` that make sense here.
+    /// The settings of ``ConnectionSettings`` that apply here.
     static let connectionSettings: Set<String> = ["addressFamily", "interface", "proxy", "proxyExceptions", "proxyUser"]
 
-    /// Opens the way to a server.
+    /// Connects to the server, or to a program that leads there.
     ///
-    /// - Returns: A socket, which the caller closes, and the program behind it; nil where none is needed.
+    /// - Returns: A socket, which the caller closes, and the program; nil to connect directly.
     /// - Throws: A `TransferError`; `CancellationError`.
     func open(
         to address: SFTPAddress, by engine: CurlEngine, credentials: any CredentialProvider, logger: Logger
@@ -49,22 +49,23 @@ enum ServerRoute: Sendable {
         case .invalidRequest: return TransferError(.permanent, .invalidEndpoint, error.message, cause: error.cause)
         case .outOfResources: return TransferError(.noSpace, .internalFailure, error.message, cause: error.cause)
         case .hostNotFound:
-            return TransferError(.unreachable, .hostNotFound, "A name on the way to \(server) can't be resolved.", cause: error.cause)
+            return TransferError(.unreachable, .hostNotFound, "A name on the path to \(server) can't be resolved.", cause: error.cause)
         case .proxyRefused:
-            return TransferError(.unreachable, .connectionRefused, "The proxy does not let us through to \(server).", cause: error.cause)
-        case .timedOut: return TransferError(.unreachable, .timedOut, "\(server) did not take the connection in time.", cause: error.cause)
+            return TransferError(.unreachable, .connectionRefused, "The proxy refused the connection to \(server).", cause: error.cause)
+        case .timedOut:
+            return TransferError(.unreachable, .timedOut, "\(server) did not accept the connection in time.", cause: error.cause)
         default: return TransferError(.unreachable, .connectionRefused, "\(server) can't be reached.", cause: error.cause)
         }
     }
 
-    /// Puts the host, the port and the user in place of `%h`, `%p` and `%r`, as ssh_config(5) has it under "TOKENS".
+    /// Replaces `%h`, `%p` and `%r` by the host, the port and the user, as in ssh_config(5), "TOKENS".
     ///
-    /// - Throws: A `TransferError` for a host or user that the shell would take for more than a word, or the command for an option.
+    /// - Throws: A `TransferError` for a host or user that the shell would not treat as one word, or the command would treat as an option.
     private static func command(_ template: String, _ address: SFTPAddress) throws(TransferError) -> String {
         for word in [address.host, address.user] where word.hasPrefix("-") || !word.utf8.allSatisfy(isHarmless) {
             throw TransferError(
                 .permanent, .invalidEndpoint,
-                "The setting proxyCommand can't be used with the name \(word.debugDescription), which a command may take for something else."
+                "The setting proxyCommand can't be used with the name \(word.debugDescription), which a command could misinterpret."
             )
         }
         var command = ""
@@ -79,13 +80,13 @@ enum ServerRoute: Sendable {
             case "%": command += "%"
             default:
                 throw TransferError(
-                    .permanent, .invalidEndpoint, "The setting proxyCommand knows %h, %p, %r and %%, and nothing else with a percent sign.")
+                    .permanent, .invalidEndpoint, "In the setting proxyCommand, only %h, %p, %r and %% are valid after a percent sign.")
             }
         }
         return command + rest
     }
 
-    /// Checks what can be known without running it.
+    /// Checks the command without running it.
     static func check(_ template: String, _ address: SFTPAddress) throws(TransferError) { _ = try command(template, address) }
 
     private static func isHarmless(_ byte: UInt8) -> Bool {

@@ -1,18 +1,18 @@
 import Locking
 import TransferCore
 
-/// Cuts a range into blocks, each for whoever is next.
+/// Divides a range into blocks, for readers that take one after the other.
 final class ContentBlocks: Sendable {
     private let rest: Locked<Range<Int64>>
     private let size: Int64
 
-    /// - Parameter size: How many bytes a block has at most.
+    /// - Parameter size: The maximum size of a block in bytes.
     init(_ range: Range<Int64>, each size: Int64 = .max) {
         rest = Locked(range)
         self.size = size
     }
 
-    /// The next block; nil if there is none left.
+    /// The next block; nil after the last.
     var next: @Sendable () -> Range<Int64>? {
         { [self] in
             rest.withLock { rest in

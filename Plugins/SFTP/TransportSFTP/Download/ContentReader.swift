@@ -2,26 +2,26 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Reads a remote file: many requests at once, and what a server answers only in part is asked for again.
+/// Reads a remote file with many requests in parallel, and requests the rest of partial responses again.
 final class ContentReader: Sendable {
     /// A piece of the file, as it arrived.
     struct Piece: Sendable {
         var offset: Int64
         var bytes: [UInt8]
-        /// Whether it completes what was asked for.
+        /// Whether the piece completes its request.
         var isLast: Bool
     }
 
-    /// The file ended before the size that it had.
+    /// The file ended before its size.
     struct EndedEarly: Error {}
 
     private struct State {
         var arrived: [Piece] = []
         var failure: (any Error)?
-        /// How many bytes were asked for.
+        /// How many bytes were requested.
         var asked: Int64 = 0
         var isAllAsked = false
-        /// Whether nobody takes anything any more.
+        /// Whether no more pieces are taken.
         var isOver = false
     }
 
@@ -31,14 +31,14 @@ final class ContentReader: Sendable {
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
     private let state = Locked(State())
-    /// What was asked for and is not taken yet: not more than that is in memory, however slow the disk is. Grows as content arrives, as whatever is
-    /// on its way when a connection breaks is lost.
+    /// Requested bytes that are not taken yet, which limits the memory for a slow disk. Grows as content arrives, because bytes in flight
+    /// are lost when the connection breaks.
     private let untaken: RequestWindow
     private let arrivals: AsyncStream<Void>
     private let arrival: AsyncStream<Void>.Continuation
 
     private static let firstRequests = 16
-    /// More than may be on its way over one connection, so that a disk may be slow for a moment.
+    /// More than can be in flight over one connection, so that a disk can be slow for a moment.
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
@@ -55,16 +55,16 @@ final class ContentReader: Sendable {
 
     /// Reads a part of the file.
     ///
-    /// - Parameter take: Called with pieces in the order in which they arrive, one call at a time, on a thread that may block.
-    /// - Throws: A ``StatusFailure``; ``EndedEarly``; what `take` throws; `CancellationError`.
+    /// - Parameter take: Called with pieces in the order of their arrival, one call at a time, on a thread that can block.
+    /// - Throws: A ``StatusFailure``; ``EndedEarly``; the error of `take`; `CancellationError`.
     func read(_ range: Range<Int64>, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         let blocks = ContentBlocks(range)
         try await read(next: blocks.next, take: take)
     }
 
-    /// As ``read(_:take:)``, of one range after the other, without a pause between them.
+    /// Reads one range after the other, as ``read(_:take:)`` does, without a pause between them.
     ///
-    /// - Parameter next: Says which range is to be read next; nil at the end. Does not block.
+    /// - Parameter next: Returns the next range; nil at the end. Does not block.
     func read(next: @escaping @Sendable () -> Range<Int64>?, take: @escaping @Sendable ([Piece]) throws -> Void) async throws {
         defer { end() }
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -73,13 +73,13 @@ final class ContentReader: Sendable {
                     while let range = next() { try await self.ask(for: range) }
                     self.state.withLock { $0.isAllAsked = true }
                 } catch let error as TransferError {
-                    // What came before it is taken first.
+                    // Earlier pieces are taken first.
                     self.state.withLock { $0.failure = $0.failure ?? error }
                 }
                 self.arrival.yield()
             }
             group.addTask { try await self.takeArrivals(take) }
-            // Not waitForAll(), which lets the others go on after an error.
+            // Not waitForAll(), which lets the others continue after an error.
             while try await group.next() != nil {}
         }
     }
@@ -103,10 +103,10 @@ final class ContentReader: Sendable {
             case .success(.data(let bytes)) where !bytes.isEmpty && bytes.count <= count:
                 let piece = Piece(offset: offset, bytes: bytes, isLast: bytes.count == count)
                 let isWanted = note(piece)
-                // Not when it is taken: a disk that hangs is not to keep others from the connection.
+                // Not when the piece is taken: a hanging disk must not keep others from the connection.
                 client.downloads.release(bytes: isWanted ? bytes.count : count, requests: isWanted && !piece.isLast ? 0 : 1)
                 guard isWanted else { return }
-                // A server may send less than it was asked for (draft-ietf-secsh-filexfer-02, section 6.4).
+                // A server can send less than was requested (draft-ietf-secsh-filexfer-02, section 6.4).
                 if !piece.isLast { ask(for: count - bytes.count, at: offset + Int64(bytes.count)) }
             case .success(.status(let status)) where status.code != .ok:
                 fail(status.code == .endOfFile ? EndedEarly() : StatusFailure(status), count)
@@ -117,7 +117,7 @@ final class ContentReader: Sendable {
         }
     }
 
-    /// - Returns: Whether anybody still wants it.
+    /// - Returns: Whether the piece is still wanted.
     private func note(_ piece: Piece) -> Bool {
         state.withLock { state in
             if !state.isOver { state.arrived.append(piece) }
@@ -137,7 +137,7 @@ final class ContentReader: Sendable {
                 defer { state.arrived = [] }
                 return (state.arrived, state.failure, state.isAllAsked ? state.asked : nil)
             }
-            // What came before a failure is worth keeping.
+            // Pieces from before a failure are worth keeping.
             if !pieces.isEmpty { try await threads.run { try take(pieces) } }
             if let failure { throw failure }
             taken += pieces.reduce(0) { $0 + Int64($1.bytes.count) }
@@ -147,7 +147,7 @@ final class ContentReader: Sendable {
         throw CancellationError()
     }
 
-    /// For what nobody takes any more.
+    /// Ends the taking of pieces.
     private func end() {
         state.withLock { state in
             state.isOver = true

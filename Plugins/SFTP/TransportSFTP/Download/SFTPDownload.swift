@@ -2,7 +2,7 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to receive one file, from where an earlier attempt got to if the server still has the same version of it.
+/// One attempt to download one file, resumed if the server still has the same version of it.
 struct SFTPDownload {
     let connection: PooledConnection
     let features: ServerFeatures
@@ -11,7 +11,7 @@ struct SFTPDownload {
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
-    /// The checksum that the session names.
+    /// The checksum that the session expects.
     let expected: ContentDigest?
     let settings: EndpointSettings
     let threads: WorkerThreads
@@ -36,7 +36,7 @@ struct SFTPDownload {
 
     private var client: SFTPClient { connection.client }
 
-    /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
+    /// - Throws: A `TransferError`, after a checkpoint was saved for the received bytes; or `CancellationError`.
     func run() async throws -> TransferReceipt {
         do {
             return try await transfer()
@@ -59,7 +59,7 @@ struct SFTPDownload {
             guard known != nil else { throw changed }
             continued = opened
         }
-        // Asked before it is opened, as opening a FIFO would hold up the server.
+        // Checked before the file is opened, because opening a FIFO would block the server.
         let (version, mode) = try await look()
         if let known, known != version { throw changed }
         reporter.report(total: version.size)
@@ -90,12 +90,12 @@ struct SFTPDownload {
         switch found.kind {
         case nil, .regular?: break
         case .folder?:
-            throw TransferError(.permanent, .isFolder, "\(place.name) is a folder at \(client.serverName), and no file.")
+            throw TransferError(.permanent, .isFolder, "\(place.name) is a folder at \(client.serverName), not a file.")
         default:
-            throw TransferError(.permanent, .rejected, "\(place.name) is no regular file at \(client.serverName).")
+            throw TransferError(.permanent, .rejected, "\(place.name) is not a regular file at \(client.serverName).")
         }
         guard try found.checkedSize(of: place.name, at: client.serverName) != nil, let version = RemoteVersion(found) else {
-            throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not tell how large \(place.name) is.")
+            throw TransferError(.unsupported, .unsupported, "\(client.serverName) does not report the size of \(place.name).")
         }
         return (version, found.permissions)
     }
@@ -135,14 +135,14 @@ struct SFTPDownload {
                         progress.note(confirmed: position)
                     }
                 }
-                // Not waitForAll(), which lets the other go on after an error.
+                // Not waitForAll(), which lets the other continue after an error.
                 while try await group.next() != nil {}
             }
-            // A file that changed meanwhile is a mix of two, and what was received of it is of no use.
+            // If the file changed during the download, the received bytes mix two versions, and are useless.
             guard try await RemoteVersion(client.attributes(.fstat(handle))) == version else { throw changed }
         } catch {
             guard (error as? TransferError)?.failureClass != .resumeLost else { throw error }
-            // What came is worth keeping, also when the attempt was cancelled.
+            // The received bytes are worth keeping, also after a cancellation.
             await Task {
                 let position = prefix.withLock { $0.end }
                 guard position > progress.confirmed else { return }
@@ -155,14 +155,14 @@ struct SFTPDownload {
         }
     }
 
-    /// Reads the file over this connection, and a large one over others at the same time, if that is wanted.
+    /// Reads the file over this connection, and a large one over others in parallel, if requested.
     private func read(
         _ version: RemoteVersion, from start: Int64, _ handle: Handle, take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let reader = ContentReader(handle, at: client, features, on: threads, reporting: reporter)
         let count = min(options.parallel, settings.maximumConnections)
         guard count > 1, version.size >= settings.parallelThreshold else { return try await reader.read(start..<version.size, take: take) }
-        // Each takes the next block, so that what is on the disk has few gaps, and all of it before the first one is kept.
+        // Each reader takes the next block, so the part file has few gaps, and is complete up to the first one.
         let blocks = ContentBlocks(start..<version.size, each: Self.blockSize)
         let arrived = Locked(start)
         let note = { @Sendable (pieces: [ContentReader.Piece]) in
@@ -180,7 +180,7 @@ struct SFTPDownload {
             }
             while try await group.next() != nil {
                 guard arrived.withLock({ $0 }) == version.size else { continue }
-                // Who has no connection yet needs none any more.
+                // Tasks without a connection no longer need one.
                 group.cancelAll()
                 return
             }
@@ -206,23 +206,23 @@ struct SFTPDownload {
         reporter.report(total: size)
         try await writer.finish(
             size: size, modificationTime: version?.modificationNanoseconds, staysPrivate: settings.keepsModes && mode != nil)
-        // Not before, as an attempt after a crash could not open a part that nobody may write.
+        // Not earlier: an attempt after a crash could not open a read-only part file.
         if settings.keepsModes, let mode, !writer.descriptor.change(mode: mode) {
-            receipt.warnings.append("The system does not let \(writer.finalPath) have the permissions that it has at \(client.serverName).")
+            receipt.warnings.append("The system refused to give \(writer.finalPath) the permissions that it has at \(client.serverName).")
         }
         reporter.report(sent: size, confirmed: size)
         if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
         return receipt
     }
 
-    /// Compares the content with the checksum that the session names, or else with what the server has, if either is wanted.
+    /// Compares the content with the expected checksum, or otherwise with the server's file, if requested.
     private func verify(_ content: LocalContent, _ receipt: inout TransferReceipt) async throws {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         if let expected {
             guard try await comparison.isThat(expected, of: content) else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
-                    "What arrived of \(place.name) has another checksum than is expected, so it can't be used.")
+                    "The download of \(place.name) does not match the expected checksum, so it can't be used.")
             }
             receipt.checksum = expected.text
         } else if options.verification == .checksum {
@@ -230,7 +230,7 @@ struct SFTPDownload {
             guard let digest = outcome.digest else {
                 throw TransferError(
                     .resumeLost, .checksumMismatch,
-                    "What arrived of \(place.name) is not what \(client.serverName) has; it begins anew.")
+                    "The download of \(place.name) differs from the file at \(client.serverName). It starts again.")
             }
             receipt.checksum = digest.text
             receipt.warnings += outcome.warnings
@@ -240,6 +240,6 @@ struct SFTPDownload {
     private var changed: TransferError {
         TransferError(
             .resumeLost, .uploadGone,
-            "\(place.name) is another file at \(client.serverName) now than when its download began; it begins anew.")
+            "\(place.name) changed at \(client.serverName) during the download, which starts again.")
     }
 }

@@ -1,10 +1,10 @@
 import TransferCore
 
-/// One listing of one folder at a server.
+/// One listing of one folder.
 struct SFTPListing {
-    /// So many answers are asked for before the first of them is there: a small folder takes one round trip and the one that opens it.
+    /// How many responses are requested before the first arrives: a small folder takes one round trip after that for opening it.
     private static let answersAhead = 4
-    /// A server that answers without a name, and not with the end, has no end.
+    /// A server that keeps answering without names never ends the listing.
     private static let mostEmptyAnswers = 100
 
     private let client: SFTPClient
@@ -22,7 +22,7 @@ struct SFTPListing {
         self.receive = receive
     }
 
-    /// - Throws: A `TransferError`; `CancellationError`; what the receiver throws.
+    /// - Throws: A `TransferError`; `CancellationError`; the receiver's error.
     func run() async throws {
         let handle = try await open()
         defer { client.close(handle) }
@@ -37,14 +37,14 @@ struct SFTPListing {
         do {
             return try await client.open(.opendir(place.final))
         } catch let failure as StatusFailure {
-            // Servers have no status of their own for what is there and is no folder.
+            // Servers have no status for an existing file that is not a folder.
             if let found = try? await client.attributes(.stat(place.final)), let kind = found.kind, kind != .folder {
-                throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), and no folder.")
+                throw TransferError(.permanent, .noSuchRemoteFile, "\(place.name) is a file at \(client.serverName), not a folder.")
             }
             guard failure.status.code.meansMissing else {
                 throw failure.transferError(place.name, .download, at: client.serverName)
             }
-            throw TransferError(.permanent, .noSuchRemoteFile, "There is no folder \(place.name) at \(client.serverName).")
+            throw TransferError(.permanent, .noSuchRemoteFile, "\(client.serverName) has no folder \(place.name).")
         }
     }
 
@@ -69,7 +69,7 @@ struct SFTPListing {
         }
     }
 
-    /// Finds out about those that the listing does not tell enough of, all at once.
+    /// Requests missing attributes of listed entries, in parallel.
     private func entries(_ files: [ListedFile]) async throws -> [RemoteEntry] {
         var files = files.filter { ![Self.dot, Self.dotDot].contains($0.name) }
         try await look(at: &files, where: { $0.kind == nil }) { .lstat($0) }
@@ -84,7 +84,7 @@ struct SFTPListing {
     private func look(
         at files: inout [ListedFile], where isWanted: (FileAttributes) -> Bool, _ request: ([UInt8]) -> Request
     ) async throws {
-        // What is no single name is refused by whoever receives it, and not asked for.
+        // The receiver rejects names that are not single components, so nothing is requested for them.
         let wanted = files.indices.filter { isWanted(files[$0].attributes) && Self.isSingle(files[$0].name) }
         let asked = wanted.map { ($0, client.begin(request(place.entry(files[$0].name)))) }
         defer { for (_, answer) in asked { answer.abandon() } }
@@ -92,7 +92,7 @@ struct SFTPListing {
             do {
                 files[index].attributes = try await answer.attributes()
             } catch is StatusFailure {
-                // It is gone, or leads nowhere.
+                // The entry is gone, or is a dangling link.
                 continue
             }
         }
@@ -101,7 +101,7 @@ struct SFTPListing {
     private static func entry(_ name: [UInt8], _ attributes: FileAttributes) -> RemoteEntry {
         let kind: RemoteEntry.Kind =
             switch attributes.kind {
-            // A server that does not tell what it is tells when it is to be received.
+            // An entry without a kind fails when it is downloaded, if it is not a file.
             case nil, .regular?: .file(size: RemoteVersion(attributes)?.size)
             case .folder?: .folder
             case .link?: .symbolicLink
@@ -114,7 +114,7 @@ struct SFTPListing {
         !name.isEmpty && !name.contains(0) && !name.contains(UInt8(ascii: "/"))
     }
 
-    /// So many entries are asked about at once, and handed over when all of that is answered: slow answers are a sign of life, too.
+    /// How many entries are requested in parallel, and passed on together: slow responses count as activity.
     private static let questionsAtOnce = 100
     private static let dot = [UInt8(ascii: ".")]
     private static let dotDot = [UInt8(ascii: "."), UInt8(ascii: ".")]

@@ -3,10 +3,10 @@ public import TransferCore
 extension SFTPTransport: FolderListing {
     /// Lists one folder, some hundred names at a time, as the server sends them.
     ///
-    /// What an entry is, the server says of itself, as `lstat` does; of each that it says nothing of, it is asked. Called by the queue, on a task
-    /// of its own.
+    /// The kind of an entry is that from the server's listing, as from `lstat`; missing attributes are requested. Called by the queue, on a
+    /// task of its own.
     ///
-    /// - Throws: A `TransferError`; `CancellationError`; what `receive` throws.
+    /// - Throws: A `TransferError`; `CancellationError`; the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         let settings = try EndpointSettings(attempt.endpoint)
         try await pool.use(

@@ -1,6 +1,6 @@
-/// The part of a file, from its start, that has no gap while its pieces are confirmed in any order.
+/// The prefix of a file without gaps, while its pieces are confirmed in any order.
 package struct AcknowledgedPrefix: Sendable {
-    /// Every byte before it was confirmed.
+    /// All bytes before this position were confirmed.
     package private(set) var end: Int64
     /// Confirmed ranges after a gap, in order. Adjacent ones are merged, so there are no more of them than gaps.
     private var islands: [Range<Int64>] = []

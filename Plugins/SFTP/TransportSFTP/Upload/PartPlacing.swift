@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// How a complete part gets its name at the server: at once and as a whole, and never one that it may not have.
+/// Moves a complete part file to its final name: atomically, and only to an allowed name.
 struct PartPlacing: Sendable {
     let client: SFTPClient
     let features: ServerFeatures
@@ -13,14 +13,14 @@ struct PartPlacing: Sendable {
     private static let mostNumbers = 1_000
 
     static func lost(_ name: String, at server: String) -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "What was sent of \(name) is no longer at \(server); it begins anew.")
+        TransferError(.resumeLost, .uploadGone, "The part file of \(name) is no longer at \(server). The upload starts again.")
     }
 
     // MARK: What is there
 
-    /// Whether the policy leaves what is there, so that nothing has to be sent: asked before the first byte.
+    /// Checks before the first byte whether the policy keeps an existing file, so that nothing is sent.
     ///
-    /// - Returns: The receipt for it; nil if the file is to be sent.
+    /// - Returns: The receipt for it; nil to send the file.
     func receiptIfLeft() async throws -> TransferReceipt? {
         guard policy != .rename, let found = try await client.attributesIfThere(place.final) else { return nil }
         if policy == .never { throw TransferError.remoteFileExists(place.name, at: client.serverName) }
@@ -34,11 +34,11 @@ struct PartPlacing: Sendable {
             default: false
             }
         guard isLeft else { return nil }
-        // The file there may be of any size: the item is complete as it is.
+        // The existing file can have any size: the item is complete as it is.
         return receipt(bytes: source.growth == nil ? source.size : size ?? 0, place.final)
     }
 
-    /// How many seconds the source is newer than the file at the server, which tells no fractions; nil if that does not tell.
+    /// By how many seconds the source is newer than the file on the server, which has no fractions; nil if that is unknown.
     private func age(of found: FileAttributes) -> Int64? {
         let time = source.identity.modificationTime
         let seconds = time / 1_000_000_000 - (time % 1_000_000_000 < 0 ? 1 : 0)
@@ -47,9 +47,9 @@ struct PartPlacing: Sendable {
 
     // MARK: The name
 
-    /// Gives the part its name.
+    /// Renames the part file.
     ///
-    /// - Parameter journal: Told each name before the part may get it.
+    /// - Parameter journal: Called with each name before the part file may get it.
     func place(size: Int64, journal: ([UInt8]) async throws -> Void) async throws -> TransferReceipt {
         switch policy {
         case .always, .different, .newer:
@@ -64,7 +64,7 @@ struct PartPlacing: Sendable {
         case .rename:
             for number in 0..<Self.mostNumbers {
                 let candidate = place.numbered(number)
-                // Each is looked at first: not every server refuses to rename onto a file.
+                // Each name is checked first: not every server refuses to rename onto a file.
                 guard try await client.attributesIfThere(candidate) == nil else { continue }
                 try await journal(candidate)
                 if try await renameIfFree(to: candidate) { return receipt(bytes: size, candidate) }
@@ -77,7 +77,7 @@ struct PartPlacing: Sendable {
     private func renameIfFree(to final: [UInt8]) async throws -> Bool {
         guard try await client.attributesIfThere(final) == nil else { return false }
         do {
-            // Fails if there is a file of that name (draft-ietf-secsh-filexfer-02, section 6.5).
+            // Fails if a file of that name exists (draft-ietf-secsh-filexfer-02, section 6.5).
             try await client.perform(.rename(part, to: final))
             return true
         } catch let failure as StatusFailure {
@@ -97,7 +97,7 @@ struct PartPlacing: Sendable {
             }
             return []
         }
-        // Some servers replace a file with this, and others refuse.
+        // Some servers replace a file with this, others refuse.
         do {
             try await client.perform(.rename(part, to: place.final))
             return []
@@ -108,7 +108,7 @@ struct PartPlacing: Sendable {
         }
         try await client.perform(.remove(place.final))
         try await client.perform(.rename(part, to: place.final))
-        return ["\(client.serverName) can't replace a file at once, so that for a moment there was no \(place.name)."]
+        return ["\(client.serverName) can't replace a file atomically, so \(place.name) was missing for a moment."]
     }
 
     private func explain(_ failure: StatusFailure) async throws -> any Error {
@@ -121,10 +121,10 @@ struct PartPlacing: Sendable {
 
     // MARK: After an answer was lost
 
-    /// Finds out whether a part got its name whose answer was lost.
+    /// Finds out whether a part file was renamed when the response was lost.
     ///
-    /// - Returns: The receipt if it did; nil if the part is complete and still has its own name.
-    /// - Throws: A `TransferError` of the class `resumeLost` if there is neither.
+    /// - Returns: The receipt if it was; nil if the part file is complete and still has its own name.
+    /// - Throws: A `TransferError` of the class `resumeLost` if neither file exists.
     func settle(_ checkpoint: UploadCheckpoint, size: Int64) async throws -> TransferReceipt? {
         if let found = try await client.attributesIfThere(part) {
             guard found.size == UInt64(exactly: size) else { throw Self.lost(place.name, at: client.serverName) }

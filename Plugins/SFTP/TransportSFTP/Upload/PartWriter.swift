@@ -2,20 +2,20 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Writes a file's content to the part at the server, as much of it as no other writer does: many requests at once, and a checkpoint now and then of
-/// what the server confirmed.
+/// Writes ranges of a file to the part file, in coordination with other writers: with many requests in parallel, and periodic checkpoints
+/// of the bytes that the server confirmed.
 final class PartWriter: Sendable {
     private struct State {
-        /// How far each range is that was taken, by its number.
+        /// The progress of each taken range, by its number.
         var prefixes: [Int: AcknowledgedPrefix] = [:]
-        /// How many bytes the server confirmed without a gap, of all ranges together.
+        /// How many bytes the server confirmed without a gap, over all ranges.
         var count: Int64 = 0
         var unanswered = 0
         var failure: (any Error)?
         var isOpen = true
-        /// Whether the server synced all that was sent, at the end.
+        /// Whether the server synced everything at the end.
         var isSynced = false
-        /// Waits until every request is answered, or one failed.
+        /// Waits until all requests are answered, or one failed.
         var drain: Once<Void>?
 
         var positions: [Int: Int64] { prefixes.mapValues(\.end) }
@@ -59,9 +59,9 @@ final class PartWriter: Sendable {
 
     // MARK: Content
 
-    /// Writes one range after the other, and returns when all requests are made that there are to make; ``drained()`` waits for their answers.
+    /// Writes one range after the other, and returns when all requests were made; ``drained()`` waits for the responses.
     ///
-    /// - Returns: Up to where the last range was written; 0 if there was none.
+    /// - Returns: The end of the last range; 0 without one.
     /// - Throws: A `TransferError`, a ``StatusFailure`` or `CancellationError`.
     func write() async throws -> Int64 {
         let (positions, continuation) = AsyncStream.makeStream(of: Int64.self, bufferingPolicy: .bufferingNewest(1))
@@ -113,12 +113,12 @@ final class PartWriter: Sendable {
         return offset
     }
 
-    /// The next bytes of a range, once there are any in the source; nil at its end.
+    /// The next bytes of a range, when the source has any; nil at the end.
     private func claim(_ index: Int, from offset: Int64) async throws -> Range<Int64>? {
         let limit = Self.batch * Int64(features.writeSize)
         guard let growth = file.source.growth else { return record.claim(upTo: limit, of: index) }
         if case .growing(let end) = growth.extent, end <= offset {
-            // The producer may wait for what is sent to be confirmed.
+            // The producer may wait for sent bytes to be confirmed.
             try await drained()
             try await keep()
         }
@@ -143,7 +143,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// - Returns: How many bytes the server has confirmed without a gap, and whom to tell that all is answered.
+    /// - Returns: How many bytes the server has confirmed without a gap, and the waiter for the last response.
     private func note(
         _ result: Result<Answer, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
@@ -166,7 +166,7 @@ final class PartWriter: Sendable {
         if let failure = state.withLock({ $0.failure }) { throw failure }
     }
 
-    /// Returns when the server confirmed all that was sent.
+    /// Returns when the server has confirmed all sent bytes.
     func drained() async throws {
         let drain = Once<Void>()
         let isDrained = state.withLock { state in
@@ -180,7 +180,7 @@ final class PartWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// Makes what the server confirmed durable there, and a checkpoint that vouches for it.
+    /// Syncs the confirmed bytes on the server, and saves a checkpoint for them.
     private func keep() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
         guard record.isBehind(positions) else { return }
@@ -189,7 +189,7 @@ final class PartWriter: Sendable {
         schedule.withLock { $0.didSync(count) }
     }
 
-    /// Makes a checkpoint that vouches for what the server was seen to have synced.
+    /// Saves a checkpoint for the bytes that the server has synced.
     func vouch() async throws {
         let positions = state.withLock { $0.positions }
         if record.isBehind(positions) { try await save(positions) }
@@ -197,16 +197,16 @@ final class PartWriter: Sendable {
 
     private func save(_ positions: [Int: Int64]) async throws {
         try await record.save(positions)
-        // What grows is sent in one range.
+        // A growing source is sent in one range.
         if let growth = file.source.growth, let position = positions[0] { growth.confirmed(before: position) }
     }
 
-    /// Makes a checkpoint at the end of an attempt that did not complete the file: of what the server synced if it can say so soon, and otherwise of
-    /// what it acknowledged, for the next attempt to check.
+    /// Saves a checkpoint at the end of an incomplete attempt: for the bytes that the server synced if it can confirm that soon, otherwise
+    /// for those that it acknowledged, which the next attempt checks.
     func keepBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
         guard record.isBehind(positions) else { return }
-        // A task of its own, as the attempt's task may be cancelled.
+        // A separate task, because the attempt's task may be cancelled.
         await Task { [self] in
             if isSynced || !features.offers(.fsync) { return try? await save(positions) }
             if isOpen, await syncsSoon() { return try? await save(positions) }
@@ -230,19 +230,19 @@ final class PartWriter: Sendable {
 
     // MARK: The end
 
-    /// What the server made of a complete part.
+    /// The state of a complete part file on the server.
     struct End {
-        /// Nil if it does not tell.
+        /// Nil if the server does not report it.
         var size: Int64?
         var tookTimes = true
         var tookMode = true
     }
 
-    /// Syncs and closes the part, and looks how large it is: sent right behind the last content.
+    /// Syncs and closes the part file, and requests its size; sent directly after the last content.
     ///
     /// - Parameters:
-    ///   - times: Its modification time, in seconds since 1970; nil to leave that alone.
-    ///   - mode: Its permissions; nil to leave them alone.
+    ///   - times: The modification time to set, in seconds since 1970; nil to keep it.
+    ///   - mode: The permissions to set; nil to keep them.
     func finish(times: UInt32? = nil, mode: UInt32? = nil) async throws -> End {
         let timing = times.map { client.begin(.fsetstat(handle, .times($0))) }
         let permission = mode.map { client.begin(.fsetstat(handle, .permissions($0))) }
@@ -252,7 +252,7 @@ final class PartWriter: Sendable {
         try await drained()
         try await sync?.success()
         state.withLock { $0.isSynced = sync != nil }
-        // Compared with what was sent, and not computed with.
+        // Only compared with the number of sent bytes, not used in calculations.
         let size = try await status.attributes().size.map { Int64(clamping: $0) }
         return End(size: size, tookTimes: try await isTaken(timing), tookMode: try await isTaken(permission))
     }
@@ -266,7 +266,7 @@ final class PartWriter: Sendable {
         }
     }
 
-    /// Closes the part, once: the server may give its handle to another file then.
+    /// Closes the part file, once: the server can then give its handle to another file.
     func close() {
         let wasOpen = state.withLock { state in
             defer { state.isOpen = false }

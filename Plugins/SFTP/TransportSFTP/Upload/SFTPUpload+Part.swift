@@ -1,12 +1,12 @@
 import TransferCore
 import TransportSupport
 
-/// The part that an upload is written to.
+/// The part file of an upload.
 extension SFTPUpload {
-    /// Below this, the space at the server is not asked for: the content itself is sooner refused.
+    /// Below this, the free space is not requested: writing the content fails as fast.
     private static let spaceThreshold: Int64 = 1 << 20
 
-    /// An open part, and where its content is resumed.
+    /// An open part file, and where its content resumes.
     struct OpenPart {
         let handle: Handle
         let checkpoint: UploadCheckpoint
@@ -14,10 +14,10 @@ extension SFTPUpload {
         var warnings: [String] = []
     }
 
-    /// Opens the part of a checkpoint, or makes a new one.
+    /// Opens the part file of a checkpoint, or creates a new one.
     func openPart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64, _ placing: PartPlacing) async throws -> OpenPart {
         guard confirmed == 0, checkpoint.synced(confirmed) == nil else { return try await resumePart(checkpoint, confirmed) }
-        // Until it is complete, only the account may read a part. It gets its own permissions before its name.
+        // Only the account can read an incomplete part file. It gets its own permissions before its name.
         let key = creationKey
         let isHidden = !isNamed && (keepsMode || client.newFileModes.isKnown(key))
         let handle = try await newPart(placing, .permissions(isHidden ? NewFileModes.hidden : key.asked))
@@ -40,7 +40,7 @@ extension SFTPUpload {
             guard try await client.attributesIfThere(part)?.kind == .folder else { throw failure }
             throw placing.isFolder
         } catch let failure as StatusFailure where failure.status.code.meansMissing && !place.parents.isEmpty {
-            // Whether they could be made is seen by the part.
+            // Creating the part file shows whether the folders exist.
             let answers = place.parents.map { client.begin(.mkdir($0)) }
             for answer in answers { _ = try await answer.answer() }
             return try await makePart(creation)
@@ -50,18 +50,18 @@ extension SFTPUpload {
     /// Whether the file gets the permissions of its source.
     var keepsMode: Bool { settings.keepsModes && sourceMode != nil }
 
-    /// What the permissions of a new file depend on: its folder, whose access list the server may apply, and what was asked for.
+    /// What the permissions of a new file depend on: its folder, because of access lists, and the requested mode.
     private var creationKey: NewFileModes.Key {
         let folder = part.lastIndex(of: UInt8(ascii: "/")).map { Array(part[..<$0]) } ?? []
         return NewFileModes.Key(folder: folder, asked: (sourceMode ?? 0o666) & 0o666)
     }
 
     private func makePart(_ creation: FileAttributes) async throws -> Handle {
-        // Where it will be read back, whether it may be is known before the first byte.
+        // If the file will be read back, find out before the first byte whether that is allowed.
         let isReadBack = options.verification == .checksum ? try await connection.checksums.algorithm() == nil : false
         let mode: OpenMode = isReadBack ? [.read, .write, .create] : [.write, .create]
         if isNamed { return try await client.open(.open(part, mode.union(.truncate), creation)) }
-        // Whatever has its name is of an earlier attempt, or was put there for us to write through.
+        // A file of that name is from an earlier attempt, or was placed there to be written through.
         let removal = client.begin(.remove(part))
         let opening = client.begin(.open(part, mode.union(.exclusive), creation))
         do {
@@ -79,10 +79,10 @@ extension SFTPUpload {
         }
     }
 
-    /// Opens the part of an earlier attempt, and makes sure of what the server has of it.
+    /// Opens the part file of an earlier attempt, and checks its content.
     ///
-    /// Bytes that the server acknowledged before the connection broke count once the part is large enough, their end is the same as here, and the
-    /// server has synced them: a server that lost its power may have lost them.
+    /// Bytes that the server acknowledged before the connection broke count if the part file is large enough, their end is the same as
+    /// here, and the server has synced them: a server that lost power may have lost them.
     private func resumePart(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> OpenPart {
         let handle: Handle
         do {
@@ -101,7 +101,7 @@ extension SFTPUpload {
                 try await reporter.save(more.checkpoint.encoded(confirmed: more.confirmed))
                 part = OpenPart(handle: handle, checkpoint: more.checkpoint, confirmed: more.confirmed, warnings: warnings)
             }
-            // No checkpoint vouches for the bytes after that.
+            // No checkpoint covers the bytes after that.
             let needed = part.checkpoint.neededSize(part.confirmed)
             if size > UInt64(needed) { try await client.perform(.fsetstat(handle, .size(needed))) }
             part.warnings += try await checkUnsynced(part.checkpoint, part.confirmed)
@@ -112,9 +112,9 @@ extension SFTPUpload {
         }
     }
 
-    /// Lets the server sync what it acknowledged before the connection broke.
+    /// Makes the server sync the bytes that it acknowledged before the connection broke.
     ///
-    /// - Returns: Warnings; nil if the server has something else, or can't sync.
+    /// - Returns: Warnings; nil if the content differs, or the server can't sync.
     private func sync(_ handle: Handle, _ acknowledged: [Range<Int64>]) async throws -> [String]? {
         guard features.offers(.fsync) else { return nil }
         let sync = client.begin(.fsync(handle))
@@ -127,60 +127,60 @@ extension SFTPUpload {
         }
     }
 
-    /// How many of the bytes that were acknowledged last are read back: if a server lost any of them, it lost the last ones, too.
+    /// How many of the last acknowledged bytes are read back: if a server lost any, it lost the last ones, too.
     private static let tail: Int64 = 256 << 10
 
     private func openForWriting() async throws -> Handle {
         do {
             return try await client.open(.open(part, [.write]))
         } catch let failure as StatusFailure where failure.status.code == .permissionDenied && !isNamed {
-            // It may already have the permissions of a read-only file.
+            // The part file may already have the permissions of a read-only file.
             try await client.perform(.setstat(part, .permissions(0o600)))
             return try await client.open(.open(part, [.write]))
         }
     }
 
-    /// Compares the newest bytes of a checkpoint with the source where the server can't sync: it may have lost some of them with its power, and have
-    /// as many bytes all the same. The first bytes of a stream are no longer here to be compared.
+    /// Compares the newest bytes of a checkpoint with the source if the server can't sync: after a loss of power, some may be lost although
+    /// the size is the same. The first bytes of a stream are no longer here to compare.
     ///
     /// - Returns: Warnings.
-    /// - Throws: A `TransferError` of the class `resumeLost` if the server has something else.
+    /// - Throws: A `TransferError` of the class `resumeLost` if the content differs.
     private func checkUnsynced(_ checkpoint: UploadCheckpoint, _ confirmed: Int64) async throws -> [String] {
         guard confirmed > 0, settings.syncs, !features.offers(.fsync), file.source.growth == nil else { return [] }
         let ranges = checkpoint.ranges.map { $0.map { $0.start..<$0.confirmed } } ?? [0..<confirmed]
-        // On a path that breaks, reading back for long would take all the time that there is.
+        // On an unstable path, a long comparison would take all the time between two failures.
         let blocks = isRepeated ? RecentBlocks(ranges, only: Self.tail) : RecentBlocks(ranges)
         guard let warnings = try await warningsIfSame(blocks) else { throw PartPlacing.lost(place.name, at: client.serverName) }
         return warnings
     }
 
-    /// - Returns: Nil if the server has something else in some blocks of the part than there is here.
+    /// - Returns: Nil if some blocks of the part file differ from the source.
     private func warningsIfSame(_ blocks: RecentBlocks) async throws -> [String]? {
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
         do {
             return try await comparison.isSame(blocks, part, place.name, as: LocalContent(file, size: file.source.size)) ? [] : nil
         } catch let error as TransferError where error.failureClass == .unsupported {
             return [
-                "\(client.serverName) does not let \(place.name) be read back, so what it had before an interruption was not compared."
+                "\(client.serverName) does not let \(place.name) be read back, so its content from before an interruption was not compared."
             ]
         }
     }
 
     // MARK: Space
 
-    /// - Parameter bytes: How many are yet to be sent.
+    /// - Parameter bytes: How many bytes remain to be sent.
     func requireSpace(at handle: Handle, for bytes: Int64) async throws {
         guard bytes >= Self.spaceThreshold, let space = try await client.space(at: handle, part), space.available < UInt64(bytes) else {
             return
         }
-        // What an earlier attempt sent is kept for when there is room again.
+        // The bytes of an earlier attempt are kept for when there is space again.
         if known == nil || known?.confirmed == 0 { try? await client.perform(.remove(part)) }
         throw TransferError(
             .remoteFull, .remoteFull,
-            "\(client.serverName) has \(space.available) bytes free where \(place.name) goes, which needs \(bytes) more.")
+            "\(client.serverName) has \(space.available) bytes free for \(place.name), which needs \(bytes) more.")
     }
 
-    /// A failure without a reason may be a full disk (OpenSSH has no status for it).
+    /// A failure without a reason can mean a full disk, for which OpenSSH has no status.
     func explain(_ failure: StatusFailure, at handle: Handle) async throws -> StatusFailure {
         var failure = failure
         if let space = try await client.space(at: handle, part), space.available < UInt64(features.writeSize) {

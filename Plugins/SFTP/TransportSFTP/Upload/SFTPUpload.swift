@@ -2,8 +2,8 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// One attempt to send one file: into a part beside its name, which gets that name when it is complete; or, where the account wants that, under
-/// its name from the start.
+/// One attempt to upload one file: into a part file that is renamed when complete, or, if the account asks for it, under its final name
+/// from the start.
 struct SFTPUpload {
     let connection: PooledConnection
     let features: ServerFeatures
@@ -13,9 +13,9 @@ struct SFTPUpload {
     let file: FileReader
     let options: AttemptOptions
     let settings: EndpointSettings
-    /// Where an earlier attempt got to; nil for the first.
+    /// The progress of an earlier attempt; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
-    /// The permissions of the source; nil if they mean nothing to the server.
+    /// The permissions of the source; nil if they have no meaning for the server.
     let sourceMode: UInt32?
     /// Whether an earlier attempt failed since the process started.
     let isRepeated: Bool
@@ -39,17 +39,17 @@ struct SFTPUpload {
         isRepeated = attempt.number > 1
         sourceMode = file.source.isSpooled ? nil : file.descriptor.mode
         if let known {
-            // The account may have been changed since.
+            // The account may have changed since.
             part = [UInt8](known.checkpoint.part)
         } else if settings.usesParts || options.overwrite != .always {
-            // The other policies judge by what has the name, which is not to be half a file.
+            // The other policies depend on an existing file of that name, which must not be half written.
             part = try place.part(of: attempt.transferID)
         } else {
             part = place.final
         }
     }
 
-    /// Whether what is written has the file's name already.
+    /// Whether the upload is written under its final name.
     var isNamed: Bool { part == place.final }
 
     var client: SFTPClient { connection.client }
@@ -81,13 +81,13 @@ struct SFTPUpload {
             return try await give(placing, name: size, checksum: known.checkpoint.checksum)
         }
         let checkpoint = known?.checkpoint ?? plan
-        // They take a while, in which it is found out whether there is anything to send; seldom not.
+        // Connections take a while to make, during which the existing file is checked; rarely for nothing.
         if checkpoint.ranges != nil { await others.prepare(mostWriters - 1) }
         if known == nil, !isNamed, let receipt = try await placing.receiptIfLeft() {
             reporter.report(sent: receipt.bytes, confirmed: receipt.bytes)
             return receipt
         }
-        // Written before there is a part, so that whoever finds it after a crash can remove that. What has the file's name may be another one until
+        // Saved before the part file exists, so that it can be removed after a crash. A file with the final name can be another one until
         // it was opened.
         if known == nil, !isNamed { try await reporter.save(checkpoint.encoded(confirmed: 0)) }
         let part = try await openPart(checkpoint, known?.confirmed ?? 0, placing)
@@ -118,13 +118,13 @@ struct SFTPUpload {
         }
     }
 
-    /// Whether an error means that what the server has is of no use.
+    /// Whether an error means that the part file is useless.
     private static func dropsPart(_ error: any Error) -> Bool {
         guard let error = error as? TransferError else { return false }
         return error.failureClass == .resumeLost || error.failureClass == .sourceChanged
     }
 
-    /// Adds where the part is that stays at the server, for a person who does not want to resume.
+    /// Adds the path of the part file that stays on the server, for people who do not want to resume.
     private func namingPart(_ error: any Error) -> any Error {
         guard var error = error as? TransferError, !isNamed,
             [.transient, .unreachable, .remoteFull].contains(error.failureClass)
@@ -134,13 +134,12 @@ struct SFTPUpload {
         return error
     }
 
-    /// When checkpoints are made: sooner where an attempt failed already, as the next cut may come soon, and a process that dies loses what came after
-    /// the last one.
+    /// When checkpoints are made: sooner after a failed attempt, because the next failure may come soon.
     private var schedule: SyncSchedule {
         isRepeated ? SyncSchedule(at: .now, bytes: 8 << 20, interval: .seconds(1)) : SyncSchedule(at: .now)
     }
 
-    /// How a first attempt goes about it.
+    /// The checkpoint that a first attempt starts from.
     private var plan: UploadCheckpoint {
         var checkpoint = UploadCheckpoint(part: part, final: place.final, stage: .writing)
         if mostWriters > 1, file.source.growth == nil, file.source.size >= settings.parallelThreshold {
@@ -149,7 +148,7 @@ struct SFTPUpload {
         return checkpoint
     }
 
-    /// Over how many connections a large file may be sent at once.
+    /// How many connections can send a large file in parallel.
     private var mostWriters: Int { min(options.parallel, settings.maximumConnections) }
 
     // MARK: Content
@@ -164,7 +163,7 @@ struct SFTPUpload {
             end = try await writer.finish(times: times, mode: mode)
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // What arrived is a part of one version, or a mix of two.
+            // The part file has a part of one version, or a mix of two.
             writer.close()
             try? await client.perform(.remove(part))
             throw error
@@ -174,18 +173,18 @@ struct SFTPUpload {
         guard end.size == nil || end.size == size || options.verification == .none else {
             throw TransferError(
                 .resumeLost, .badAnswer,
-                "\(place.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent; it begins anew.")
+                "\(place.name) has \(end.size ?? 0) bytes at \(client.serverName), but \(size) were sent. The upload starts again.")
         }
         var warnings: [String] = []
-        if !end.tookTimes { warnings.append("\(client.serverName) did not let \(place.name) have the time of its last change.") }
-        if !end.tookMode, keepsMode { warnings.append("\(client.serverName) did not let \(place.name) have its permissions.") }
+        if !end.tookTimes { warnings.append("\(client.serverName) refused the modification time of \(place.name).") }
+        if !end.tookMode, keepsMode { warnings.append("\(client.serverName) refused the permissions of \(place.name).") }
         return (size, warnings)
     }
 
-    /// Writes all that there is to write: with a writer that there is, and with others over connections of their own, as far as there may be such and
-    /// they come in time.
+    /// Writes the whole content: with the existing writer, and with others over their own connections, as far as these are available in
+    /// time.
     ///
-    /// - Returns: Up to where the first writer wrote.
+    /// - Returns: The end of what the first writer wrote.
     private func writeAll(_ writer: PartWriter, _ record: UploadRecord) async throws -> Int64 {
         guard record.isShared, mostWriters > 1 else { return try await writer.write() }
         let active = Locked(1)
@@ -208,7 +207,7 @@ struct SFTPUpload {
             while let result = try await group.next() {
                 end = result ?? end
                 guard let end, !record.hasMore, active.withLock({ $0 }) == 0 else { continue }
-                // Who has no connection yet needs none any more.
+                // Tasks without a connection no longer need one.
                 group.cancelAll()
                 return end
             }
@@ -224,7 +223,7 @@ struct SFTPUpload {
         do {
             _ = try await writer.write()
             _ = try await writer.finish()
-            // What others send may take long yet.
+            // Other writers may need a long time.
             try await writer.vouch()
         } catch {
             await writer.keepBeforeEnd()
@@ -233,7 +232,7 @@ struct SFTPUpload {
         }
     }
 
-    /// The modification time that the file at the server gets: where that is wanted, or a later session compares it.
+    /// The modification time for the file on the server, if requested, or if a later session compares it.
     private var times: UInt32? {
         guard file.source.growth == nil, settings.keepsTimes || options.overwrite == .different || options.overwrite == .newer else {
             return nil
@@ -241,7 +240,7 @@ struct SFTPUpload {
         return UInt32(exactly: file.source.identity.modificationTime / 1_000_000_000)
     }
 
-    /// - Returns: The checksum that the part has at the server, if checksums are to be compared.
+    /// - Returns: The checksum of the part file on the server, if checksums are compared.
     private func verify(_ size: Int64, _ warnings: inout [String]) async throws -> String? {
         guard options.verification == .checksum else { return nil }
         let comparison = ContentComparison(connection: connection, features: features, threads: threads, reporter: reporter)
@@ -250,11 +249,11 @@ struct SFTPUpload {
         warnings += outcome.warnings
         if let digest = outcome.digest { return digest.text }
         try? await client.perform(.remove(part))
-        // Of a file that changed meanwhile, it says nothing.
+        // A file that changed meanwhile proves nothing.
         try await file.verifyUnchanged()
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "What \(client.serverName) has of \(place.name) is not what was sent; it was removed there, and begins anew.")
+            "\(place.name) at \(client.serverName) differs from its source. It was removed, and the upload starts again.")
     }
 
     // MARK: The name

@@ -1,16 +1,16 @@
 import Foundation
 package import TransferCore
 
-/// What an upload needs to resume later, and to be removed.
+/// What an upload needs to resume later, or to be removed.
 package struct UploadCheckpoint: Codable, Hashable, Sendable {
     package enum Stage: String, Codable, Sendable {
-        /// The part is being written.
+        /// The part file is being written.
         case writing
-        /// The part is complete, and gets its name: from now on, either name may be the file's.
+        /// The part file is complete and is being renamed: from now on, the file can have either name.
         case placing
     }
 
-    /// Bytes of the file that are sent one after the other, at the same time as other ranges.
+    /// A range of the file that is sent in order, in parallel to other ranges.
     package struct Range: Codable, Hashable, Sendable {
         package var start: Int64
         package var end: Int64
@@ -23,28 +23,28 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
             (self.start, self.end, self.confirmed, self.acknowledged) = (start, end, confirmed, acknowledged)
         }
 
-        /// Whether the positions are in order and within the file, as far as that can be seen without its size.
+        /// Whether the positions are in order and within the file, as far as that can be checked without its size.
         fileprivate var isSound: Bool {
             0 <= start && start <= confirmed && confirmed <= end && (acknowledged.map { (confirmed...end).contains($0) } ?? true)
         }
 
-        /// The range once the server has synced what it acknowledged.
+        /// The range after the server has synced the acknowledged bytes.
         fileprivate var synced: Range { Range(start: start, end: end, confirmed: acknowledged ?? confirmed) }
     }
 
-    /// The part's path, whose bytes need not be UTF-8.
+    /// The path of the part file, whose bytes need not be UTF-8.
     var part: Data
-    /// The path that the part gets in the end.
+    /// The final path.
     var final: Data
     var stage: Stage
-    /// What the complete part was found to have, for the receipt.
+    /// The checksum of the complete part file, for the receipt.
     var checksum: String?
-    /// The ranges that a large file is sent in at once, in order and without gaps; nil if it is sent from its start to its end.
+    /// The ranges that a large file is sent in, in order and without gaps; nil if it is sent from start to end.
     package var ranges: [Range]?
-    /// Of a file that is sent in order, the position up to which the server acknowledged the bytes before the connection broke, without having synced
-    /// them; nil if that is no further than what the checkpoint confirms. A server that ran on still has them.
+    /// For a file that is sent in order, the position up to which the server acknowledged the bytes before the connection broke, without
+    /// having synced them; nil if that is not beyond the confirmed position. A server that kept running still has them.
     package var acknowledged: Int64?
-    /// The permissions that the part gets before its name; nil to leave those that it has.
+    /// The permissions that the part file gets before its name; nil to keep them.
     var mode: UInt32?
 
     package init(part: [UInt8], final: [UInt8], stage: Stage, checksum: String? = nil) {
@@ -54,7 +54,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         self.checksum = checksum
     }
 
-    /// Nil if it is none of this transport.
+    /// Nil if it is not a checkpoint of this transport.
     package init?(_ checkpoint: Checkpoint) {
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return nil }
         self = stored
@@ -64,7 +64,7 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 
-    /// Puts ranges in order, and those together that follow each other without a gap in what the server has.
+    /// Sorts ranges, and merges those that follow each other without a gap in the server's bytes.
     static func joined(_ ranges: [Range]) -> [Range] {
         ranges.sorted { $0.start < $1.start }.reduce(into: []) { joined, range in
             guard let last = joined.last, last.confirmed == last.end else { return joined.append(range) }
@@ -75,8 +75,8 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
 
     // MARK: Positions
 
-    /// Whether all positions are possible for a file: the ranges are all of it, each once. A checkpoint that comes from the store is checked before
-    /// anything is computed with its numbers.
+    /// Whether all positions are possible for a file: the ranges cover it, each once. A checkpoint from the store is checked before its
+    /// numbers are used.
     ///
     /// - Parameters:
     ///   - confirmed: How many bytes the checkpoint confirms.
@@ -94,13 +94,13 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return position == end && Self.sum(ranges) == confirmed
     }
 
-    /// How large the part has to be for the checkpoint to be true.
+    /// How large the part file must be for the checkpoint to be true.
     func neededSize(_ confirmed: Int64) -> Int64 {
-        // Of ranges, up to where one has anything.
+        // For ranges, the end of the last one with content.
         ranges.map { $0.reduce(0) { $1.confirmed > $1.start ? $1.confirmed : $0 } } ?? confirmed
     }
 
-    /// The checkpoint of a part whose acknowledged bytes are synced; nil if the server acknowledged no more than what is confirmed.
+    /// The checkpoint after its acknowledged bytes were synced; nil if the server acknowledged no more than is confirmed.
     func synced(_ confirmed: Int64) -> (checkpoint: UploadCheckpoint, confirmed: Int64)? {
         var checkpoint = self
         checkpoint.ranges = ranges?.map(\.synced)
@@ -109,12 +109,12 @@ package struct UploadCheckpoint: Codable, Hashable, Sendable {
         return more > confirmed ? (checkpoint, more) : nil
     }
 
-    /// What the server acknowledged and was not seen to have synced.
+    /// The ranges that the server acknowledged without having synced them.
     func unsynced(_ confirmed: Int64) -> [Swift.Range<Int64>] {
         let all = ranges?.map { $0.confirmed..<($0.acknowledged ?? $0.confirmed) } ?? [confirmed..<max(confirmed, acknowledged ?? 0)]
         return all.filter { !$0.isEmpty }
     }
 
-    /// How many bytes ranges confirm, which are in order and do not overlap.
+    /// How many bytes ranges confirm, if they are in order and do not overlap.
     static func sum(_ ranges: [Range]) -> Int64 { ranges.reduce(0) { $0 + $1.confirmed - $1.start } }
 }

@@ -1,18 +1,18 @@
 import Locking
 package import TransferCore
 
-/// Where an upload stands, over all ranges of the file that are on their way at once: made durable before it is told. And who sends what of it.
+/// The progress of an upload over all ranges of the file, saved before it is reported; and which writer sends which range.
 package final class UploadRecord: Sendable {
-    /// A range of the file, which somebody sends from its start to its end.
+    /// A range of the file, which one writer sends from start to end.
     private struct Part {
         var range: UploadCheckpoint.Range
-        /// Up to where the network took bytes.
+        /// The position up to which the network took bytes.
         var sent: Int64
-        /// Up to where somebody is about to send it.
+        /// The position up to which a writer has claimed bytes to send.
         var claimed: Int64
         /// The position up to which the server acknowledged bytes, synced or not, before the connection broke.
         var acknowledged: Int64
-        /// Whether somebody sends it.
+        /// Whether a writer sends it.
         var isTaken = false
 
         init(_ range: UploadCheckpoint.Range) {
@@ -20,19 +20,19 @@ package final class UploadRecord: Sendable {
             (sent, claimed, acknowledged) = (range.confirmed, range.confirmed, range.confirmed)
         }
 
-        /// How many bytes nobody has begun to send.
+        /// How many bytes no writer has claimed.
         var rest: Int64 { range.end - claimed }
     }
 
     private struct State {
         var checkpoint: UploadCheckpoint
         var parts: [Part]
-        /// The checkpoint that is made last.
+        /// The last checkpoint that is being saved.
         var saving: Task<Void, any Error>?
-        /// Whether the part is complete, and its checkpoint is made elsewhere.
+        /// Whether the part file is complete, and its checkpoints are made elsewhere.
         var isOver = false
 
-        /// Over all ranges, in bytes.
+        /// Bytes over all ranges.
         var totals: (sent: Int64, confirmed: Int64) {
             parts.reduce(into: (0, 0)) { totals, part in
                 totals.0 += part.sent - part.range.start
@@ -40,10 +40,10 @@ package final class UploadRecord: Sendable {
             }
         }
 
-        /// The range that whoever has nothing to do sends; nil if that is none.
+        /// The next range for an idle writer; nil without one.
         var nextIndex: Int? { parts.firstIndex { !$0.isTaken && $0.rest > 0 } }
 
-        /// The range of which another one is best made; nil if none is large enough, or the file is sent in order.
+        /// The range that is best to split; nil if none is large enough, or the file is sent in order.
         var largestIndex: Int? {
             guard checkpoint.ranges != nil else { return nil }
             let index = parts.indices.max { parts[$0].rest < parts[$1].rest }
@@ -51,15 +51,15 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// What is smaller is done sooner by who sends it already than by another one, who has to ask for it.
+    /// Smaller ranges are finished sooner by their own writer than by another one.
     package static let smallestRange: Int64 = 1 << 20
 
     private let reporter: AttemptReporter
     private let state: Locked<State>
 
     /// - Parameters:
-    ///   - start: From where on bytes are sent, where the file is sent in order.
-    ///   - size: The file's size; nil for a source that grows.
+    ///   - start: Where sending starts if the file is sent in order.
+    ///   - size: The file's size; nil for a growing source.
     package init(_ checkpoint: UploadCheckpoint, from start: Int64, size: Int64?, reporter: AttemptReporter) {
         self.reporter = reporter
         let ranges = checkpoint.ranges ?? [UploadCheckpoint.Range(start: 0, end: size ?? .max, confirmed: start)]
@@ -68,15 +68,15 @@ package final class UploadRecord: Sendable {
 
     // MARK: Who sends what
 
-    /// Whether several may send the file at once.
+    /// Whether several writers can send the file.
     var isShared: Bool { state.withLock { $0.checkpoint.ranges != nil } }
 
-    /// Whether there is anything for who has nothing to do.
+    /// Whether there is work for an idle writer.
     package var hasMore: Bool { state.withLock { $0.nextIndex != nil || $0.largestIndex != nil } }
 
-    /// Gives a range to who has nothing to do: one that nobody sends, or the second half of what somebody else is the farthest from the end of.
+    /// Gives a range to an idle writer: a free one, or the second half of the range that is farthest from complete.
     ///
-    /// - Returns: The range, and from where on it is to be sent; nil if there is nothing left.
+    /// - Returns: The range, and where to start in it; nil if nothing is left.
     package func take() -> (index: Int, start: Int64)? {
         state.withLock { state in
             if let index = state.nextIndex {
@@ -94,7 +94,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// The next bytes of a range, which nobody else sends from now on.
+    /// Claims the next bytes of a range.
     ///
     /// - Returns: Nil at the end of the range.
     package func claim(upTo limit: Int64, of index: Int) -> Swift.Range<Int64>? {
@@ -108,27 +108,27 @@ package final class UploadRecord: Sendable {
 
     // MARK: How far it is
 
-    /// Whether a checkpoint would vouch for more than the last one.
+    /// Whether a checkpoint would confirm more than the last one.
     ///
-    /// - Parameter positions: Up to where the server has some of the ranges.
+    /// - Parameter positions: How far the server has the given ranges.
     func isBehind(_ positions: [Int: Int64]) -> Bool {
         state.withLock { state in
             !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
         }
     }
 
-    /// Makes no further checkpoint: the part is complete and gets its name.
+    /// Saves no further checkpoint: the part file is complete and gets its name.
     func end() { state.withLock { $0.isOver = true } }
 
-    /// How many bytes are yet to be confirmed.
+    /// How many bytes remain to be confirmed.
     func rest(of size: Int64) -> Int64 { size - state.withLock { $0.totals.confirmed } }
 
-    /// Tells where the attempt begins.
+    /// Reports where the attempt begins.
     func begin() {
         state.withLock { if $0.totals.confirmed > 0 { report($0) } }
     }
 
-    /// - Parameter position: Up to where the network took bytes.
+    /// - Parameter position: The position up to which the network took bytes.
     func note(sent position: Int64, of index: Int) {
         state.withLock { state in
             state.parts[index].sent = max(state.parts[index].sent, position)
@@ -136,15 +136,15 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Makes a checkpoint that vouches for the bytes of some ranges, after those that others make now: one that is stored late would take back what
-    /// a newer one vouched for.
+    /// Saves a checkpoint that confirms the bytes of some ranges, after those that other writers are saving: a late one would undo a newer
+    /// one.
     ///
-    /// - Parameter positions: Up to where the server has each.
+    /// - Parameter positions: How far the server has each range.
     package func save(_ positions: [Int: Int64]) async throws {
         try await enqueueSaving(positions)
     }
 
-    /// Makes a checkpoint that remembers what the server acknowledged and did not sync before the connection broke.
+    /// Saves a checkpoint with the bytes that the server acknowledged and did not sync before the connection broke.
     ///
     /// - Parameter positions: The position up to which the server acknowledged each range.
     package func save(acknowledged positions: [Int: Int64]) async throws {
@@ -194,7 +194,7 @@ package final class UploadRecord: Sendable {
         }
     }
 
-    /// Under the lock, so that nothing is told after what came later.
+    /// Called under the lock, so that reports stay in order.
     private func report(_ state: State) {
         let totals = state.totals
         reporter.report(sent: totals.sent, confirmed: totals.confirmed)

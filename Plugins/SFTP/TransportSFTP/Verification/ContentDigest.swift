@@ -1,7 +1,7 @@
 import Crypto
 import TransferCore
 
-/// An algorithm of checksums. The last two find faults of the way, and not what somebody did who wants to deceive.
+/// A checksum algorithm. The last two detect transmission errors, not deliberate changes.
 package enum ChecksumAlgorithm: String, Hashable, Sendable {
     case sha256
     case sha512
@@ -22,7 +22,7 @@ package enum ChecksumAlgorithm: String, Hashable, Sendable {
 /// The checksum of a file's content.
 package struct ContentDigest: Hashable, Sendable {
     package var algorithm: ChecksumAlgorithm
-    /// In lower-case hexadecimal digits.
+    /// Lower-case hexadecimal digits.
     package var digits: String
 
     init(_ algorithm: ChecksumAlgorithm, _ bytes: some Sequence<UInt8>) {
@@ -31,9 +31,9 @@ package struct ContentDigest: Hashable, Sendable {
         digits = String(bytes.flatMap { [names[Int($0 >> 4)], names[Int($0 & 15)]] })
     }
 
-    /// Reads what a checksum program prints: the digits, and maybe more behind a space.
+    /// Parses the output of a checksum program: the digits, and possibly more after a space.
     ///
-    /// - Returns: Nil if that is no checksum of this algorithm.
+    /// - Returns: Nil if the line has no checksum of this algorithm.
     init?(_ algorithm: ChecksumAlgorithm, line: Substring) {
         let digits = line.prefix { $0 != " " }.lowercased()
         guard digits.utf8.count == algorithm.digits, digits.allSatisfy(\.isHexDigit) else { return nil }
@@ -41,9 +41,9 @@ package struct ContentDigest: Hashable, Sendable {
         self.digits = digits
     }
 
-    /// What the session says that a download must have; nil if it says nothing.
+    /// Parses the checksum that the session expects; nil without one.
     ///
-    /// - Throws: A `TransferError` if that is no checksum.
+    /// - Throws: A `TransferError` if it is not a checksum.
     init?(expectedBy options: AttemptOptions) throws(TransferError) {
         guard let text = options.expectedChecksum else { return nil }
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
@@ -52,17 +52,17 @@ package struct ContentDigest: Hashable, Sendable {
         else {
             throw TransferError(
                 .permanent, .checksumMismatch,
-                "The checksum that is expected, \(text.prefix(200).debugDescription), is none; write it as sha256: and 64 hexadecimal digits, or "
-                    + "so with sha512, sha1 or md5.")
+                "\(text.prefix(200).debugDescription) is not a checksum. Write sha256: followed by 64 hexadecimal digits, or "
+                    + "use sha512, sha1 or md5.")
         }
         self = digest
     }
 
-    /// As receipts have it: `algorithm:hex`.
+    /// The form of receipts: `algorithm:hex`.
     var text: String { "\(algorithm.rawValue):\(digits)" }
 }
 
-/// A checksum in the making.
+/// A checksum of bytes so far.
 struct ContentHash: Sendable {
     private enum State {
         case sha256(SHA256)

@@ -2,23 +2,23 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// A file on this machine, as far as it is compared with one at a server.
+/// A local file that is compared with one on the server.
 struct LocalContent: Sendable {
     /// In bytes.
     let size: Int64
     /// Reads a part of the file. Blocks.
     let read: @Sendable (Range<Int64>) throws -> [UInt8]
 
-    /// How much is read at a time: short enough to be cancelled in between.
+    /// How much is read at a time, so that cancellation is noticed in between.
     private static let readAtOnce: Int64 = 1 << 20
 
-    /// A file that was sent.
+    /// An uploaded file.
     init(_ file: FileReader, size: Int64) {
         self.size = size
         read = { range in try file.piecesNow(range, of: range.count).first ?? [] }
     }
 
-    /// The part of a file that was received.
+    /// The part file of a download.
     init(_ file: FileWriter, size: Int64) {
         self.size = size
         read = { range in
@@ -35,13 +35,13 @@ struct LocalContent: Sendable {
                 }
             } catch {
                 throw TransferError(
-                    .permanent, .notReadable, "\(file.destination.partPath) can't be read to compare it with what the server has.",
+                    .permanent, .notReadable, "\(file.destination.partPath) can't be read to compare it with the server's file.",
                     cause: "\(error)")
             }
         }
     }
 
-    /// Computes the checksum of all of it.
+    /// Computes the checksum of the whole file.
     ///
     /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
     func digest(_ algorithm: ChecksumAlgorithm, on threads: WorkerThreads) async throws -> ContentDigest {

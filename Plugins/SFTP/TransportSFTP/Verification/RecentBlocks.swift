@@ -1,9 +1,9 @@
 import Locking
 
-/// What of a file's ranges is compared with a server that may have lost some of it: in blocks, the newest of each range first, for about as long as
-/// a system keeps what was written before it is on the disk.
+/// The blocks of a file's ranges to compare with a server that may have lost some of them: the newest of each range first, for about as
+/// long as a system keeps written data in memory before it is on the disk.
 ///
-/// What came longer ago than that is on the disk, however much it is; and what was sent in such a time is read back in as much.
+/// Older data is on the disk, whatever its size; and data that was sent in this time can be read back in the same time.
 package final class RecentBlocks: Sendable {
     private struct State {
         var ranges: [Range<Int64>]
@@ -15,12 +15,12 @@ package final class RecentBlocks: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     private static let size: Int64 = 4 << 20
-    /// Twice what Linux takes by default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
+    /// Twice Linux's default (`dirty_expire_centisecs`, in the kernel's documentation of /proc/sys/vm).
     private static let time = Duration.seconds(60)
 
-    /// Blocks for the end of each range only.
+    /// Compares only the end of each range.
     ///
-    /// - Parameter count: How many bytes of each range are compared, the last ones.
+    /// - Parameter count: How many bytes of each range, from its end.
     package convenience init(_ ranges: [Range<Int64>], only count: Int64) {
         self.init(ranges.map { max($0.lowerBound, $0.upperBound - count)..<$0.upperBound })
     }
@@ -31,7 +31,7 @@ package final class RecentBlocks: Sendable {
         end = now() + Self.time
     }
 
-    /// The next block; nil if there is none left, or no time.
+    /// The next block; nil after the last, or when the time is over.
     package func next() -> Range<Int64>? {
         guard now() < end else { return nil }
         return state.withLock { state in

@@ -1,15 +1,15 @@
 import TransportSupport
 
-/// Runs commands at the server of a connection.
+/// Runs commands on the server of a connection.
 package protocol CommandRunner: Sendable {
-    /// Runs a command by the account's shell.
+    /// Runs a command in the account's shell.
     ///
-    /// - Returns: What it printed, also if it failed.
-    /// - Throws: A `TransferError` if it can't be run; `CancellationError` at once when the task is cancelled.
+    /// - Returns: The output, also if the command failed.
+    /// - Throws: A `TransferError` if the command can't run; `CancellationError` at once when the task is cancelled.
     func run(_ command: [UInt8], input: [UInt8]) async throws -> [UInt8]
 }
 
-/// Asks the server of one connection for checksums: for all files that wait while it is busy at once.
+/// Requests checksums from the server of one connection, for all files that wait together.
 package actor RemoteChecksums {
     private struct Wanted {
         let path: [UInt8]
@@ -18,16 +18,16 @@ package actor RemoteChecksums {
     }
 
     private let runner: (any CommandRunner)?
-    /// Asked once whether there is a shell, and what it computes.
+    /// Asks once for the shell's checksum program.
     private var question: Task<ChecksumAlgorithm?, Never>?
     private var waiting: [Wanted] = []
     private var running = 0
 
-    /// Two, so that small files need not wait for a large one.
+    /// Two, so that small files do not wait for a large one.
     private static let mostAtOnce = 2
-    /// For one command.
+    /// Per command.
     private static let mostFiles = 100
-    /// For one command; a larger file has one of its own.
+    /// Per command; a larger file has its own.
     private static let mostBytes: Int64 = 256 << 20
 
     /// - Parameter runner: Nil if the server runs no commands.
@@ -35,7 +35,7 @@ package actor RemoteChecksums {
         self.runner = runner
     }
 
-    /// The algorithm that the server's shell has a program for; nil if there is none, or no shell.
+    /// The algorithm of a checksum program on the server; nil without a program or a shell.
     ///
     /// - Throws: `CancellationError` at once when the task is cancelled.
     package nonisolated func algorithm() async throws -> ChecksumAlgorithm? {
@@ -46,15 +46,15 @@ package actor RemoteChecksums {
 
     private func ask() async -> ChecksumAlgorithm? {
         if let question { return await question.value }
-        // Without any names: whatever the server runs in place of a command gets nothing that it could take for something else.
+        // Without names, so that a program that the server runs instead of a shell gets no input that it could misinterpret.
         let question = Task { await self.run([], within: Self.patience)?.algorithm }
         self.question = question
         return await question.value
     }
 
-    /// The checksum of a file at the server.
+    /// The checksum of a file on the server.
     ///
-    /// - Returns: Nil if the server's shell can't tell.
+    /// - Returns: Nil if the server's shell can't compute it.
     /// - Throws: `CancellationError` at once when the task is cancelled.
     package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> ContentDigest? {
         guard try await algorithm() != nil else { return nil }
@@ -63,7 +63,7 @@ package actor RemoteChecksums {
         return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
 
-    /// How many files wait for a command that has not begun.
+    /// How many files wait for a command that has not started.
     package var backlog: Int { waiting.count }
 
     private func add(_ wanted: Wanted) {
@@ -95,15 +95,15 @@ package actor RemoteChecksums {
         for (index, wanted) in batch.enumerated() {
             wanted.answer.resume(.success(index < digests.count ? digests[index] : nil))
         }
-        // What can't be had once is not waited for again.
+        // After a failure, no further checksums are requested.
         if digests.isEmpty { question = Task { nil } }
         running -= 1
         goOn()
     }
 
-    /// How long a command may take that has little to do.
+    /// The limit for a command with little work.
     private static let patience = Duration.seconds(60)
-    /// How many bytes a second the slowest server works off.
+    /// How many bytes per second the slowest server hashes.
     private static let slowest: Int64 = 1 << 20
 
     private nonisolated func run(
@@ -116,7 +116,7 @@ package actor RemoteChecksums {
             command.cancel()
         }
         defer { alarm.cancel() }
-        // Why a command fails is of no interest: a connection that broke is noticed by what is tried next.
+        // The reason does not matter: a broken connection is noticed by the next request.
         return (try? await command.value).flatMap(ChecksumCommand.results)
     }
 }

@@ -1,44 +1,44 @@
 import CurlEngine
 
-/// What one version of the protocol calls its things. All headers, types and statuses of a version's own are here, so that another version is
-/// another value of this type.
+/// The headers, types and statuses of one version of the protocol. Another version is another value of this type.
 ///
-/// A version has no word, nil, for what it does not have; one with an ``extensionsHeader`` has the words of all extensions that are used here.
-/// What is said inside a header of an extension has tus 1.0.0's form in all versions: one with another form does not have that header.
+/// Properties are nil for features that a version does not have; one with an ``extensionsHeader`` has the headers of all extensions that
+/// are used here. The values of extension headers have tus 1.0.0's form in all versions: a version with another form does not have that
+/// header.
 package struct Dialect: Sendable {
-    /// The header that names the version, in each request but `OPTIONS` and in each answer.
+    /// The header with the version, in each request but `OPTIONS` and in each response.
     package var versionHeader: String
-    /// The version that is spoken.
+    /// The version.
     package var version: String
-    /// The type of the content of `PATCH`.
+    /// The content type of `PATCH`.
     package var patchContentType: String
-    /// The type of the content of a `POST` that brings some.
+    /// The content type of a `POST` with content.
     package var creationContentType: String
-    /// The header with the number of bytes that the server has, or is taken to have.
+    /// The header with the offset: the number of bytes that the server has.
     package var offsetHeader: String
-    /// The header with the number of bytes of the whole upload.
+    /// The header with the length of the whole upload.
     package var lengthHeader: String
 
-    /// The header by which a creation says what the file is called, and more about it.
+    /// The header of a creation with the file's name and other metadata.
     package var metadataHeader: String?
-    /// The header by which a creation says, with `1`, that the length follows (extension *creation-defer-length*).
+    /// The header of a creation that, with `1`, defers the length (extension *creation-defer-length*).
     package var deferredLengthHeader: String?
-    /// The header that makes an upload a part, or puts parts together (extension *concatenation*).
+    /// The header for partial and final uploads (extension *concatenation*).
     package var concatenationHeader: String?
-    /// The header, or trailer, with the checksum of what a request brings (extension *checksum*).
+    /// The header, or trailer, with the checksum of a request's content (extension *checksum*).
     package var checksumHeader: String?
-    /// The status of a request whose content has another checksum than it says.
+    /// The status for content that does not match its checksum.
     package var checksumMismatch: Int?
-    /// The header of an answer that says when the server means to remove an upload (extension *expiration*).
+    /// The header of a response with the expiry of an upload (extension *expiration*).
     package var expiryHeader: String?
 
-    /// The header of an answer with the versions that the server speaks.
+    /// The header of a response with the server's versions.
     package var versionsHeader: String?
-    /// The header of an answer with the extensions that the server has.
+    /// The header of a response with the server's extensions.
     package var extensionsHeader: String?
-    /// The header of an answer with the size of the largest upload that the server takes.
+    /// The header of a response with the maximum size of uploads.
     package var maximumSizeHeader: String?
-    /// The header of an answer with the checksums that the server can compute.
+    /// The header of a response with the server's checksum algorithms.
     package var checksumAlgorithmsHeader: String?
 
     /// tus 1.0.0 (https://tus.io/protocols/resumable-upload).
@@ -50,12 +50,12 @@ package struct Dialect: Sendable {
         versionsHeader: "Tus-Version", extensionsHeader: "Tus-Extension", maximumSizeHeader: "Tus-Max-Size",
         checksumAlgorithmsHeader: "Tus-Checksum-Algorithm")
 
-    /// Whether an answer is one of a server that speaks this version: a login page is not.
+    /// Whether a response is from a server with this version, and not, for example, a login page.
     func isSpoken(in headers: HTTPHeaders) -> Bool { headers[versionHeader] == version }
 }
 
 extension HTTPHeaders {
-    /// The first value of a name that a dialect may not have; then there is none, and setting it changes nothing.
+    /// The first value of a header that a dialect may not have. Then the value is nil, and setting it has no effect.
     subscript(name: String?) -> String? {
         get { name.flatMap { self[$0] } }
         set { if let name { self[name] = newValue } }

@@ -1,9 +1,9 @@
 import CurlEngine
 import Foundation
 
-/// What a server offers (tus 1.0.0, "OPTIONS").
+/// The features of a server (tus 1.0.0, "OPTIONS").
 struct ServerFeatures: Hashable, Sendable {
-    /// An extension of the protocol. What a server names beside these is ignored.
+    /// An extension of the protocol. Others are ignored.
     enum Extension: String {
         case creation
         case creationWithUpload = "creation-with-upload"
@@ -14,28 +14,28 @@ struct ServerFeatures: Hashable, Sendable {
         case concatenationUnfinished = "concatenation-unfinished"
     }
 
-    /// The versions that the server speaks, in its order of preference.
+    /// The server's versions, in its order of preference.
     var versions: [String] = []
-    /// The extensions in the server's own words.
+    /// The extensions as the server names them.
     var extensions: [String]
-    /// The largest upload that it takes, in bytes; nil if it does not say.
+    /// The maximum size of uploads in bytes; nil if the server does not report it.
     var maximumSize: Int64?
-    /// The algorithms that it can verify content with.
+    /// The server's checksum algorithms.
     var checksumAlgorithms: [String] = []
-    /// Whether it could not be asked, so that it may well offer more.
+    /// Whether the server could not be asked, so that it may offer more.
     private(set) var isGuess = false
 
-    /// What is counted on where a server does not tell.
+    /// The assumption for a server that does not report its features.
     static let minimal = ServerFeatures(extensions: [Extension.creation.rawValue])
 
-    /// What is counted on while a server can't be asked.
+    /// The assumption for a server that can't be asked at the moment.
     static let guess = {
         var features = minimal
         features.isGuess = true
         return features
     }()
 
-    /// Reads an answer to `OPTIONS`; nil if it says nothing of the protocol.
+    /// Parses a response to `OPTIONS`; nil if it has nothing about the protocol.
     init?(_ headers: HTTPHeaders, in dialect: Dialect) {
         let signs = [dialect.versionsHeader, dialect.versionHeader, dialect.extensionsHeader]
         guard signs.contains(where: { headers[$0] != nil }) else { return nil }

@@ -6,20 +6,20 @@ import TransportSupport
 
 extension TUSServer {
     private static let maximumUnansweredQuestions = 2
-    /// How long a server that had no answer is not asked again.
+    /// How long a server without a response is not asked again.
     private static let guessLifetime = Duration.seconds(10 * 60)
-    /// A question that was given up after less time was no burden: its answer might have come.
+    /// A request that was cancelled before this time does not count as unanswered.
     static let patience = Duration.seconds(10)
 
-    /// What the server can do (tus 1.0.0, "OPTIONS"): asked once a day, for all attempts together.
+    /// Returns the server's features (tus 1.0.0, "OPTIONS"), which are asked for once a day, for all attempts together.
     ///
-    /// A server that has no answer is taken to have the core protocol and *creation*.
+    /// Without a response, the server is assumed to support the core protocol and *creation*.
     ///
-    /// - Parameter verification: With `checksum`, what the server can do has to be known.
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/transient`` where that is so and it could not be asked.
+    /// - Parameter verification: With `checksum`, the features must be known.
+    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/transient`` if they must be known, and the server could not be asked.
     func features(for verification: Verification) async throws -> ServerFeatures {
         let features = try await memory.features(of: address) {
-            // A server that never has an answer must not keep its uploads waiting for one.
+            // A server that never answers must not delay its uploads.
             guard memory.habits(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
                 memory.learn(of: address) { $0.unansweredQuestions -= 1 }
                 return (.guess, lifetime: Self.guessLifetime)
@@ -30,7 +30,7 @@ extension TUSServer {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
             case 200..<300: return (ServerFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: EndpointMemory.lifetime)
-            // These speak of who asked, or of this moment.
+            // These depend on the client, or on this moment.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
             default: return (.minimal, lifetime: EndpointMemory.lifetime)
@@ -38,7 +38,8 @@ extension TUSServer {
         }
         if features.isGuess, verification == .checksum {
             throw TransferError(
-                .transient, .serverError, "The server \(origin) does not say at present whether it can compare checksums, as is wanted.")
+                .transient, .serverError,
+                "The server \(origin) does not report at present whether it can compare checksums, which the session requires.")
         }
         try checkVersion(features)
         return features
@@ -52,7 +53,7 @@ extension TUSServer {
             memory.learn(of: address) { $0.unansweredQuestions += 1 }
             throw error
         } catch let error as CancellationError {
-            // A queue gives up what stalls by cancelling it, as people do whatever they changed their mind about.
+            // The queue cancels stalled attempts, but people cancel, too.
             if memory.now() - start >= Self.patience { memory.learn(of: address) { $0.unansweredQuestions += 1 } }
             throw error
         }
@@ -66,21 +67,21 @@ extension TUSServer {
         )
     }
 
-    /// Refuses what is larger than the server takes (tus 1.0.0, "Tus-Max-Size").
+    /// Rejects a file that is larger than the server allows (tus 1.0.0, "Tus-Max-Size").
     ///
-    /// - Parameter maximum: nil for a server that does not say.
+    /// - Parameter maximum: In bytes; nil if the server does not report it.
     func checkSize(_ size: Int64, atMost maximum: Int64?) throws(TransferError) {
         guard let maximum, size > maximum else { return }
         throw TransferError(.unsupported, .tooLarge, "The server \(origin) takes files of up to \(maximum) bytes; this one has \(size).")
     }
 
-    /// Asks for an upload to be made (tus 1.0.0, "Creation").
+    /// Requests the creation of an upload (tus 1.0.0, "Creation").
     ///
     /// - Parameters:
-    ///   - metadata: What is said about the file.
-    ///   - headers: What kind of upload it is to be.
-    ///   - file: Sent along, whole (extension *creation-with-upload*).
-    /// - Returns: Whatever the server answers.
+    ///   - metadata: The metadata of the file.
+    ///   - headers: The headers for the kind of upload.
+    ///   - file: The file to send with the request (extension *creation-with-upload*).
+    /// - Returns: Any response.
     func requestCreation(
         _ metadata: UploadMetadata, headers: HTTPHeaders, with file: FileReader? = nil, reporter: AttemptReporter? = nil
     ) async throws -> TUSAnswer {
@@ -99,38 +100,38 @@ extension TUSServer {
         }
     }
 
-    /// A body above this is announced before it is sent: a refusal then costs one round trip, and not the body.
+    /// A larger body is announced before it is sent: a refusal then costs one round trip instead of the body.
     private static let unaskedContent: Int64 = 256 * 1024
 
-    /// Takes the upload's address from an answer to a creation.
+    /// Returns the URL of a created upload.
     ///
-    /// - Throws: The error for an answer that is no success, and for an address at an origin that the endpoint does not trust.
+    /// - Throws: The error for a failed creation, and for a URL at an untrusted origin.
     func created(_ answer: TUSAnswer) async throws -> String {
         let location = answer.location
         if let location, origin.scheme == "https", Origin(location)?.scheme != "https" {
             throw TransferError(
                 .permanent, .badAnswer,
-                "The server \(origin) wants the content sent without TLS, to an http address. Behind a proxy, let it know of https "
-                    + "(X-Forwarded-Proto). The upload that it made is left there until it expires.")
+                "The server \(origin) requires the content to be sent to an http address, without TLS. For a server after a proxy, configure the proxy to pass on https "
+                    + "(X-Forwarded-Proto). The new upload remains there until it expires.")
         }
         guard answer.isSuccess, let location else { throw try await refused(answer) }
         if let target = Origin(location), target != origin, !settings.requests.origins.contains(target) {
             throw TransferError(
                 .permanent, .badAnswer,
-                "The server \(origin) wants the content sent to \(target), which this endpoint does not trust. If that is right, add it to the "
-                    + "endpoint's setting origins (--setting 'origins=\(target)'). The upload that was made is left there until it expires."
+                "The server \(origin) requires the content to be sent to \(target), which this endpoint does not trust. If that is right, add it to the "
+                    + "endpoint's setting origins (--setting 'origins=\(target)'). The new upload remains there until it expires."
             )
         }
         return location.absoluteString
     }
 
-    /// How much of an upload the server has, and the answer that says so.
+    /// The server's offset of an upload, and the response with it.
     typealias Standing = (offset: Int64, answer: TUSAnswer)
 
-    /// Asks how much of an upload the server has (tus 1.0.0, "HEAD").
+    /// Asks for the offset of an upload (tus 1.0.0, "HEAD").
     ///
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload is not of this length.
-    /// - Parameter length: How many bytes the upload has to have; nil while nobody knows.
+    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload has another length.
+    /// - Parameter length: The expected length of the upload; nil while it is unknown.
     func offset(of url: String, length: Int64?) async throws -> Standing {
         let answer = try await ask(.head, at: url) {
             do {
@@ -143,7 +144,7 @@ extension TUSServer {
         guard answer.isSuccess, let offset = answer.offset else { throw try await refused(answer) }
         if let theirs = answer.length, let length, theirs != length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) has an upload of \(theirs) bytes where one of \(length) was begun.")
+                .resumeLost, .uploadGone, "The server \(origin) has an upload of \(theirs) bytes instead of \(length).")
         }
         if let length, offset > length {
             throw TransferError(
@@ -152,10 +153,10 @@ extension TUSServer {
         return (offset, answer)
     }
 
-    /// How large the file of a complete upload is, by an answer to `GET`.
+    /// The size of a complete upload's file, from a response to `GET`.
     ///
-    /// - Returns: nil if the server does not give it back, or does not answer. The size is reliable if the tus server itself answered, and not a page
-    ///   of something before it.
+    /// - Returns: nil if the server does not offer the file, or does not answer. The size is reliable if the tus server itself answered,
+    ///   and not a proxy before it.
     func storedSize(of url: String) async throws -> (bytes: Int64, isReliable: Bool)? {
         let answer: TUSAnswer
         do {
@@ -166,10 +167,10 @@ extension TUSServer {
         return RemoteFile.length(status: answer.status, headers: answer.response.headers).map { ($0, answer.isFromTUSServer) }
     }
 
-    /// Removes an upload that has nothing by the word of a server that was gone after it took content. Some have bytes that they do not count
-    /// then, and append to them what comes next (tuspyserver, for one).
+    /// Removes an upload whose server was gone after it took content, and now reports an offset of 0. Some servers have uncounted bytes
+    /// then, and append the following ones to them (for example tuspyserver).
     ///
-    /// - Returns: Whether that was so; and if not, where the server stands, if it was asked.
+    /// - Returns: Whether it was removed; otherwise the server's offset, if it was asked.
     /// - Parameter length: As for ``offset(of:length:)``.
     func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
         guard let url = upload.url else { return (false, nil) }
@@ -177,21 +178,21 @@ extension TUSServer {
         guard let request = seen ?? upload.doubt, request.offset == 0 else { return (false, nil) }
         let standing = try await offset(of: url, length: length)
         guard standing.offset == 0 else { return (false, standing) }
-        // Where nobody saw the server gone, something on the way may have kept the request back, too.
+        // If the server was not seen gone, a proxy may have held the request back.
         if seen == nil, upload.doubtful == nil {
             ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, memory: memory, address: address).learn(from: request, at: 0)
         }
         do {
             try await delete(url)
         } catch let error as TransferError where !error.wantsPeace {
-            // It expires, as any upload that nobody goes on with.
+            // The upload expires like any abandoned one.
         }
         return (true, nil)
     }
 
-    /// Removes uploads that are of no use any more, as far as the server does that; the others expire.
+    /// Removes useless uploads if the server supports that; the others expire.
     ///
-    /// - Returns: What the server said when it asked to be left alone, if it did; then no other was removed.
+    /// - Returns: The server's request to be left alone, after which no other upload was removed; nil without one.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
             do { try await delete(url) } catch let error as TransferError where error.wantsPeace { return error } catch { continue }
@@ -199,31 +200,31 @@ extension TUSServer {
         return nil
     }
 
-    /// Asks how much a server has of a file that it puts together of parts.
+    /// Asks how much the server has of a file that it concatenates.
     ///
-    /// - Returns: nil while it does not say, as parts are missing.
+    /// - Returns: nil while the server does not report it, because segments are missing.
     func finalOffset(of url: String, length: Int64) async throws -> Int64? {
         let answer = try await ask(.head, at: url) { try await send(.head, to: url) }
         guard answer.isSuccess else { throw try await refused(answer) }
         if let theirs = answer.length, theirs != length {
             throw TransferError(
-                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes out of parts that have \(length).")
+                .resumeLost, .uploadGone, "The server \(origin) made a file of \(theirs) bytes from segments of \(length).")
         }
         return answer.offset
     }
 
     /// Removes an upload (tus 1.0.0, "Termination").
     ///
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` where it is left until it expires; its code is
-    ///   ``TransferError/Code/unsupported``, too, if the server removes none by its own word.
+    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` if the upload remains until it expires; with the code
+    ///   ``TransferError/Code/unsupported`` if the server removes no uploads at all.
     func delete(_ url: String) async throws {
         let answer = try await ask(.delete, at: url) { try await send(.delete, to: url) }
         if answer.isSuccess || answer.status == 404 || answer.status == 410 { return }
         throw try await refused(answer)
     }
 
-    /// The error for an answer. Asks for the versions that the server speaks if that is the trouble and it did not say, and for the page that an
-    /// answer to `HEAD` does not have.
+    /// The error for a response. Asks for the server's versions if they are the reason and the response does not have them, and for the
+    /// page that a response to `HEAD` lacks.
     func refused(_ answer: TUSAnswer) async throws -> TransferError {
         if answer.request == .head, answer.status == 400, !answer.isFromTUSServer {
             let options = try? await send(.options, to: address)
@@ -238,9 +239,9 @@ extension TUSServer {
         return answer.failure(versions: options?.response.headers[dialect.versionsHeader])
     }
 
-    /// Puts it in the queue's terms when there is no answer.
+    /// Converts the error of a request without a response.
     ///
-    /// - Parameter url: What is asked for, which may be at another host; nil for the endpoint.
+    /// - Parameter url: The requested URL; nil for the endpoint.
     func ask(_ request: TUSRequest, at url: String? = nil, _ body: () async throws -> TUSAnswer) async throws -> TUSAnswer {
         do {
             return try await body()

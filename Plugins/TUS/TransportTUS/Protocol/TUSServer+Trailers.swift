@@ -3,21 +3,21 @@ import HTTPSupport
 import TransferCore
 
 extension TUSServer {
-    /// Whether the server gets what is sent behind a body: proxies such as nginx drop it where they speak HTTP/1.1, and a server that offers to
-    /// compare it then compares nothing, without a word.
+    /// Returns whether trailers reach the server: proxies such as nginx drop them with HTTP/1.1, and a server that offers to compare a
+    /// checksum then silently compares nothing.
     ///
-    /// Tried with a request of no content, and with the checksum of something else behind it: who gets that refuses it (tus 1.0.0, "Checksum").
+    /// Tried with a request without content and a wrong checksum: a server that gets the trailer rejects it (tus 1.0.0, "Checksum").
     ///
     /// - Parameters:
     ///   - url: An upload at the server.
-    ///   - offset: Where it stands.
+    ///   - offset: Its offset.
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
-        // Another account, or endpoint, may go another way to the same server.
+        // Another account or endpoint may use another path to the same server.
         let way = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
         return try await memory.trailersArrive(by: way) {
             try await withThrowingTaskGroup(of: Bool?.self) { group in
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
-                // Who can't make sense of it may be silent.
+                // A server that can't parse the request may not answer.
                 group.addTask {
                     try await Task.sleep(for: Self.patience)
                     return false
@@ -28,7 +28,7 @@ extension TUSServer {
         }
     }
 
-    /// - Returns: Nil if the answer does not tell.
+    /// - Returns: Nil if the response is inconclusive.
     private func tryTrailers(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool? {
         var other = ContentHash(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
@@ -46,7 +46,7 @@ extension TUSServer {
         default:
             let failure = answer.failure()
             if failure.wantsPeace { throw failure }
-            // What that means to the upload is found out with the next request.
+            // The next request shows what that means for the upload.
             return nil
         }
     }

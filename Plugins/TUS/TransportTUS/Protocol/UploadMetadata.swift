@@ -1,14 +1,14 @@
 import Foundation
 public import TransferCore
 
-/// The value of `Upload-Metadata` (tus 1.0.0, "Creation"): keys with their values in base64.
+/// The value of `Upload-Metadata` (tus 1.0.0, "Creation"): keys with values in base64.
 struct UploadMetadata {
-    /// The header's value.
+    /// The value of the header.
     let headerValue: String
 
-    /// Names the file, its type, and the transfer, by which an operator finds uploads that nobody finished.
+    /// The names of the file, its type, and the transfer, by which an operator can find unfinished uploads.
     ///
-    /// - Throws: A ``TransferError`` that names the key that can't be sent.
+    /// - Throws: A ``TransferError`` that names an invalid key.
     init(_ attempt: FileAttempt) throws(TransferError) {
         var values: [String: [UInt8]] = [
             "filename": attempt.remotePath.lastComponent,
@@ -25,7 +25,7 @@ struct UploadMetadata {
         }.joined(separator: ",")
     }
 
-    /// - Throws: A ``TransferError`` that names the key that can't be sent.
+    /// - Throws: A ``TransferError`` that names the invalid key.
     static func check(_ key: String) throws(TransferError) {
         guard !key.isEmpty, key.utf8.allSatisfy({ (0x21...0x7E).contains($0) && $0 != UInt8(ascii: ",") }) else {
             throw TransferError(
@@ -33,12 +33,12 @@ struct UploadMetadata {
                 "The metadata key \(key.debugDescription) can't be sent over tus; use printable ASCII without spaces and commas.")
         }
         guard key != "transferid" else {
-            throw TransferError(.permanent, .invalidMetadata, "The metadata key \"transferid\" is TransferKit's own; use another.")
+            throw TransferError(.permanent, .invalidMetadata, "The metadata key \"transferid\" is reserved by TransferKit; use another.")
         }
     }
 }
 
 extension TransferError.Code {
-    /// A name in a session's metadata can't be sent.
+    /// A key in a session's metadata can't be sent.
     public static let invalidMetadata = Self(rawValue: "invalidMetadata")
 }

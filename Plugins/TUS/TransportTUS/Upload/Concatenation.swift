@@ -4,17 +4,18 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Sends a file in parts at once, each an upload of its own, and has the server put them together (tus 1.0.0, "Concatenation").
+/// Sends the segments of a file in parallel, each as an upload of its own, and has the server concatenate them (tus 1.0.0,
+/// "Concatenation").
 struct Concatenation {
     let server: TUSServer
     let features: ServerFeatures
     let record: UploadRecord
     let metadata: UploadMetadata
     let size: Int64
-    /// Makes what sends one part.
+    /// Makes the loop that sends one segment.
     let sender: @Sendable (_ slot: UploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> ContentSender
 
-    /// Begins with so many parts, or fewer if there are not as many bytes.
+    /// Plans this many segments, or fewer for a small file.
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
         let partSize = parts(of: Int64(count), in: size)
         var checkpoint = TUSCheckpoint()
@@ -23,12 +24,12 @@ struct Concatenation {
         return checkpoint
     }
 
-    /// How many parts of a size it takes for so many bytes.
+    /// How many segments of a size a file has.
     private static func parts(of partSize: Int64, in size: Int64) -> Int64 { size / partSize + (size % partSize > 0 ? 1 : 0) }
 
-    /// Brings all parts there, from where each of them stands, and has them put together.
+    /// Sends all segments from their offsets, and has them concatenated.
     ///
-    /// - Returns: Which parts are still there.
+    /// - Returns: The segments that remain on the server.
     func run() async throws -> PartsLeft {
         let ranges = try await ranges()
         if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
@@ -38,7 +39,7 @@ struct Concatenation {
             try await createFinal(isEarly: true)
         }
         let checkpoint = await record.checkpoint
-        // Once the whole was asked for, parts that were confirmed may be gone.
+        // After the final upload was requested, confirmed segments may be gone.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachPart(ranges) { slot, range in
                 if begun[slot].url == nil { try await begin(slot, range) } else { try await goOn(slot, range) }
@@ -47,7 +48,7 @@ struct Concatenation {
         if await record[.whole].url == nil { try await createFinal() }
         guard let url = await record[.whole].url, try await isComplete(url) else {
             throw TransferError(
-                .transient, .serverError, "The server \(server.origin) has all parts of the file, and has not put them together yet.")
+                .transient, .serverError, "The server \(server.origin) has all segments of the file, but has not concatenated them yet.")
         }
         return try await removeParts()
     }
@@ -57,14 +58,14 @@ struct Concatenation {
         guard let parts = checkpoint.parts, let partSize = checkpoint.partSize, partSize > 0,
             Int64(parts.count) == Self.parts(of: partSize, in: size)
         else {
-            throw TransferError(.resumeLost, .uploadGone, "What was kept of the file's parts does not fit its size of \(size) bytes.")
+            throw TransferError(.resumeLost, .uploadGone, "The stored segments do not match the file's size of \(size) bytes.")
         }
         return stride(from: 0, to: size, by: Int64.Stride(partSize)).map { $0..<$0 + min(partSize, size - $0) }
     }
 
-    /// Does something with all parts at once.
+    /// Runs a closure for all segments in parallel.
     ///
-    /// A failure that may pass does not stop the other parts, as what they still bring need not be sent again; any other one does.
+    /// A transient failure does not stop the other segments, because their progress is worth keeping; any other failure does.
     private func forEachPart(
         _ ranges: [Range<Int64>], _ body: @escaping @Sendable (UploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
@@ -94,7 +95,7 @@ struct Concatenation {
 
     private func goOn(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
-        // Where the whole was asked for by their names, no part can be made anew: the server may have removed them because it has the whole.
+        // After the final upload was requested, segments can't be replaced: the server may have removed them because it has the whole file.
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
@@ -106,7 +107,7 @@ struct Concatenation {
             }
             try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
-            // The other parts are not to suffer for this one.
+            // Only this segment starts again.
             try await record.save { $0[slot] = RemoteUpload() }
             if let busy = await server.removeIfAllowed([url]) { throw busy }
         }
@@ -120,10 +121,10 @@ struct Concatenation {
         try await sender.send(from: 0)
     }
 
-    /// Has the parts put together. Not asked for a second time before the parts were found complete by `HEAD`: if the answer is lost, the next
-    /// attempt begins with that.
+    /// Requests the concatenation. Not requested a second time before `HEAD` has shown that the segments are complete: if the response is
+    /// lost, the next attempt starts with that.
     ///
-    /// - Parameter isEarly: Whether parts are still to come. A server may say that it takes that, and not mean it: then it is asked behind them.
+    /// - Parameter isEarly: Whether segments are incomplete. A server may announce support and still refuse; then it is asked after them.
     private func createFinal(isEarly: Bool = false) async throws {
         let parts = await record.checkpoint.parts ?? []
         let addresses = parts.compactMap(\.url).map(address(ofPart:))
@@ -135,14 +136,14 @@ struct Concatenation {
             let cause = "POST was answered with \(answer.status)"
             guard try await hasAllParts() else {
                 throw TransferError(
-                    .resumeLost, .uploadGone, "The server \(server.origin) no longer has all parts of the file.", cause: cause)
+                    .resumeLost, .uploadGone, "The server \(server.origin) no longer has all segments of the file.", cause: cause)
             }
             throw TransferError(
-                .permanent, .rejected, "The server \(server.origin) has all parts of the file, and does not put them together.",
+                .permanent, .rejected, "The server \(server.origin) has all segments of the file, but does not concatenate them.",
                 cause: cause)
         }
         guard answer.isSuccess else {
-            // A server that refuses has made nothing.
+            // A server that refuses has created nothing.
             if (400..<500).contains(answer.status) { try await record.save { $0.asksForWhole = nil } }
             if isEarly, answer.status == 400 { return }
             throw try await server.refused(answer)
@@ -160,18 +161,18 @@ struct Concatenation {
         }
     }
 
-    /// As the server gave it, without the origin if that is the endpoint's: servers behind a proxy may know themselves by another name.
+    /// The URL from the server, without the endpoint's origin: servers after a proxy may have another name.
     private func address(ofPart url: String) -> String {
         guard let components = URLComponents(string: url), components.url.flatMap(Origin.init) == server.origin else { return url }
         return components.percentEncodedPath + (components.percentEncodedQuery.map { "?\($0)" } ?? "")
     }
 
-    /// Asks whether the server has all of the file; while parts are missing, it does not say how much (tus 1.0.0, "Upload-Concat").
+    /// Asks whether the server has the whole file; while segments are missing, it does not report an offset (tus 1.0.0, "Upload-Concat").
     private func isComplete(_ url: String) async throws -> Bool {
         try await server.finalOffset(of: url, length: size) == size
     }
 
-    /// The parts take room until they expire; the file does not need them.
+    /// Segments take up space until they expire, and are no longer needed.
     private func removeParts() async throws -> PartsLeft {
         var left = PartsLeft(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
@@ -195,11 +196,11 @@ struct Concatenation {
     }
 }
 
-/// The parts of an upload that are still there though the whole is complete.
+/// The segments that remain on the server after the file is complete.
 struct PartsLeft {
-    /// Those that may be removed later.
+    /// The segments that can be removed later.
     private(set) var urls: [String]
-    /// Why the first of them was not removed; nil where the server lets them expire, by its own word.
+    /// Why the first of them was not removed; nil if the server lets them expire.
     private var reason: TransferError?
 
     init(urls: [String]) {
@@ -211,12 +212,12 @@ struct PartsLeft {
         if reason == nil, let failure, failure.code != .unsupported { reason = failure }
     }
 
-    /// For the queue, which removes them by and by.
+    /// The checkpoint from which the queue removes them later.
     var leftovers: Checkpoint? {
         get throws { urls.isEmpty ? nil : try TUSCheckpoint(leftovers: urls).encoded(atMost: 0) }
     }
 
     func warning(_ origin: Origin) -> String? {
-        reason.map { "Parts of the file were left at the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
+        reason.map { "Segments of the file remain at the server \(origin)\(urls.isEmpty ? "" : ", to be removed later"): \($0)" }
     }
 }

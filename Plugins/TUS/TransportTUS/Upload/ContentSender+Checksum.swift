@@ -2,27 +2,27 @@ import TransferCore
 import TransportSupport
 
 extension ContentSender {
-    /// How often a request may be sent whose content arrives as something else, by the server's word.
+    /// How often a request is sent whose content does not match its checksum, according to the server.
     static let maximumMismatches = 3
 
-    /// What a request carries to have its content verified.
+    /// The checksums of a request.
     struct Seal {
-        /// The value of `Upload-Checksum` (tus 1.0.0, "Checksum").
+        /// The value of `Upload-Checksum` (tus 1.0.0).
         var header: String?
-        /// What is to be computed on the way, and sent behind.
+        /// The checksum to compute while sending, and to send as a trailer.
         var trailer: ChecksumAlgorithm?
-        /// The checksum of all up to the end of the request, if it is known before.
+        /// The checksum of all content up to the end of the request, if known before.
         var whole: ContentHash?
     }
 
-    /// Relies on checksums behind the content only where they get to the server. Otherwise each request has its checksum before its content.
+    /// Sends checksums as trailers only if they reach the server, otherwise as headers.
     mutating func settleCheck(at offset: Int64) async throws {
         guard case .trailer(let algorithm) = check, try await !server.trailersArrive(at: url, offset, algorithm) else { return }
         check = .eachRequest(algorithm)
         chunks.wanted = chunks.wanted ?? check.chunkSize
     }
 
-    /// Prepares a request that brings these bytes of the upload.
+    /// Prepares the checksum of a request.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the same bytes were read before and differ.
     mutating func seal(_ range: Range<Int64>) async throws -> Seal {
@@ -39,7 +39,7 @@ extension ContentSender {
         }
     }
 
-    /// Compares with the checksum of the same bytes when they were read before.
+    /// Compares with the checksum of the same bytes from an earlier read.
     mutating func noteChecksum(_ header: String, of range: Range<Int64>) throws(TransferError) {
         if let lastChecksum, lastChecksum.range == range, lastChecksum.header != header {
             throw TransferError(
@@ -48,17 +48,17 @@ extension ContentSender {
         lastChecksum = (range, header)
     }
 
-    /// Puts down that the server kept so many bytes of a request without that it could compare their checksum.
+    /// Notes that the server kept bytes of a request without comparing their checksum.
     func noteUnverified(_ count: Int64) async throws {
         guard count > 0, check.comparesRequests else { return }
         try await record.save { [slot] in $0[slot].unverified = ($0[slot].unverified ?? 0) + count }
     }
 
-    /// The checksum of all that was sent up to the end of a request that succeeded; nil if nobody computed it.
+    /// The checksum of all content up to the end of a successful request; nil if it is unknown.
     func wholeHash(after seal: Seal, _ answer: TUSAnswer, of range: Range<Int64>) -> ContentHash? {
         if seal.trailer == nil { return seal.whole }
         if range.lowerBound == 0 { return answer.contentHash }
-        // One that only told the length of a stream changes nothing.
+        // A request that only sends the length of a stream changes nothing.
         return range.isEmpty ? contentHash : nil
     }
 }

@@ -3,18 +3,18 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// Brings the bytes of one upload to the server, request by request, from wherever the server stands.
+/// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct ContentSender {
-    /// How often in one attempt the server may say 409 and name another offset, before the queue is to wait.
+    /// How often in one attempt the server may answer 409 with another offset before the attempt fails.
     private static let maximumConflicts = 3
-    /// How many bytes a server has to take without working longer than the stall timeout, as it has to answer any other request.
+    /// How many bytes a server must process faster than the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
     let server: TUSServer
     let file: FileReader
     let record: UploadRecord
     let slot: UploadRecord.Slot
-    /// Where in the file the upload's bytes are; of a file that still grows, without an end.
+    /// The range of the upload in the file; for a growing source, without an end.
     let range: Range<Int64>
     var chunks: ChunkPlan
     var check: ContentCheck
@@ -22,21 +22,21 @@ struct ContentSender {
     let reporter: AttemptReporter
     let url: String
 
-    /// The checksum of all that was sent, as long as that is everything from the upload's first byte on.
+    /// The checksum of all sent bytes, as long as they start at the upload's first byte.
     private(set) var contentHash: ContentHash?
 
     private var mismatches = 0
-    /// The last checksum that was computed, and of which bytes.
+    /// The last computed checksum, and its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
     private var conflicts = 0
-    /// The position up to which the server can have bytes of ours.
+    /// The position up to which the server can have bytes.
     private var reach: Int64 = 0
-    /// The highest position that was ever confirmed: of a source that grows, what is before it can't be read any more.
+    /// The highest confirmed position: a growing source can't be read before it.
     private var released: Int64 = 0
-    /// Whether the next request asks before it sends its content (RFC 9110, section 10.1.1), as a server that refuses it may close without
-    /// reading it, and what it answered is lost.
+    /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1), because a server that refuses content may close
+    /// the connection without reading it, so that its response is lost.
     private var asksFirst = false
-    /// Set while a request is to be sent once more that was refused for its credentials: how often those had been renewed when it was sent.
+    /// For a request that is sent again after its credentials were rejected: how often these had been renewed when it was sent first.
     private var rejectedSince: Int?
 
     init(
@@ -55,25 +55,26 @@ struct ContentSender {
         self.url = url
     }
 
-    /// Whether the server was told how long the upload is.
+    /// Whether the server knows the length of the upload.
     var isLengthDeclared = true
-    /// The most bytes that the server takes of a stream; nil if it does not say.
+    /// The maximum size of a stream at the server; nil if it is unknown.
     var maximumSize: Int64?
     private var window = StreamWindow()
-    /// Whether the length goes along with the next request: the server wants it before the last one, or may have missed it.
+    /// Whether to send the length with the next request: the server requires it early, or may have missed it.
     private var tellsLengthAtOnce = false
 
     private var growth: SourceGrowth? { file.source.growth }
 
-    /// How many bytes the upload has; nil while nobody knows.
+    /// The length of the upload in bytes; nil while it is unknown.
     var length: Int64? {
         guard let growth else { return range.upperBound - range.lowerBound }
         return if case .complete(let size) = growth.extent { size } else { growth.length }
     }
 
-    /// Up to where there are bytes to send after an offset, once there are; nil when all was sent, and the server knows the length.
+    /// The position up to which bytes can be sent, when there are any after an offset; nil when all was sent, and the server knows the
+    /// length.
     ///
-    /// - Throws: What the app's producer failed with; `CancellationError`.
+    /// - Throws: The error of the app's producer; `CancellationError`.
     private mutating func end(after offset: Int64) async throws -> Int64? {
         guard let growth else { return length.flatMap { offset < $0 ? $0 : nil } }
         try await growth.waitUntilReadable(upTo: offset + chunks.multiple)
@@ -89,19 +90,19 @@ struct ContentSender {
         }
     }
 
-    /// What the server can have of ours at most, whatever became of earlier attempts.
+    /// The most bytes that the server can have, from any attempt.
     private var available: Int64 {
         switch growth?.extent {
         case nil: range.upperBound - range.lowerBound
         case .growing(let end), .complete(let end): min(length ?? .max, end)
-        // How far the producer came is not told. Nothing more is sent; the failure is the attempt's.
+        // The position of a failed producer is unknown. No more bytes are sent; the attempt fails.
         case .failed: length ?? .max
         }
     }
 
-    /// Asks where the server stands, unless that is known by now, and goes on from there.
+    /// Asks for the server's offset, unless it is known, and continues from there.
     mutating func resume(from known: TUSServer.Standing? = nil) async throws {
-        // What an earlier attempt sent may still be on its way through the server when this one begins.
+        // Bytes of an earlier attempt may still be on their way through the server.
         reach = available
         asksFirst = true
         released = await record[slot].confirmed ?? 0
@@ -128,9 +129,9 @@ struct ContentSender {
         return await record[slot].expires
     }
 
-    /// Sends all that remains.
+    /// Sends all remaining bytes.
     ///
-    /// - Parameter offset: Where the server stands, by its own word.
+    /// - Parameter offset: The server's offset.
     mutating func send(from offset: Int64) async throws {
         reach = max(reach, offset)
         if offset < length ?? .max { try await settleCheck(at: offset) }
@@ -139,24 +140,25 @@ struct ContentSender {
         while let end = try await end(after: offset) { offset = try await sendNext(from: offset, to: end) }
     }
 
-    /// Keeps what the server says that it has.
+    /// Saves the server's offset.
     ///
-    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/sourceLost`` if it lost what a stream does not give a second time.
+    /// - Throws: Also a ``TransferError`` of the class ``FailureClass/sourceLost`` if the server lost bytes of a stream, which can't be
+    ///   read again.
     private mutating func confirm(_ offset: Int64, expires: Int?) async throws {
         guard growth == nil || offset >= released else {
             throw TransferError(
                 .sourceLost, .producerGone,
-                "The server \(server.origin) went back to \(offset) of the \(released) bytes of a stream that it had; they are not kept. "
-                    + "Enqueue it anew.")
+                "The server \(server.origin) lost bytes of a stream: it has \(offset) of \(released). "
+                    + "Enqueue the stream again.")
         }
         released = max(released, offset)
         try await record.confirm(offset, of: slot, expires: expires)
         growth?.confirmed(before: offset)
     }
 
-    /// Sends all that remains, or as much of it as one request may bring.
+    /// Sends the remaining bytes, or as many as one request may have.
     ///
-    /// - Returns: Where the server stands, by its own word.
+    /// - Returns: The server's offset.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: end - offset)
         let declaration = isLengthDeclared ? nil : length.flatMap { tellsLengthAtOnce || offset + count == $0 ? $0 : nil }
@@ -191,14 +193,14 @@ struct ContentSender {
             try noteChecksum(hash.header, of: offset..<offset + count)
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
-            // The hook is asked anew only where its headers may go.
+            // The hook is called again only if its headers were sent.
             let mayBeRenewed = rejectedSince == nil && !answer.reply.withheldCredentials
             if answer.status == 401 || answer.status == 403, mayBeRenewed { rejectedSince = renewals } else { rejectedSince = nil }
             let failure = try await server.refused(answer)
             if answer.isFromGateway { try await noteGateway(UnansweredRequest(offset: offset, taken: answer.response.sent.taken)) }
-            // This request is no longer one without an answer, whatever becomes of the next one.
+            // This request was answered, whatever happens to the next one.
             if wasMarked { try await record.save() }
-            // Where the server stands is for the next attempt to ask.
+            // The next attempt asks for the offset.
             if failure.wantsPeace { throw failure }
             return try await settle(failure, from: offset, count: count, status: answer.status)
         }
@@ -208,7 +210,7 @@ struct ContentSender {
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
         contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, of: offset..<offset + count) : nil
-        // It may take less than was sent. Where it stands now is asked, as after all that did not go as planned.
+        // The server may take less than was sent. Then it is asked for its offset.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset || count == 0 else {
             throw TransferError(.transient, .badAnswer, "The server \(server.origin) kept none of the bytes that were sent.")
@@ -216,7 +218,7 @@ struct ContentSender {
         return now
     }
 
-    /// - Parameter length: The length of the upload, if the server is to be told now (extension *creation-defer-length*).
+    /// - Parameter length: The length of the upload, if it is sent now (extension *creation-defer-length*).
     private mutating func patch(
         from offset: Int64, count: Int64, _ seal: Seal, declaring length: Int64?, _ watch: RequestWatch
     ) async throws -> TUSAnswer {
@@ -225,10 +227,10 @@ struct ContentSender {
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
         headers[server.dialect.checksumHeader] = seal.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
-        // A server may work longer at the end of much content than of little.
+        // A server may need longer at the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
         let mayTakeLong = max(count, isAtEnd ? offset + count : 0) > Self.quickContent
-        // Also where the network takes none of it: that this was sent before does not make it the server's turn.
+        // Noted even if the network takes no bytes, so that repeated bytes do not count as waiting for the server.
         record.noteSent(offset, of: slot)
         // Ends with the watch, or with this function.
         async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
@@ -246,7 +248,7 @@ struct ContentSender {
         return answer
     }
 
-    /// Keeps a request that a gateway answered, because the server behind it did not: the server may have bytes of it that it does not count.
+    /// Saves a request that a gateway answered in place of the server: the server may have uncounted bytes of it.
     private func noteGateway(_ request: UnansweredRequest) async throws {
         guard request.taken > 0 else { return }
         try await record.save { [slot] in $0[slot].doubtful = request }
@@ -260,10 +262,10 @@ struct ContentSender {
         try await record.save { [slot] in $0[slot].unanswered = telling }
     }
 
-    /// After a `PATCH` that failed: asks the server what it has, as only it knows. Never sends the same offset again unasked.
+    /// Asks for the server's offset after a failed `PATCH`. The same offset is never sent again without asking.
     ///
-    /// - Parameter mayBeRefused: Whether the server closed on content that it was sent unasked.
-    /// - Returns: Where to go on, if that makes sense at once.
+    /// - Parameter mayBeRefused: Whether the server closed the connection on content that it was not asked about.
+    /// - Returns: Where to continue, if that is useful at once.
     /// - Throws: The failure.
     private mutating func settle(
         _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
@@ -272,16 +274,16 @@ struct ContentSender {
         do {
             now = try await askOffset()
         } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // It does not answer this either; the failure that came first says more, but for how long the server wants to be left alone. What that
-            // was is final only if nothing more could have been done about it.
+            // The server does not answer this either. The first failure is more precise, but the second one knows how long to wait. The
+            // first one is final only if nothing more could have been done about it.
             let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
             throw TransferError(
                 mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
                 retryAfter: failure.retryAfter ?? error.retryAfter)
         }
-        // What is known of the content ends where this request began.
+        // The checksum so far ends where this request began.
         if now != offset { contentHash = nil }
-        // The checksum of a whole request went before it, unless it comes behind.
+        // The checksum of a request does not cover a part of it, and may not have arrived as a trailer.
         if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
         if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
         if mayBeRefused, now == offset {
@@ -292,13 +294,13 @@ struct ContentSender {
         return now
     }
 
-    /// Whether another request makes sense at once after one that was refused.
+    /// Whether another request is useful at once after a refused one.
     private mutating func canGoOn(
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
     ) async throws -> Bool {
         switch status {
         case 400 where !isLengthDeclared && !tellsLengthAtOnce:
-            // It may want to know the length before it takes content.
+            // The server may require the length before the content.
             tellsLengthAtOnce = true
             try await growth?.waitUntilComplete()
             return true
@@ -315,7 +317,7 @@ struct ContentSender {
             return true
         case server.dialect.checksumMismatch:
             mismatches += 1
-            // Once may be the way's fault. Twice, it may be that the file is not what it was.
+            // Once can be a transmission error. Twice, the file may have changed.
             if mismatches > 1 { try await file.verifyUnchanged() }
             return now == offset && mismatches < Self.maximumMismatches
         case 413:
@@ -325,16 +327,16 @@ struct ContentSender {
         }
     }
 
-    /// A 400 may be a proxy's mood once; a second one at the same offset is an answer.
+    /// A single 400 can be a proxy's; a second one at the same offset is final.
     private func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
         if await record[slot].refusedOffset == offset { throw failure }
         try await record.save { [slot] in $0[slot].refusedOffset = offset }
         throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
     }
 
-    /// Asks where the server stands. If it is gone since the last request was cut, that is kept.
+    /// Asks for the server's offset. Saves the last request if the server is gone since that was interrupted.
     private func standing() async throws -> TUSServer.Standing {
-        // The answer to this question is quick, whatever was awaited before.
+        // The response to this request is quick, whatever was awaited before.
         reporter.reportActivity()
         do {
             let standing = try await server.offset(of: url, length: length)
@@ -356,7 +358,7 @@ struct ContentSender {
         return offset
     }
 
-    /// Refuses bytes that the server can't have from us.
+    /// Rejects an offset that the server can't have.
     private func checkPlausible(_ offset: Int64) throws(TransferError) {
         guard offset <= min(reach, RemoteUpload.sizes.upperBound) else {
             throw TransferError(

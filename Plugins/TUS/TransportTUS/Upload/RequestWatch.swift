@@ -1,9 +1,9 @@
 import Locking
 
-/// How many bytes the network took of one `PATCH` so far, and when that is worth a checkpoint: once more is gone than can wait in this machine, and
-/// each time that it has doubled since. So whoever finds the checkpoint after a sudden end knows half of the truth at the least.
+/// Counts the sent bytes of one `PATCH`, and decides when to save the count: after more bytes than this machine can buffer, and each time
+/// it has doubled. So after a crash, the checkpoint has at least half of the true count.
 final class RequestWatch: Sendable {
-    /// The numbers to keep; only the last of those that nobody took yet.
+    /// The counts to save; only the last one that was not taken yet.
     let marks: AsyncStream<Int64>
     private let mark: AsyncStream<Int64>.Continuation
     private let state = Locked((taken: Int64(0), last: ChunkPlan.buffered / 2))

@@ -1,18 +1,18 @@
-/// How much of a stream one request brings while more comes.
+/// Decides how much of a growing stream one request has.
 ///
-/// The producer may be so far ahead of what is confirmed, and a request is confirmed at its end. One that brings all there is has to be followed by
-/// one that brings next to nothing, as the producer could not go on meanwhile. One that brings half of the way ahead is followed by another like it,
-/// and the producer never rests for longer than the network does.
+/// The producer can be ahead of the confirmed bytes by a limited amount, and a request is confirmed at its end. After a request with all
+/// available bytes, the next one would have almost none, because the producer had to wait. Requests with half of that amount follow each
+/// other steadily, and the producer never waits longer than the network.
 struct StreamWindow {
-    /// Less than this is not divided.
+    /// Smaller amounts are not divided.
     private static let smallest: Int64 = 1 << 20
 
-    /// How far the producer was ahead of what was confirmed, at the most.
+    /// How far the producer was ahead of the confirmed bytes, at most.
     private var ahead: Int64 = 0
-    /// What was confirmed while the last request was under way.
+    /// The confirmed position during the last request.
     private var confirmed: Int64?
 
-    /// How many of the bytes from an offset, which is confirmed now, to what there is now the next request brings.
+    /// How many of the available bytes after a confirmed offset the next request has.
     mutating func part(from offset: Int64, to end: Int64) -> Int64 {
         ahead = max(ahead, end - (confirmed ?? offset))
         confirmed = offset

@@ -1,59 +1,60 @@
 import Foundation
 import TransferCore
 
-/// What is known of one upload at the server.
+/// One upload at the server.
 struct RemoteUpload: Codable, Sendable {
-    /// Its address, absolute; nil from before the creation is asked for until its answer arrived.
+    /// The absolute URL; nil until the response to the creation.
     var url: String?
 
-    /// How many bytes of it the server confirmed.
+    /// How many bytes the server confirmed.
     var confirmed: Int64?
 
-    /// The offset at which the server answered a `PATCH` with 400, if it did: a second one there is final.
+    /// The offset at which the server answered a `PATCH` with 400: a second one there is final.
     var refusedOffset: Int64?
 
-    /// How many of its bytes the server kept of requests that broke off: it compares checksums at their ends only.
+    /// How many bytes the server kept of interrupted requests, without a checksum: it compares checksums only at their ends.
     var unverified: Int64?
 
-    /// The last `PATCH`, if it was cut and the server took no connection then: it may have what it does not count.
+    /// The last `PATCH`, if it was interrupted and the server then refused connections: the server may have uncounted bytes of it.
     var doubtful: UnansweredRequest?
 
-    /// How many of its bytes the server may have without counting them: it was gone after it took them, and said then that it had none of them.
+    /// How many uncounted bytes the server may have, because it was gone after it took them, and then reported none of them.
     var uncounted: Int64?
 
-    /// When the server means to remove it, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
+    /// When the server will remove the upload, in seconds since 1970 by the server's clock (tus 1.0.0, "Upload-Expires").
     var expires: Int?
 
-    /// The last `PATCH`, if it was not answered and brought enough to tell something of the path: the process may have ended meanwhile.
+    /// The last `PATCH`, if it was unanswered and long enough to show something about the path, for a process that follows a killed one.
     var unanswered: UnansweredRequest?
 }
 
-/// A `PATCH` without an answer.
+/// A `PATCH` without a response.
 struct UnansweredRequest: Codable, Hashable, Sendable {
-    /// Where it began in the upload.
+    /// Its offset.
     var offset: Int64
-    /// How many bytes the network took of it at least.
+    /// How many bytes the network took, at least.
     var taken: Int64
-    /// Whether the process that sent it saw the connection break while the server was there; nil if it ended the request, or ended with it.
+    /// Whether the process that sent it saw the connection break while the server was there; nil if the process ended the request, or ended
+    /// itself.
     var isWitnessed: Bool?
 }
 
 extension RemoteUpload {
-    /// The sizes and positions that an upload can have, in bytes: 64 PiB at most, which no file system of today holds.
+    /// The valid sizes and positions of an upload in bytes: up to 64 PiB.
     static let sizes: ClosedRange<Int64> = 0...1 << 56
 
-    /// The last `PATCH`, if the server may have bytes of it that it does not count: the server was gone after it, or the request was abandoned (by a
-    /// pause, or with the process), so the server may have ended at the same moment.
+    /// The last `PATCH`, if the server may have uncounted bytes of it: the server was gone after it, or the request was abandoned by a
+    /// pause or a killed process, so the server may have ended at the same moment.
     var doubt: UnansweredRequest? { doubtful ?? unanswered.flatMap { $0.isWitnessed == true ? nil : $0 } }
 }
 
 extension Int64 {
-    /// Moves a stored position to the nearest that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
+    /// Clamps a stored position to those that a file can have: 0 to 64 PiB. Sums of such positions do not overflow.
     fileprivate mutating func clampPosition() { self = Swift.min(Swift.max(0, self), RemoteUpload.sizes.upperBound) }
 }
 
 extension RemoteUpload {
-    /// Clamps each position, as a damaged store can hold any.
+    /// Clamps each position, because a damaged store can have any value.
     fileprivate mutating func clamp() {
         confirmed?.clampPosition()
         refusedOffset?.clampPosition()
@@ -66,21 +67,21 @@ extension RemoteUpload {
     }
 }
 
-/// What a file's transfer needs to go on later.
+/// What a file's transfer needs to resume.
 struct TUSCheckpoint: Codable, Sendable {
-    /// The upload of the whole file; where there are parts, the one that puts them together.
+    /// The upload of the whole file; with segments, the final upload that concatenates them.
     var whole = RemoteUpload()
 
-    /// The uploads of the file's parts, in order; nil for a file that is sent as one.
+    /// The uploads of the file's segments, in order; nil for a file that is sent as one.
     var parts: [RemoteUpload]?
 
-    /// How many bytes each part has, but for the last, which has the rest.
+    /// The size of each segment but the last, which is smaller.
     var partSize: Int64?
 
-    /// Whether the server was asked to put the parts together, and may have done so without that its answer arrived.
+    /// Whether the final upload was requested, and may have been created although no response arrived.
     var asksForWhole: Bool?
 
-    /// The most bytes that one request may bring, as far as that was found out when this was saved.
+    /// The maximum number of bytes of one request, as far as known when this was saved.
     var chunkLimit: Int64?
 
     private enum CodingKeys: String, CodingKey {
@@ -91,13 +92,13 @@ struct TUSCheckpoint: Codable, Sendable {
         self.whole = whole
     }
 
-    /// Uploads that are to be removed, and nothing more.
+    /// A checkpoint of uploads to remove.
     init(leftovers urls: [String]) {
         parts = urls.map { RemoteUpload(url: $0) }
         partSize = 1
     }
 
-    /// Reads a checkpoint; nil if it is not one of this transport.
+    /// Parses a checkpoint; nil if it is not from this transport.
     init?(_ checkpoint: Checkpoint) {
         guard let decoded = try? JSONDecoder().decode(TUSCheckpoint.self, from: checkpoint.data) else { return nil }
         guard decoded.parts == nil || decoded.partSize.map({ $0 > 0 }) == true else { return nil }
@@ -131,34 +132,34 @@ struct TUSCheckpoint: Codable, Sendable {
         try container.encodeIfPresent(chunkLimit, forKey: .chunkLimit)
     }
 
-    /// - Parameter limit: The most bytes that it may vouch for.
+    /// - Parameter limit: The most bytes to confirm.
     func encoded(atMost limit: Int64) throws -> Checkpoint {
         Checkpoint(
             data: try JSONEncoder().encode(self), confirmed: min(confirmed, limit),
             expiresAt: expires.map { Date(timeIntervalSince1970: TimeInterval($0)) })
     }
 
-    /// When the first of the uploads is removed.
+    /// When the first of the uploads expires.
     private var expires: Int? {
         ([whole] + (parts ?? [])).compactMap(\.expires).min()
     }
 
-    /// How many bytes of the file the server confirmed. Where there are parts, these bytes are not all at the file's start.
+    /// How many bytes of the file the server confirmed. With segments, not all of them are at the file's start.
     var confirmed: Int64 {
         parts.map { Self.sum($0, \.confirmed) } ?? whole.confirmed ?? 0
     }
 
-    /// How many bytes of the file the server compared with no checksum, though it was sent some.
+    /// How many bytes the server kept without comparing their checksum.
     var unverified: Int64 { Self.sum([whole] + (parts ?? []), \.unverified) }
 
-    /// How many bytes the server may have besides those that it counts.
+    /// How many uncounted bytes the server may have.
     var uncounted: Int64 { Self.sum([whole] + (parts ?? []), \.uncounted) }
 
-    /// A number of all uploads, added up; a sum that no file can have stays within what a number holds.
+    /// The sum of a number over all uploads, without overflow.
     private static func sum(_ uploads: [RemoteUpload], _ number: (RemoteUpload) -> Int64?) -> Int64 {
         uploads.reduce(0) { min($0 + (number($1) ?? 0), 1 << 62) }
     }
 
-    /// The addresses of all uploads that were made.
+    /// The URLs of all uploads.
     var urls: [String] { (parts ?? []).compactMap(\.url) + (whole.url.map { [$0] } ?? []) }
 }

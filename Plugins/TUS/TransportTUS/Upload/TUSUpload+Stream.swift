@@ -3,10 +3,10 @@ import HTTPSupport
 import TransferCore
 
 extension TUSUpload {
-    /// Sends a source whose bytes arrive meanwhile, request by request: each brings what there is.
+    /// Sends a growing source, request by request, each with the available bytes.
     ///
-    /// The server is told the length when it is known: with the creation, or with the last request (extension *creation-defer-length*). Where
-    /// the server must know it before, all of the source is awaited first.
+    /// The length is sent when it is known: with the creation, or with the last request (extension *creation-defer-length*). If the server
+    /// requires it earlier, the upload starts when the source is complete.
     func transfer(_ growth: SourceGrowth) async throws -> TransferReceipt {
         let features = try await server.features(for: options.verification)
         let check = ContentCheck(
@@ -14,12 +14,12 @@ extension TUSUpload {
         guard check != .readingBack else {
             throw TransferError(
                 .unsupported, .unsupported,
-                "The server \(server.origin) compares no checksums, and a stream can't be compared with what it gives back.")
+                "The server \(server.origin) does not compare checksums, and a stream can't be verified by reading it back.")
         }
         if let length = growth.length { try server.checkSize(length, atMost: features.maximumSize) }
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
-        // Of a stream that was given back already, nothing can be sent anew.
+        // A stream whose confirmed bytes were released can't start again.
         var standing: TUSServer.Standing?
         if options.uploadURL == nil, known.confirmed == 0 {
             standing = try await beginAnewIfDoubtful(&known, length: Self.length(growth))
@@ -41,7 +41,7 @@ extension TUSUpload {
         return receipt
     }
 
-    /// Makes the upload at the server.
+    /// Creates the upload.
     ///
     /// - Returns: Its URL, and whether the server knows its length.
     private func create(_ growth: SourceGrowth, _ features: ServerFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
@@ -49,7 +49,7 @@ extension TUSUpload {
         var length = Self.length(growth)
         if length == nil, features.offers(.creationDeferLength), let header = server.dialect.deferredLengthHeader {
             let answer = try await server.requestCreation(metadata, headers: [header: "1"])
-            // It may say that it has the extension, and not mean it.
+            // The server may announce the extension and still refuse.
             if answer.status != 400 { return (try await created(answer), false) }
         }
         if length == nil {

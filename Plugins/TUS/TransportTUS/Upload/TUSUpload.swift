@@ -3,7 +3,7 @@ import HTTPSupport
 import TransferCore
 import TransportSupport
 
-/// One attempt at one file.
+/// One attempt to upload one file.
 struct TUSUpload {
     let server: TUSServer
     let file: FileReader
@@ -12,7 +12,7 @@ struct TUSUpload {
     let options: AttemptOptions
     let reporter: AttemptReporter
     let threads: WorkerThreads
-    /// Whether an earlier attempt may have asked for an upload whose address nobody knows.
+    /// Whether an earlier attempt may have created an upload with an unknown URL.
     private let isRepeated: Bool
 
     init(
@@ -26,7 +26,7 @@ struct TUSUpload {
         isRepeated = attempt.checkpoint != nil
         metadata = try UploadMetadata(attempt)
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
-        // What an earlier process found out about the way there.
+        // The limit that an earlier process found out.
         if let limit = checkpoint.chunkLimit { server.memory.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) } }
         let (memory, address) = (server.memory, server.address)
         record = UploadRecord(checkpoint, reporter: reporter) { memory.habits(of: address).chunkLimit }
@@ -44,7 +44,7 @@ struct TUSUpload {
             }
             try await file.verifyUnchanged()
         } catch let error as TransferError where error.failureClass == .sourceChanged {
-            // What arrived is a part of one version, or a mix of two. Where uploads can't be removed, the error is all that says so.
+            // The server has a part of one version, or a mix of two. If it can't be removed, only the error shows that.
             var failure = error
             failure.retryAfter = await server.removeIfAllowed(record.checkpoint.urls)?.retryAfter ?? error.retryAfter
             throw failure
@@ -52,7 +52,7 @@ struct TUSUpload {
         let unverified = await record.checkpoint.unverified
         if unverified > 0 {
             receipt.warnings.append(
-                "The server \(server.origin) kept \(unverified) bytes of requests that broke off, which it compared with no checksum.")
+                "The server \(server.origin) kept \(unverified) bytes of interrupted requests without comparing their checksum.")
         }
         let uncounted = await record.checkpoint.uncounted
         // A resumed upload has a checksum only if it was read back.
@@ -62,8 +62,8 @@ struct TUSUpload {
         return receipt
     }
 
-    /// Compares the size of the file that the server gives back with what was sent, because the server may have bytes that it did not count.
-    /// Such bytes make the file larger. A server that gives nothing back leaves a warning in the receipt.
+    /// Compares the size of the server's file with the number of sent bytes, because the server may have uncounted bytes, which make the
+    /// file larger. If the server does not offer downloads, the receipt gets a warning.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if the sizes differ; the upload is then removed.
     private func checkSize(_ receipt: inout TransferReceipt, uncounted: Int64) async throws {
@@ -72,14 +72,14 @@ struct TUSUpload {
         if let stored, stored.bytes == receipt.bytes { return }
         guard let url, let stored, stored.isReliable else {
             receipt.warnings.append(
-                "This upload is unverified: the server was gone, or may have been, after it took \(uncounted) bytes, and then said that it had "
-                    + "none of them. Some servers keep such bytes and append the following ones to them. Compare the file there.")
+                "This upload is unverified: the server was, or may have been, gone after it took \(uncounted) bytes, and then reported "
+                    + "none of them. Some servers keep such bytes and append the following ones. Compare the file on the server.")
             return
         }
         let busy = await server.removeIfAllowed([url])
         throw TransferError(
             .resumeLost, .checksumMismatch,
-            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes). The upload was removed there.",
+            "The server \(server.origin) has \(stored.bytes) bytes of a file of \(receipt.bytes). The upload was removed.",
             retryAfter: busy?.retryAfter)
     }
 
@@ -99,7 +99,7 @@ struct TUSUpload {
         readBack?.begin()
         if known.parts == nil, known.whole.url == nil {
             try server.checkSize(size, atMost: features.maximumSize)
-            // The parts can't be read back before they are put together.
+            // Segments can't be read back before they are concatenated.
             if check != .readingBack, isSentInParts(features) {
                 known = Concatenation.plan(options.parallel, of: size)
                 try await record.begin(known)
@@ -127,9 +127,9 @@ struct TUSUpload {
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
 
-    /// Lets go of an upload of whose first bytes the server may have some that it does not count.
+    /// Abandons an upload whose server may have uncounted bytes at its start.
     ///
-    /// - Returns: Where the server stands, if it was asked and the upload is gone on with.
+    /// - Returns: The server's offset, if it was asked and the upload resumes.
     func beginAnewIfDoubtful(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.Standing? {
         let (isRemoved, standing) = try await server.removeIfDoubtful(known.whole, length: length)
         guard isRemoved else { return standing }
@@ -154,21 +154,21 @@ struct TUSUpload {
             multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
     }
 
-    /// Makes the upload at the server, with all of the content along if the file is small and the server takes that.
+    /// Creates the upload, with the content of a small file if the server supports that.
     ///
     /// - Returns: Its URL, and how much the server has of it.
     private func create(_ features: ServerFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
-        // Written before the request: whoever finds it after a crash knows that there may be an upload which bears this transfer's ID.
+        // Saved before the request: after a crash, it shows that an upload with this transfer's ID may exist.
         try await record.save()
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)"]
         var wasTooLarge = false
-        // What a server does with a checksum in a creation is not for it to say.
+        // The protocol does not define checksums in a creation.
         if check == .none, sendsContentAlong(features) {
             let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
-            // Something on the way may not want content in a creation; the file itself may be welcome.
+            // A proxy may reject content in a creation, but the server may take the file.
             if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
-            // After 400, the content may have been cut on its way: a request without content shows whether the file itself is refused.
+            // After 400, the content may have been cut on the way: a request without content shows whether the file itself is refused.
             if ![400, 413, 415].contains(answer.status) {
                 let url = try await server.created(answer)
                 return (url, try await accepted(answer, by: url))
@@ -176,15 +176,15 @@ struct TUSUpload {
         }
         let answer = try await server.requestCreation(metadata, headers: headers, reporter: reporter)
         let url = try await server.created(answer)
-        // The file itself is welcome, so it was the request that was too large.
+        // The server takes the file, so the request was too large.
         if wasTooLarge { _ = chunks(check).shrink(below: size) }
         try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
         return (url, 0)
     }
 
     private func sendsContentAlong(_ features: ServerFeatures) -> Bool {
-        // What was sent along with a creation that was interrupted can't be gone on with. A second time the upload is made first: so that each
-        // attempt is of use, however slow the line and however often it is interrupted.
+        // Content that was sent with an interrupted creation can't be resumed. A later attempt creates the upload first, so that each
+        // attempt makes progress even over a slow and unstable line.
         guard !isRepeated else { return false }
         let habits = server.memory.habits(of: server.address)
         let limit = min(
@@ -193,13 +193,13 @@ struct TUSUpload {
             && !habits.refusesContentInCreation
     }
 
-    /// How much of the content that was sent along the server took.
+    /// How much of the content in a creation the server took.
     private func accepted(_ answer: TUSAnswer, by url: String) async throws -> Int64 {
         let sent = answer.response.sent
         record.noteSent(sent.taken, of: .whole)
         var offset = answer.offset ?? 0
         if offset != size {
-            // It may be silent on that, or have taken a part only: then it is asked, as after all that did not go as planned.
+            // The response may have no offset, or the server may have taken only a part: then it is asked.
             try await record.confirm(0, of: .whole, expires: answer.expires, url: url)
             offset = try await server.offset(of: url, length: size).offset
         }

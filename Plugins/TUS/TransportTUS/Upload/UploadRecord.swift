@@ -1,30 +1,30 @@
 import Locking
 import TransferCore
 
-/// What is known of a file's uploads: made durable before it is told.
+/// The state of a file's uploads, saved before it is reported.
 ///
-/// The parts of a file that move at once share one; what they have to save at the same time is saved together.
+/// Shared by all segments of a file; changes at the same time are saved together.
 actor UploadRecord {
     /// One of a file's uploads at the server.
     enum Slot: Hashable, Sendable {
         case whole
-        /// A part of the file, by its number from 0.
+        /// A segment of the file, by its number from 0.
         case part(Int)
     }
 
-    /// How far an upload is, in its own bytes.
+    /// The progress of an upload, in its own bytes.
     private struct Position {
         var sent: Int64 = 0
         var confirmed: Int64 = 0
-        /// Up to where the last request got, which may send once more what was sent before.
+        /// The position of the current request, which may repeat bytes.
         var current: Int64 = 0
     }
 
     private(set) var checkpoint: TUSCheckpoint
     private let reporter: AttemptReporter
-    /// The most bytes that one request may bring, as far as that is known now.
+    /// The current maximum number of bytes of one request.
     private let chunkLimit: @Sendable () -> Int64?
-    /// The most bytes that are told to be confirmed, as the rest is still to be verified.
+    /// The most bytes to report as confirmed, because the rest is still to be verified.
     private let verified: Locked<Int64>
     private let positions: Locked<[Slot: Position]>
 
@@ -38,7 +38,7 @@ actor UploadRecord {
         self.reporter = reporter
         self.chunkLimit = chunkLimit
         verified = Locked(.max)
-        // All parts count from the beginning, whichever is heard of first.
+        // All segments count from the start, whichever makes progress first.
         let parts = (checkpoint.parts ?? []).enumerated().map { number, part in
             (Slot.part(number), Position(sent: part.confirmed ?? 0, confirmed: part.confirmed ?? 0))
         }
@@ -47,12 +47,12 @@ actor UploadRecord {
 
     subscript(slot: Slot) -> RemoteUpload { checkpoint[slot] }
 
-    /// Puts down that nothing is there yet, and what there is to be.
+    /// Saves the plan of segments before any exists.
     func begin(_ checkpoint: TUSCheckpoint) async throws {
         try await save { $0 = checkpoint }
     }
 
-    /// Changes what is known, and returns when that is durable.
+    /// Changes the checkpoint, and returns when it is saved.
     func save(_ change: (inout TUSCheckpoint) -> Void = { _ in }) async throws {
         change(&checkpoint)
         lastChange += 1
@@ -79,11 +79,11 @@ actor UploadRecord {
         lastSaved = change
     }
 
-    /// Keeps what the server says that it has, and then tells it.
+    /// Saves the server's offset, and then reports it.
     func confirm(_ offset: Int64, of slot: Slot, expires: Int? = nil, url: String? = nil) async throws {
         try await save { checkpoint in
             checkpoint[slot].confirmed = offset
-            // It got through, at least in part.
+            // The request got through, at least partly.
             if let request = checkpoint[slot].unanswered, offset > request.offset { checkpoint[slot].unanswered = nil }
             if let expires { checkpoint[slot].expires = expires }
             if let url { checkpoint[slot].url = url }
@@ -95,8 +95,8 @@ actor UploadRecord {
         }
     }
 
-    /// Takes note that the server has all of an upload. Of that there need be no checkpoint: that the file is complete is stored next, together with
-    /// what the next file has to store.
+    /// Notes that the server has the whole upload. Needs no checkpoint: the completion of the file is stored next, together with the next
+    /// file's checkpoint.
     func complete(_ size: Int64, of slot: Slot, url: String) {
         checkpoint[slot].url = url
         checkpoint[slot].confirmed = size
@@ -106,43 +106,43 @@ actor UploadRecord {
         }
     }
 
-    /// Tells how far the verification of an upload came whose last bytes are not counted as confirmed before.
+    /// Reports the progress of a verification, as confirmation of the upload's last bytes.
     nonisolated func confirmWhileReadingBack(_ read: Int64, of size: Int64, from start: Int64) {
         guard size > 0 else { return }
         let share = Double(min(read, size)) / Double(size)
         reporter.report(sent: size, confirmed: min(size - 1, start + Int64(Double(size - start) * share)))
     }
 
-    /// Tells up to which position of an upload the network took bytes. Called on the HTTP client's thread, too.
+    /// Reports the position up to which the network took bytes. Called on the HTTP client's thread, too.
     nonisolated func noteSent(_ position: Int64, of slot: Slot) {
         let isOldGround = positions.withLock { positions in
             let known = positions[slot] ?? Position()
             positions[slot, default: known].current = position
             return position != known.current && position <= known.sent
         }
-        // What is sent once more counts for nothing, but is a sign of life.
+        // Repeated bytes are not progress, but activity.
         if isOldGround { reporter.reportActivity() }
         report(slot) { $0.sent = max($0.sent, position) }
     }
 
-    /// Keeps how many bytes the network took of a `PATCH` that is under way.
+    /// Saves how many bytes the network took of a running `PATCH`.
     func keep(_ marks: AsyncStream<Int64>, from offset: Int64, of slot: Slot) async throws {
         for await taken in marks {
             try await save { $0[slot].unanswered = UnansweredRequest(offset: offset, taken: taken) }
         }
     }
 
-    /// Takes what is known of an upload's last `PATCH`, as that is answered, or asked about, by now. Not durable before the next change is.
+    /// Takes the last unanswered `PATCH`, because it is now answered or asked about. Not saved before the next change.
     @discardableResult
     func takeUnanswered(of slot: Slot) -> UnansweredRequest? {
         defer { checkpoint[slot].unanswered = nil }
         return checkpoint[slot].unanswered
     }
 
-    /// Takes note of where a server stands that was gone after a request was cut: if it has none of that by its own word, it may have it all the
-    /// same. Not durable before the next change is.
+    /// Notes the offset of a server that was gone after an interrupted request: if it reports none of the request's bytes, it may still
+    /// have them. Not saved before the next change.
     ///
-    /// - Parameter request: What this process knows of that request; nil to go by what an earlier one stored.
+    /// - Parameter request: The interrupted request of this process; nil for the stored one.
     func settleDoubt(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
         let doubtful = request ?? checkpoint[slot].doubt
         checkpoint[slot].doubtful = nil
@@ -150,7 +150,7 @@ actor UploadRecord {
         checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + doubtful.taken, RemoteUpload.sizes.upperBound)
     }
 
-    /// Keeps a request that this process ended before it was answered. The server may end at the same moment, and only its next answer shows
+    /// Saves a request that this process ended before its response. The server may end at the same moment, and only its next response shows
     /// whether it kept any of the request.
     func noteAbandoned(_ request: UnansweredRequest, of slot: Slot) async throws {
         guard request.taken > 0 else { return }
@@ -168,14 +168,14 @@ actor UploadRecord {
         reporter.report(sent: total.sent, confirmed: min(total.confirmed, verified.withLock { $0 }))
     }
 
-    /// Tells no more than so many bytes as confirmed from now on, whatever the server says: the others are still to be verified.
+    /// Limits the bytes that are reported as confirmed, because the rest is still to be verified.
     nonisolated func limitConfirmed(to bytes: Int64) {
         verified.withLock { $0 = bytes }
     }
 }
 
 extension TUSCheckpoint {
-    /// One of the uploads. That of a part that does not exist is empty, and can't be changed.
+    /// One of the uploads. A missing segment is empty, and can't be changed.
     subscript(slot: UploadRecord.Slot) -> RemoteUpload {
         get {
             switch slot {

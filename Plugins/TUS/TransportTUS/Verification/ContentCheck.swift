@@ -1,22 +1,22 @@
 import TransferCore
 
-/// How it is made sure that what arrived is what was sent.
+/// How the server's content is compared with the sent content.
 enum ContentCheck: Hashable, Sendable {
-    /// By the server's word on how much it has.
+    /// By the server's offset only.
     case none
-    /// Each request carries the checksum of what it brings (extension *checksum*).
+    /// Each request has the checksum of its content (extension *checksum*).
     case eachRequest(ChecksumAlgorithm)
-    /// Each request carries the checksum of what it brings behind it (extension *checksum-trailer*), so that it is read once only.
+    /// Each request has the checksum of its content as a trailer (extension *checksum-trailer*), so the content is read only once.
     case trailer(ChecksumAlgorithm)
-    /// All of it is read back from the server and compared.
+    /// The whole file is read back from the server and compared.
     case readingBack
 
-    /// How many bytes a request brings whose checksum has to be known before it is sent: they are read twice, the second time from memory.
+    /// The size of requests with a checksum before the content. They are read twice, the second time from memory.
     static let chunkSize: Int64 = 8 << 20
 
-    /// Finds what serves a session's wish at a server.
+    /// Selects the check for a session's verification at a server.
     ///
-    /// - Parameter canSendTrailers: Whether connections to the server take fields after a body: HTTP/1.1 alone does.
+    /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
     init(_ wish: Verification, _ features: ServerFeatures, canSendTrailers: Bool) {
         guard wish == .checksum else {
             self = .none
@@ -33,7 +33,7 @@ enum ContentCheck: Hashable, Sendable {
         }
     }
 
-    /// Whether the server compares what each request brings.
+    /// Whether the server compares the content of each request.
     var comparesRequests: Bool {
         switch self {
         case .eachRequest, .trailer: true
@@ -45,7 +45,7 @@ enum ContentCheck: Hashable, Sendable {
         if case .trailer = self { true } else { false }
     }
 
-    /// The most bytes of one request that this allows.
+    /// The maximum number of bytes of one request.
     var chunkSize: Int64? {
         if case .eachRequest = self { Self.chunkSize } else { nil }
     }

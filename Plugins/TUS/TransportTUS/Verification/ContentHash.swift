@@ -4,19 +4,19 @@ import SystemPackage
 import TransferCore
 import TransportSupport
 
-/// An algorithm that both ends can compute a checksum with (tus 1.0.0, "Checksum").
+/// A checksum algorithm of the protocol (tus 1.0.0, "Checksum").
 enum ChecksumAlgorithm: String, CaseIterable, Sendable {
-    /// In the order of preference. The last two find faults of the way, and not of somebody who wants to deceive.
+    /// In the order of preference. The last two detect transmission errors, not deliberate changes.
     case sha256, sha1, md5
 
-    /// The best of those that a server names; nil if none is known.
+    /// The best of a server's algorithms; nil without a known one.
     static func best(of names: [String]) -> ChecksumAlgorithm? {
         let names = Set(names.map { $0.lowercased() })
         return allCases.first { names.contains($0.rawValue) }
     }
 }
 
-/// A checksum in the making.
+/// A checksum of bytes so far.
 struct ContentHash: Sendable {
     private enum State {
         case sha256(SHA256)
@@ -60,10 +60,10 @@ struct ContentHash: Sendable {
         }
     }
 
-    /// The checksum as the protocol has it (tus 1.0.0, "Upload-Checksum").
+    /// The value of `Upload-Checksum` (tus 1.0.0).
     var header: String { "\(algorithm.rawValue) \(Data(digest).base64EncodedString())" }
 
-    /// The checksum as people and receipts have it.
+    /// The form of receipts.
     var text: String {
         let digits = Array("0123456789abcdef")
         return "\(algorithm.rawValue):" + String(digest.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] })
@@ -71,10 +71,10 @@ struct ContentHash: Sendable {
 }
 
 extension FileReader {
-    /// How much is read at a time: short enough to be cancelled in between.
+    /// How much is read at a time, so that cancellation is noticed in between.
     private static let hashedAtOnce: Int64 = 1 << 20
 
-    /// Computes the checksum of a part of the file, and goes on with another one that began before it.
+    /// Computes the checksum of a part of the file, and continues another one that started before it.
     ///
     /// - Throws: A ``TransferError`` if the file can't be read or ends early; `CancellationError`.
     func hash(
@@ -101,7 +101,7 @@ extension FileReader {
         return hashes
     }
 
-    /// Reads so many bytes, waiting for the disk.
+    /// Reads a number of bytes, waiting for the disk.
     private func read(at offset: Int64, count: Int) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var filled = 0

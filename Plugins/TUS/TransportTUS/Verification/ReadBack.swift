@@ -3,9 +3,9 @@ import Locking
 import TransferCore
 import TransportSupport
 
-/// Verifies a file by reading it back, at servers that compare no checksums and give files back.
+/// Verifies a file by reading it back, for servers that compare no checksums but offer downloads.
 struct ReadBack {
-    /// How many bytes stay unconfirmed until the comparison: enough that its progress can be told.
+    /// How many bytes stay unconfirmed until the comparison, to report its progress.
     private static let unconfirmed: Int64 = 1 << 20
 
     let server: TUSServer
@@ -16,29 +16,29 @@ struct ReadBack {
 
     private var size: Int64 { file.source.size }
 
-    /// To be called before anything is confirmed.
+    /// To be called before any byte is confirmed.
     func begin() {
         record.limitConfirmed(to: size - min(size, Self.unconfirmed))
     }
 
-    /// Makes sure, before the first byte is sent, that the server gives uploads back.
+    /// Checks before the first byte is sent that the server offers uploads for download.
     ///
     /// - Parameters:
-    ///   - url: The upload, still without content.
-    ///   - metadata: What an upload is made with that is only for trying.
+    ///   - url: The empty upload.
+    ///   - metadata: The metadata of an upload that is only made for trying.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if it does not; the upload is then removed.
     func probe(_ url: String, metadata: UploadMetadata) async throws {
         var status = try await status(of: url)
-        // Some give back what is complete only: an upload without bytes is.
+        // Some offer only complete uploads, such as one without bytes.
         if status == 404 { status = try await statusOfEmptyUpload(metadata) }
-        // 204 and 416 are what an empty one may be answered with.
+        // 204 and 416 are valid responses for an empty upload.
         if (200..<300).contains(status) || status == 416 { return }
         var failure = unverifiable(status)
         failure.retryAfter = await server.removeIfAllowed([url])?.retryAfter
         throw failure
     }
 
-    /// As ``probe(_:metadata:)``, for an upload that somebody else made: nothing is removed, nor another one made for trying.
+    /// As ``probe(_:metadata:)``, for an upload that the app made: removes nothing, and makes no other upload.
     func probe(given url: String) async throws {
         let status = try await status(of: url)
         if status == 405 || status == 501 { throw unverifiable(status) }
@@ -47,7 +47,7 @@ struct ReadBack {
     private func unverifiable(_ status: Int) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
-            "The server \(server.origin) neither says that it compares checksums nor gives uploads back, so what arrives there can't be verified.",
+            "The server \(server.origin) does not compare checksums and does not offer uploads for download, so uploads can't be verified.",
             cause: "GET was answered with \(status)")
     }
 
@@ -59,7 +59,7 @@ struct ReadBack {
         return status
     }
 
-    /// - Throws: The error for an answer that says nothing about the next one.
+    /// - Throws: The error for a response that says nothing about the next one.
     private func status(of url: String) async throws -> Int {
         let answer = try await server.ask(.get) { try await server.send(.get, to: url) }
         let isPassing = [408, 423, 429].contains(answer.status) || (answer.status >= 500 && answer.status != 501)
@@ -67,9 +67,9 @@ struct ReadBack {
         return answer.status
     }
 
-    /// Reads all of the file back and compares it with the local one.
+    /// Reads the whole file back and compares it with the local one.
     ///
-    /// - Returns: The checksum that both have.
+    /// - Returns: The checksum of both.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/resumeLost`` if they differ; the upload is then removed.
     func compare(_ url: String) async throws -> String {
         let sink = HashingSink()
@@ -86,7 +86,7 @@ struct ReadBack {
             try await file.verifyUnchanged()
             let busy = await server.removeIfAllowed([url])
             throw TransferError(
-                .resumeLost, .checksumMismatch, "What the server \(server.origin) gives back is not what was sent; it was removed there.",
+                .resumeLost, .checksumMismatch, "The upload at \(server.origin) differs from its source. It was removed.",
                 retryAfter: busy?.retryAfter)
         }
         record.limitConfirmed(to: .max)
@@ -95,7 +95,7 @@ struct ReadBack {
     }
 }
 
-/// Computes the checksum of what is read back.
+/// Computes the checksum of a response's body.
 private final class HashingSink: HTTPResponseSink {
     private let state = Locked((hash: ContentHash(.sha256), bytes: Int64(0)))
 
