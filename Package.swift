@@ -70,7 +70,7 @@ let package = Package(
             name: "TransferKit", dependencies: ["Locking", "TransferCore", grdb, sqlite, heap, logging, system], swiftSettings: settings),
 
         // Transports, and what they are made of.
-        .target(name: "TransportSupport", dependencies: ["Locking", "TransferCore", system], swiftSettings: settings),
+        .target(name: "TransportSupport", dependencies: ["Locking", "TransferCore", crypto, system], swiftSettings: settings),
         .target(
             name: "TransportTesting", dependencies: ["Locking", "TransportSupport", "TransferCore", logging, system],
             swiftSettings: settings),
@@ -81,12 +81,12 @@ let package = Package(
             name: "CurlEngine", dependencies: ["Locking", "CCurl", "TransportSupport", "TransferCore", system],
             path: "Plugins/HTTP/CurlEngine", swiftSettings: settings),
         .target(
-            name: "HTTPSupport", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", crypto, logging, system],
+            name: "HTTPSupport", dependencies: ["Locking", "CurlEngine", "TransportSupport", "TransferCore", logging, system],
             path: "Plugins/HTTP/HTTPSupport", swiftSettings: settings),
         .target(
             name: "TransportTUS",
             dependencies: [
-                "Locking", "CurlEngine", "HTTPSupport", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "CurlEngine", "HTTPSupport", "TransportSupport", "TransferCore", logging, system,
             ],
             path: "Plugins/TUS/TransportTUS", swiftSettings: settings),
         .systemLibrary(
@@ -97,7 +97,7 @@ let package = Package(
         .target(
             name: "TransportSFTP",
             dependencies: [
-                "Locking", "CurlEngine", "HTTPSupport", "SSHEngine", "TransportSupport", "TransferCore", crypto, logging, system,
+                "Locking", "CurlEngine", "HTTPSupport", "SSHEngine", "TransportSupport", "TransferCore", logging, system,
             ],
             path: "Plugins/SFTP/TransportSFTP", swiftSettings: settings),
 

@@ -69,6 +69,19 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// The first server still is asked.
+    @Test func theTargetOfARedirectIsNotAskedAgain() async throws {
+        let target = try ScriptedServer(answers: [[Self.head(417)], [.answer(200)]])
+        defer { target.stop() }
+        var transfer = try TestTransfer("put", size: 300_000) { _, _ in [.answer(307, ["Location": target.url("/x")])] }
+        transfer.endpoint.settings = ["origins": "http://127.0.0.1:\(target.port)"]
+        #expect(await transfer.failure()?.failureClass == .transient)
+        #expect(try await transfer.run().bytes == 300_000)
+        #expect(target.requests.map { $0.headers["expect"] } == ["100-continue", nil])
+        #expect(transfer.server.requests.map { $0.headers["expect"] } == ["100-continue", "100-continue"])
+        await transfer.end()
+    }
+
     /// A connection that closes while nobody uses it says nothing about questions.
     @Test func aConnectionThatBreaksIsNoRefusal() async throws {
         let transfer = try TestTransfer(

@@ -6,6 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 import TransportSFTP
+import TransportSupport
 
 @Suite(.timeLimit(.minutes(10)))
 struct ChecksumTests {
@@ -87,7 +88,7 @@ struct ChecksumTests {
         }
         let checksums = RemoteChecksums(shell)
         #expect(try await checksums.algorithm() == .sha256)
-        try await withThrowingTaskGroup(of: ContentDigest?.self) { group in
+        try await withThrowingTaskGroup(of: Checksum?.self) { group in
             for number in 0..<42 { group.addTask { try await checksums.digest(of: Array("f-\(number)".utf8), size: 1000) } }
             // Two at once, and then all that waited meanwhile.
             while await checksums.backlog < 40 { await Task.yield() }

@@ -162,7 +162,7 @@ struct PoolTests {
         let connector = ProcessConnector()
         var policy = clock.policy
         // However long this takes here.
-        policy.hush = .seconds(1_000_000)
+        policy.silenceAfterGivingUp = .seconds(1_000_000)
         let transport = SFTPTransport(connector: connector, policy: policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
         hanging.cancel()
@@ -208,7 +208,7 @@ struct PoolTests {
         let connector = ProcessConnector()
         let transport = SFTPTransport(connector: connector, policy: clock.policy)
         let (first, hanging) = try await waitForSuspended(connector, transport)
-        clock.advance(by: clock.policy.hush)
+        clock.advance(by: clock.policy.silenceAfterGivingUp)
         hanging.cancel()
         await #expect(throws: CancellationError.self) { try await hanging.value }
         try await check(transport)
@@ -234,9 +234,9 @@ struct PoolTests {
             credentials: NoCredentials(), logger: Logger(label: "test"))
         let waiting = Task { try await transport.perform(attempt, reporting: reporter) }
         for count in 1...3 {
-            await clock.waitForSleeper(for: clock.policy.wordInterval)
+            await clock.waitForSleeper(for: clock.policy.activityInterval)
             #expect(words.withLock { $0 } == count)
-            clock.advance(by: clock.policy.wordInterval)
+            clock.advance(by: clock.policy.activityInterval)
         }
         waiting.cancel()
         _ = await waiting.result

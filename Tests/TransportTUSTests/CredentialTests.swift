@@ -58,6 +58,14 @@ import TransportTUS
         await upload.end()
     }
 
+    @Test func aSignatureOfTheURLIsNotShown() async throws {
+        var upload = try upload(answers: [[.tus(400, body: "no access for 0123456789abcdef")]])
+        upload.endpoint.address += "?signature=0123456789abcdef"
+        let error = try #require(await upload.failure())
+        #expect(!"\(error) \(error.cause ?? "")".contains("0123456789abcdef") && error.cause?.contains("omitted") == true)
+        await upload.end()
+    }
+
     @Test func theServersWordsAreShownOtherwise() async throws {
         let upload = try upload(.bearer(.environment("T")), answers: [[.tus(400, body: "the name is\u{7} taken\nmore")]])
         let cause = try #require(await upload.failure()?.cause)

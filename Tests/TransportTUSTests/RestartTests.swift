@@ -73,9 +73,9 @@ import TransportTUS
     /// An earlier program saw that the server was gone after a request was cut, or was killed with the request. Where the server has some of that, or
     /// none by its own word, decides.
     @Test(arguments: [
-        (#""doubtful":{"offset":100,"taken":70}"#, 100, 1), (#""doubtful":{"offset":100,"taken":70}"#, 150, 0),
+        (#""uncountedRequest":{"offset":100,"taken":70}"#, 100, 1), (#""uncountedRequest":{"offset":100,"taken":70}"#, 150, 0),
         (#""unanswered":{"offset":100,"taken":70}"#, 100, 1), (#""unanswered":{"offset":100,"taken":70}"#, 150, 0),
-        (#""unanswered":{"offset":100,"taken":70,"isWitnessed":true}"#, 100, 0),
+        (#""unanswered":{"offset":100,"taken":70,"wasServerThere":true}"#, 100, 0),
     ])
     func whatAServerMayHaveIsToldAfterARestart(request: String, offset: Int, warnings: Int) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(offset)], [.accepted(200)], [.answer(404)]])
@@ -97,7 +97,7 @@ import TransportTUS
     ])
     func theSizeThatIsGivenBackDecides(answer: ServerStep, warnings: Int, isComplete: Bool) async throws {
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [answer], [.tus(204)]])
-        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"doubtful":{"offset":100,"taken":70}}"#
+        let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":100,"uncountedRequest":{"offset":100,"taken":70}}"#
         let checkpoint = Checkpoint(data: Data(known.utf8), confirmed: 100)
         if isComplete {
             #expect(try await upload.run(from: checkpoint).warnings.count == warnings)
@@ -126,7 +126,9 @@ import TransportTUS
     }
 
     /// Of the first bytes, it begins anew.
-    @Test(arguments: ["doubtful", "unanswered"]) func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart(field: String) async throws {
+    @Test(arguments: ["uncountedRequest", "unanswered"]) func whatAServerMayHaveOfTheFirstBytesIsRemovedAfterARestart(field: String)
+        async throws
+    {
         let upload = try TestUpload(size: 200, answers: [[.offset(0)], [.tus(204)], [.created], [.accepted(200)]])
         let known = #"{"url":"\#(upload.server.url("/1"))","confirmed":0,"\#(field)":{"offset":0,"taken":70}}"#
         let receipt = try await upload.run(from: Checkpoint(data: Data(known.utf8), confirmed: 0))
@@ -140,7 +142,7 @@ import TransportTUS
         let numbers = #""confirmed":\#(position),"unverified":\#(position),"uncounted":\#(position),"refusedOffset":\#(position)"#
         let upload = try TestUpload(size: 200, answers: [[.offset(100)], [.accepted(200)], [.answer(404)]])
         let url = upload.server.url("/1")
-        let whole = #"{"url":"\#(url)",\#(numbers),"doubtful":\#(request),"unanswered":\#(request),"chunkLimit":\#(position)}"#
+        let whole = #"{"url":"\#(url)",\#(numbers),"uncountedRequest":\#(request),"unanswered":\#(request),"chunkLimit":\#(position)}"#
         _ = try await upload.run(from: Checkpoint(data: Data(whole.utf8), confirmed: position))
         #expect(upload.methods.prefix(2) == ["HEAD", "PATCH"])
         await upload.end()

@@ -102,6 +102,14 @@ import TransportTUS
         await upload.end()
     }
 
+    @Test func aUserAgentOfItsOwn() async throws {
+        var upload = try TestUpload(size: 1, answers: [[.created], [.accepted(1)]])
+        upload.options.headers = ["User-Agent": "Studio/1"]
+        _ = try await upload.run()
+        #expect(upload.requests.map { $0.headers["user-agent"] } == ["Studio/1", "Studio/1"])
+        await upload.end()
+    }
+
     @Test(arguments: ["a\r\nX: 1", "a\nb"]) func headerValuesThatWouldSmuggle(value: String) async throws {
         var upload = try TestUpload(size: 1, answers: [])
         upload.endpoint.settings = ["header.X-A": value]

@@ -14,7 +14,7 @@ import TransportTUS
     ///   - pace: How many bytes come while a request is under way; nil for all that may.
     private func sizes(total: Int, ahead: Int, begun: Int, pace: Int? = nil) async throws -> [Int] {
         let (come, handle) = (Locked(begun), Locked<SourceGrowth?>(nil))
-        let goOn: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
+        let resume: @Sendable (Int, Bool) -> Void = { confirmed, isUrgent in
             let now = come.withLock { come in
                 if !isUrgent || come == confirmed { come = min(total, confirmed + ahead, come + (pace ?? total)) }
                 return come
@@ -22,14 +22,14 @@ import TransportTUS
             handle.withLock { $0 }?.update(now < total ? .growing(Int64(now)) : .complete(Int64(total)))
         }
         // Between two requests there is no time for more than what is waited for.
-        let growth = SourceGrowth(.growing(Int64(begun)), release: { goOn(Int($0), true) })
+        let growth = SourceGrowth(.growing(Int64(begun)), release: { resume(Int($0), true) })
         handle.withLock { $0 = growth }
         let upload = try TestUpload(size: total, offers: "creation,creation-defer-length") { request, _ in
             guard request.method == "PATCH" else { return [.created] }
             let offset = request.headers["upload-offset"].flatMap { Int($0) } ?? 0
             return [
                 // Nothing of this request is confirmed yet.
-                .read(nil), .call { goOn(offset, false) }, .accepted(offset + request.contentLength),
+                .read(nil), .call { resume(offset, false) }, .accepted(offset + request.contentLength),
             ]
         }
         let file = try upload.file.source

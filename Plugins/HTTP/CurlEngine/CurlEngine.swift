@@ -94,18 +94,18 @@ public final class CurlEngine: Sendable {
     }
 
     func run(
-        _ request: HTTPRequest, _ purpose: TransferOrder.Purpose, pacing: (@Sendable (Int) -> Allowance)?,
+        _ request: HTTPRequest, _ purpose: PendingRequest.Purpose, pacing: (@Sendable (Int) -> Allowance)?,
         progress: (@Sendable (Int64) -> Void)?
-    ) async throws -> TransferOrder.Outcome {
+    ) async throws -> PendingRequest.Outcome {
         try Task.checkCancellation()
         try request.validate()
         request.connection.verification.warn?(
             "The identity of the server \(request.origin) is not verified: anyone on the path can read and change "
                 + "the data. Trust its certificate instead.")
-        let outcome = Once<TransferOrder.Outcome>()
+        let outcome = Once<PendingRequest.Outcome>()
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()
-        let order = TransferOrder(
+        let order = PendingRequest(
             id: mailbox.nextTransferID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
             isCancelled: Locked(false), lane: lane, outcome: outcome)
         return try await withTaskCancellationHandler {
@@ -122,7 +122,7 @@ public final class CurlEngine: Sendable {
     private typealias Lane = (lane: DownloadLane, turn: DownloadLane.Turn)
 
     /// Returns a free lane; nil without one.
-    private func lane(for outcome: Once<TransferOrder.Outcome>) throws(CurlEngineError) -> Lane? {
+    private func lane(for outcome: Once<PendingRequest.Outcome>) throws(CurlEngineError) -> Lane? {
         try stage.withLock { stage throws(CurlEngineError) in
             guard !stage.isShutDown else { throw .shutDown }
             for lane in stage.lanes {

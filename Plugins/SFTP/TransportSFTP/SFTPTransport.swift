@@ -34,7 +34,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError` with the code `invalidEndpoint`, or of the class `unsupported`.
     public static func validate(_ endpoint: Endpoint) throws(TransferError) {
-        _ = try EndpointSettings(endpoint)
+        _ = try SFTPSettings(endpoint)
     }
 
     /// Checks a session's options without contacting the server.
@@ -45,7 +45,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     /// - Parameter options: As an attempt gets them.
     /// - Throws: A `TransferError`: of the class `unsupported`, or for an invalid checksum.
     public static func validate(_ options: AttemptOptions) throws(TransferError) {
-        _ = try ContentDigest(expectedBy: options)
+        _ = try Checksum(expectedBy: options)
         guard options.settings.isEmpty else {
             throw TransferError(.unsupported, .unsupported, "The SFTP transport has no settings for sessions.")
         }
@@ -125,7 +125,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
 
     private func move(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         try Self.validate(attempt.options)
-        let settings = try EndpointSettings(attempt.endpoint)
+        let settings = try SFTPSettings(attempt.endpoint)
         let others = ConnectionLender(
             prepare: { [pool] count in
                 await pool.prepare(
@@ -160,8 +160,8 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     }
 
     private func use<Result: Sendable>(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, apart isApart: Bool = false, _ reporter: AttemptReporter,
-        _ body: (PooledConnection, ServerFeatures) async throws -> Result
+        _ attempt: FileAttempt, _ settings: SFTPSettings, apart isApart: Bool = false, _ reporter: AttemptReporter,
+        _ body: (PooledConnection, SFTPFeatures) async throws -> Result
     ) async throws -> Result {
         try await pool.use(
             attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
@@ -180,7 +180,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     ///
     /// - Throws: A `TransferError`, with the code `noSuchRemoteFile` if the folder does not exist; or `CancellationError`.
     public func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport {
-        let settings = try EndpointSettings(endpoint)
+        let settings = try SFTPSettings(endpoint)
         return try await pool.use(
             endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger
         ) { connection in
@@ -227,7 +227,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         // The checkpoint of a download refers to nothing on the server.
         guard let stored = UploadCheckpoint(checkpoint) else { return }
-        let settings = try EndpointSettings(endpoint)
+        let settings = try SFTPSettings(endpoint)
         try await pool.use(endpoint, atMost: settings.maximumConnections, credentials: credentials, logger: Self.logger) { connection in
             let client = connection.client
             do {

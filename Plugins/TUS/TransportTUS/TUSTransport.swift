@@ -54,7 +54,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         guard Origin(try endpoint.validate()) != nil else {
             throw TransferError(.permanent, .invalidEndpoint, "The endpoint address must begin with https:// or http:// for tus.")
         }
-        let settings = try EndpointSettings(endpoint.settings)
+        let settings = try TUSSettings(endpoint.settings)
         // Only checked for new settings: an existing account continues as before.
         if let problem = settings.chunkSize.flatMap(settings.problem(ofChunksOf:)) { throw SettingsValue.invalid(problem) }
         try ReservedHeaders.tus.check(endpoint.credentials)
@@ -99,7 +99,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     ) throws(TransferError) {
         try validate(options, for: direction)
         guard direction == .upload, let chunkSize = options.chunkSize else { return }
-        if let problem = try EndpointSettings(endpoint.settings).problem(ofChunksOf: chunkSize) {
+        if let problem = try TUSSettings(endpoint.settings).problem(ofChunksOf: chunkSize) {
             throw TransferError(.unsupported, .unsupported, problem)
         }
     }
@@ -128,7 +128,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         self.init(
             resources: TransportResources(
                 client: ClientResources(disks: disks, hook: headers.map { HeaderSource($0, reserved: .tus) }),
-                memory: EndpointMemory(now: now), dialect: dialect))
+                profiles: ServerProfileCache(now: now), dialect: dialect))
     }
 
     /// Returns a transport with the same configuration and with connections, threads and knowledge of servers of its own. Called by each
@@ -136,7 +136,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     public func makeInstance() -> TUSTransport {
         TUSTransport(
             resources: TransportResources(
-                client: resources.client.makeInstance(), memory: EndpointMemory(now: resources.memory.now), dialect: resources.dialect))
+                client: resources.client.makeInstance(), profiles: ServerProfileCache(now: resources.profiles.now),
+                dialect: resources.dialect))
     }
 
     /// Uploads one file in as few requests as the server allows: one for a small file, otherwise a `POST` and a `PATCH`, if nothing fails.
@@ -191,7 +192,7 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
         for url in urls {
             do { try await server.delete(url) } catch let error as TransferError {
                 failures.append(error)
-                if error.wantsPeace { break }
+                if error.asksToBackOff { break }
             }
         }
         // A failure that may pass is more important than a final one.

@@ -26,7 +26,7 @@ enum HTTPTargets {
         }
         let head = HTTPResponseHead(status: response.status, headers: response.headers)
         let remote = RemoteFile(head)
-        if let text = remote.digest?.text { require(ContentDigest(text) == remote.digest, "A digest is written as it is read.") }
+        if let text = remote.digest?.text { require(Checksum(text) == remote.digest, "A digest is written as it is read.") }
         if let checkpoint = try? remote.checkpoint(of: ByteRanges(upTo: 7)) {
             require(RemoteFile(checkpoint) == remote, "A checkpoint read back is the same: \(remote)")
         }

@@ -10,7 +10,7 @@ enum SFTPTargets {
         var reader = InputReader(input)
         let size = max(1, Int(reader.byte()))
         var assembler = PacketAssembler()
-        var features = ServerFeatures()
+        var features = SFTPFeatures()
         do {
             while !reader.isAtEnd {
                 assembler.append(reader.bytes(size))
@@ -21,7 +21,7 @@ enum SFTPTargets {
         }
     }
 
-    private static func read(_ packet: ArraySlice<UInt8>, _ features: inout ServerFeatures) throws {
+    private static func read(_ packet: ArraySlice<UInt8>, _ features: inout SFTPFeatures) throws {
         switch try ServerPacket(packet) {
         case .version(let version): require(version.extensions.count <= packet.count, "An extension takes bytes.")
         case .answer(_, .names(let names)): for file in names { read(file) }

@@ -23,7 +23,7 @@ enum SettingsTargets {
         _ = try? TUSTransport.validate(endpoint)
         _ = try? SFTPTransport.validate(endpoint)
         _ = try? HTTPTransport.validate(endpoint)
-        _ = try? TransportTUS.EndpointSettings(settings)
+        _ = try? TUSSettings(settings)
         _ = try? HTTPSettings(settings)
         _ = try? HTTPSettings([:], session: settings)
         if let address = try? EndpointAddress(endpoint) {

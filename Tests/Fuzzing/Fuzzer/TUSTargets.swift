@@ -8,17 +8,17 @@ import TransportSupport
 
 /// What tus servers answer, and what an upload stores.
 enum TUSTargets {
-    private static let memory = EndpointMemory(now: { .now })
+    private static let profiles = ServerProfileCache(now: { .now })
 
     private static let server = try? TUSServer(
         Endpoint(transport: .tus, address: "https://example.com/files/"), credentials: NoCredentials(),
         resources: TransportResources(
-            client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), memory: memory, dialect: .tus))
+            client: ClientResources(disks: DiskThreads(limit: 1), hook: nil), profiles: profiles, dialect: .tus))
 
     /// An answer to each kind of request; see ``HTTPTargets/answer(_:)``.
     static func answer(_ input: [UInt8]) {
         guard let response = HTTPTargets.response(input), let server else { return }
-        if let features = ServerFeatures(response.headers, in: .tus) {
+        if let features = TUSFeatures(response.headers, in: .tus) {
             require(features.maximumSize ?? 0 >= 0, "A size is not negative.")
             _ = (features.offers(.creation), ChecksumAlgorithm.best(of: features.checksumAlgorithms))
         }
@@ -35,13 +35,13 @@ enum TUSTargets {
         var reader = InputReader(input)
         let size = min(max(0, reader.number()), 1 << 56)
         guard let checkpoint = TUSCheckpoint(Checkpoint(data: Data(reader.rest), confirmed: size)) else { return }
-        _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.doubt?.offset)
+        _ = (checkpoint.confirmed, checkpoint.unverified, checkpoint.uncounted, checkpoint.urls, checkpoint.whole.possiblyUncounted?.offset)
         guard let again = try? checkpoint.encoded(atMost: size) else { return require(false, "A checkpoint that was read can be written.") }
         require(again.confirmed <= size, "It vouches for the file at most.")
         let second = TUSCheckpoint(again)
         require(second?.urls == checkpoint.urls && second?.confirmed == checkpoint.confirmed, "A checkpoint read back is the same.")
-        for cut in [checkpoint.whole.doubtful, checkpoint.whole.unanswered] {
-            ChunkPlan(wanted: checkpoint.chunkLimit, multiple: 1, memory: memory, address: "a").learn(from: cut, at: size)
+        for cut in [checkpoint.whole.uncountedRequest, checkpoint.whole.unanswered] {
+            ChunkPlan(wanted: checkpoint.chunkLimit, multiple: 1, profiles: profiles, address: "a").learn(from: cut, at: size)
         }
     }
 }

@@ -16,13 +16,13 @@ struct BodyThreads {
     }
 
     /// Makes the source of a request's body.
-    func source(_ order: TransferOrder) throws(CurlEngineError) -> BodySource {
+    func source(_ order: PendingRequest) throws(CurlEngineError) -> BodySource {
         try source(order.request.body, of: order.id, showing: order.request.observeBody)
     }
 
     /// - Parameter observe: Called on reader threads, so it sees all bytes only if nothing is read on the loop's thread.
     private func source(
-        _ body: HTTPBody, of id: TransferOrder.ID, showing observe: (@Sendable (RawSpan) -> Void)?
+        _ body: HTTPBody, of id: PendingRequest.ID, showing observe: (@Sendable (RawSpan) -> Void)?
     ) throws(CurlEngineError) -> BodySource {
         switch body {
         case .none: return .none
@@ -48,7 +48,7 @@ struct BodyThreads {
     }
 
     /// Makes the destination of a response's body; nil to keep it in memory.
-    func download(_ order: TransferOrder) -> DownloadState? {
+    func download(_ order: PendingRequest) -> DownloadState? {
         guard case .download(let sink, let threads) = order.purpose else { return nil }
         let id = order.id
         return DownloadState(sink, on: order.lane?.turn, pacing: order.pacing, progress: order.progress, extraChunks: extraChunks) {

@@ -19,7 +19,7 @@ struct UploadState {
     private(set) var sent = SentBytes()
     private(set) var isPaused = false
 
-    init(_ order: TransferOrder, source: BodySource) {
+    init(_ order: PendingRequest, source: BodySource) {
         self.source = source
         isChunked = order.request.isChunked
         pace = Pace(order.isDownload ? nil : order.pacing)

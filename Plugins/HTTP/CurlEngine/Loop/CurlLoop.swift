@@ -16,10 +16,10 @@ import TransportSupport
     private var pools = ConnectionPools()
     /// Requests beyond the limit of connections. They wait here and not in libcurl, which wakes one at a time, whether or not it can use
     /// the freed connection.
-    private var waiting = WaitingOrders()
-    private var transfers: [TransferOrder.ID: Transfer] = [:]
+    private var waiting = PendingRequests()
+    private var transfers: [PendingRequest.ID: Transfer] = [:]
     /// Transfers that libcurl has completed, and whose sinks have not.
-    private var draining: [TransferOrder.ID: Transfer] = [:]
+    private var draining: [PendingRequest.ID: Transfer] = [:]
     private var isStopping = false
 
     /// How long unsolicited progress of writes can go unnoticed, in milliseconds.
@@ -96,7 +96,7 @@ import TransportSupport
         while transfers.count < configuration.maximumConnections, let order = waiting.popFirst() { start(order) }
     }
 
-    private func start(_ order: TransferOrder) {
+    private func start(_ order: PendingRequest) {
         guard !order.isCancelled.withLock({ $0 }) else { return order.complete(.failure(CancellationError())) }
         do {
             let handle = try handles.take()
@@ -121,7 +121,7 @@ import TransportSupport
         }
     }
 
-    private func cancel(_ id: TransferOrder.ID) {
+    private func cancel(_ id: PendingRequest.ID) {
         if let order = waiting.remove(id) {
             order.complete(.failure(CancellationError()))
         } else if let transfer = remove(id) ?? draining.removeValue(forKey: id) {
@@ -130,13 +130,13 @@ import TransportSupport
     }
 
     /// Removes a transfer from libcurl; the caller then completes it.
-    private func remove(_ id: TransferOrder.ID) -> Transfer? {
+    private func remove(_ id: PendingRequest.ID) -> Transfer? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
         return transfer
     }
 
-    private func complete(_ transfer: Transfer, _ result: Result<TransferOrder.Outcome, any Error>) {
+    private func complete(_ transfer: Transfer, _ result: Result<PendingRequest.Outcome, any Error>) {
         transfer.download?.close()
         let isSuccess = if case .success = result { true } else { false }
         release(transfer.handle, transfer.pool, isClean: isSuccess && !transfer.hasTrailers)
@@ -233,6 +233,6 @@ import TransportSupport
         handles.removeAll()
         unsafe curl_multi_cleanup(multi)
         pools.removeAll()
-        mailbox.tellClosed()
+        mailbox.noteClosed()
     }
 }

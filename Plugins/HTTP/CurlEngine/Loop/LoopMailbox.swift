@@ -4,11 +4,11 @@ import TransferCore
 
 /// A request of another thread to the loop's thread.
 enum LoopCommand: Sendable {
-    case start(TransferOrder)
-    case cancel(TransferOrder.ID)
-    case bodyRead(TransferOrder.ID, FileChunk)
-    case bodyGrown(TransferOrder.ID)
-    case bodyWritten(TransferOrder.ID)
+    case start(PendingRequest)
+    case cancel(PendingRequest.ID)
+    case bodyRead(PendingRequest.ID, FileChunk)
+    case bodyGrown(PendingRequest.ID)
+    case bodyWritten(PendingRequest.ID)
     case stop
 }
 
@@ -16,7 +16,7 @@ enum LoopCommand: Sendable {
 @safe final class LoopMailbox: Sendable {
     private struct State {
         var commands: [LoopCommand] = []
-        var lastID: TransferOrder.ID = 0
+        var lastID: PendingRequest.ID = 0
         /// Whether the loop waits, or is about to, without commands, and was not woken.
         var isLoopWaiting = false
         var isClosed = false
@@ -33,7 +33,7 @@ enum LoopCommand: Sendable {
         unsafe self.multi = unsafe multi
     }
 
-    func nextTransferID() -> TransferOrder.ID {
+    func nextTransferID() -> PendingRequest.ID {
         state.withLock { state in
             state.lastID += 1
             return state.lastID
@@ -85,7 +85,7 @@ enum LoopCommand: Sendable {
     }
 
     /// Lets ``waitUntilClosed()`` return; the last action of the loop's thread.
-    func tellClosed() {
+    func noteClosed() {
         let waiters = state.withLock { state in
             defer { state.closeWaiters = [] }
             state.hasEnded = true

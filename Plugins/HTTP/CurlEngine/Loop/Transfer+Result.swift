@@ -9,13 +9,13 @@ import SystemPackage
 
 extension Transfer {
     /// The caller's result, after libcurl has finished and the sink, if any, has all bytes. Called once, before the handle is reset.
-    func result(_ code: CURLcode) -> Result<TransferOrder.Outcome, any Error> {
+    func result(_ code: CURLcode) -> Result<PendingRequest.Outcome, any Error> {
         var taken: curl_off_t = 0
         unsafe ccurl_getinfo_offset(handle.pointer, CURLINFO_SIZE_UPLOAD_T, &taken)
         upload.report(Int64(taken))
         if let failure { return .failure(withSent(failure)) }
         do {
-            let outcome: TransferOrder.Outcome = order.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
+            let outcome: PendingRequest.Outcome = order.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
             return .success(outcome)
         } catch {
             return .failure(withSent(error))

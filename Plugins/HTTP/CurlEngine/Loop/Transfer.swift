@@ -4,7 +4,7 @@ import TransferCore
 
 /// One running request. Confined to the loop's thread.
 @safe final class Transfer {
-    let order: TransferOrder
+    let order: PendingRequest
     let handle: EasyHandle
     let pool: ConnectionPool
     var upload: UploadState
@@ -21,7 +21,7 @@ import TransferCore
     private var headerList: UnsafeMutablePointer<curl_slist>?
 
     init(
-        _ order: TransferOrder, handle: EasyHandle, pool: ConnectionPool, body: BodySource, download: DownloadState?,
+        _ order: PendingRequest, handle: EasyHandle, pool: ConnectionPool, body: BodySource, download: DownloadState?,
         configuration: CurlEngine.Configuration
     ) throws(CurlEngineError) {
         self.order = order

@@ -42,14 +42,14 @@ final class DownloadLane: Sendable {
     }
 
     let mailbox: LoopMailbox
-    private let turn = Locked<(turn: Turn, outcome: Once<TransferOrder.Outcome>)?>(nil)
+    private let turn = Locked<(turn: Turn, outcome: Once<PendingRequest.Outcome>)?>(nil)
 
     init(_ mailbox: LoopMailbox) {
         self.mailbox = mailbox
     }
 
     /// - Returns: Nil if the lane carries another download.
-    func take(for outcome: Once<TransferOrder.Outcome>) -> Turn? {
+    func take(for outcome: Once<PendingRequest.Outcome>) -> Turn? {
         turn.withLock { present in
             guard present == nil else { return nil }
             let turn = Turn()

@@ -16,7 +16,7 @@ package final class HeaderSource: Sendable {
     }
 
     /// The owner of an unneeded renewal; requests are counted from 1.
-    private static let nobody = 0
+    private static let noOwner = 0
 
     private let hook: HeaderHook
     private let reserved: ReservedHeaders
@@ -52,7 +52,7 @@ package final class HeaderSource: Sendable {
             let number = nextNumber()
             let renewal = try await work.value(for: .renewal(account: account)) {
                 // Another renewal may have ended just before this one.
-                guard self.renewals(of: account) == renewals else { return (Self.nobody, headers) }
+                guard self.renewals(of: account) == renewals else { return (Self.noOwner, headers) }
                 var request = request
                 request.reason = .rejected
                 let headers = try await self.ask(request, headers)

@@ -1,33 +1,24 @@
 import CurlEngine
 package import TransferCore
+import TransportSupport
 
 /// The checksum that a download must have.
 package struct DigestCheck: Sendable {
     /// The session's checksum, which takes precedence over the server's.
-    private let expected: ContentDigest?
+    private let expected: Checksum?
     private let verification: Verification
 
     /// - Throws: A ``TransferError`` if the session's checksum is invalid.
     package init(_ options: AttemptOptions) throws(TransferError) {
         verification = options.verification
-        guard let text = options.expectedChecksum else {
-            expected = nil
-            return
-        }
-        guard let digest = ContentDigest(text) else {
-            throw TransferError(
-                .permanent, .checksumMismatch,
-                "\(text.prefix(200).debugDescription) is not a checksum. Write sha256: followed by 64 hexadecimal digits, or "
-                    + "use sha512, sha1 or md5.")
-        }
-        expected = digest
+        expected = try Checksum(expectedBy: options)
     }
 
     /// Whether the server must send a checksum.
     var needsServer: Bool { verification == .checksum && expected == nil }
 
     /// Requests a checksum from the server, if needed.
-    var request: HTTPHeaders { needsServer ? ContentDigest.request : HTTPHeaders() }
+    var request: HTTPHeaders { needsServer ? Checksum.request : HTTPHeaders() }
 
     /// Rejects a file that can't be verified, or whose checksum, according to the server, is another one.
     func verify(_ remote: RemoteFile, of name: String) throws(TransferError) {
@@ -42,7 +33,7 @@ package struct DigestCheck: Sendable {
     }
 
     /// The checksum to compare; nil to compare none.
-    func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> ContentDigest? {
+    func digest(of remote: RemoteFile?, of name: String) throws(TransferError) -> Checksum? {
         if let expected { return expected }
         if needsServer, remote?.digest == nil { throw mismatch(of: name) }
         // A checksum that the server sends unasked is compared, too.

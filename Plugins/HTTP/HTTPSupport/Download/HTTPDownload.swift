@@ -126,9 +126,9 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
         var checksum: String?
         if !writer.isInPlace, let digest = try check.digest(of: remote, of: server.name) {
-            guard try await digest.isThat(of: writer, size: size, on: threads, progress: reporter.reportActivity) else {
-                throw check.mismatch(of: server.name)
-            }
+            let found = try await threads.checksum(
+                digest.algorithm, of: 0..<size, reading: { try writer.bytes($0) }, progress: reporter.reportActivity)
+            guard found == digest else { throw check.mismatch(of: server.name) }
             checksum = digest.text
         }
         reporter.report(total: size)

@@ -1,6 +1,7 @@
 package import CurlEngine
 import Foundation
 import TransferCore
+import TransportSupport
 
 /// A server's description of a file; stored in a download's checkpoint.
 package struct RemoteFile: Codable, Sendable, Hashable {
@@ -15,7 +16,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
     /// In nanoseconds since 1970.
     var modificationTime: Int64?
     /// The checksum of the whole file.
-    var digest: ContentDigest?
+    var digest: Checksum?
     /// The local name; nil for the requested name.
     var name: String?
     /// The bytes that a checkpoint confirms besides those before its position, from parallel requests; nil for none.
@@ -31,7 +32,7 @@ package struct RemoteFile: Codable, Sendable, Hashable {
             return isBeyond ? nil : time
         }
         length = Self.length(status: status, headers: headers)
-        digest = ContentDigest(headers, isWhole: status == 200)
+        digest = Checksum(headers, isWhole: status == 200)
         if let tag = headers["ETag"], tag.hasPrefix("\"") {
             validator = tag
         } else if let changed, let now = headers["Date"].flatMap(secondsSince1970(ofHTTPDate:)), now > changed {

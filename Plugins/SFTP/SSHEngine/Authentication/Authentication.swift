@@ -253,7 +253,7 @@ struct Authentication {
 
     /// The error after the connection ended during authentication.
     private func lost(_ code: CInt) -> TransferError {
-        let words = session.traffic.farewell ?? session.lastError.text
+        let words = session.traffic.disconnectReason ?? session.lastError.text
         if attempts > 0, words.lowercased().contains("authentication failures") {
             return TransferError(
                 .credentials, .credentialsRejected,

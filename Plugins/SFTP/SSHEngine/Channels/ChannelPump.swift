@@ -32,7 +32,7 @@ import TransportSupport
         case endOfInput
     }
 
-    let order: ChannelOrder
+    let order: ChannelRequest
     private let session: SSHSession
     private let receiveWindow: UInt32
     private var phase = Phase.opening
@@ -43,14 +43,14 @@ import TransportSupport
     private var sentOfChunk = 0
     private var isInputEnded = false
     private var wantsClose = false
-    private var hasToldEnd = false
-    private var end = ChannelOrder.End()
+    private var hasReportedEnd = false
+    private var end = ChannelRequest.End()
 
     /// After this many bytes in one turn, other channels continue first.
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
-    init(_ order: ChannelOrder, session: SSHSession, receiveWindow: Int) {
+    init(_ order: ChannelRequest, session: SSHSession, receiveWindow: Int) {
         self.order = order
         self.session = session
         self.receiveWindow = UInt32(clamping: receiveWindow)
@@ -65,7 +65,7 @@ import TransportSupport
     func close() {
         wantsClose = true
         order.opened.resume(.failure(CancellationError()))
-        tellHandler(nil)
+        endHandler(nil)
     }
 
     /// Makes as much progress as possible.
@@ -87,13 +87,13 @@ import TransportSupport
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
         if order.opened.resume(.failure(reason)) { return }
         end.error = end.error ?? reason
-        tellHandler(error)
+        endHandler(error)
         order.ended(end)
     }
 
-    private func tellHandler(_ error: TransferError?) {
-        guard !hasToldEnd else { return }
-        hasToldEnd = true
+    private func endHandler(_ error: TransferError?) {
+        guard !hasReportedEnd else { return }
+        hasReportedEnd = true
         // A handler learns of an end only if its channel was opened.
         if !isBeingMade { order.handler.end(error) }
     }
@@ -150,12 +150,12 @@ import TransportSupport
                 if !order.opened.resume(.success(())) {
                     // The caller was cancelled first.
                     wantsClose = true
-                    hasToldEnd = true
+                    hasReportedEnd = true
                 }
             }
         case LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED, LIBSSH2_ERROR_CHANNEL_FAILURE:
             order.opened.resume(.failure(refusal))
-            hasToldEnd = true
+            hasReportedEnd = true
             unsafe phase = .freeing(channel)
         default: throw session.failure(code)
         }
@@ -217,7 +217,7 @@ import TransportSupport
                 break
             }
             total += count
-            if !hasToldEnd { unsafe order.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            if !hasReportedEnd { unsafe order.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
         return total > 0
     }
@@ -238,7 +238,7 @@ import TransportSupport
         var total = 0
         while total < Self.bytesPerTurn {
             if sentOfChunk == chunk.count {
-                chunk = hasToldEnd ? [] : order.handler.bytesToSend()
+                chunk = hasReportedEnd ? [] : order.handler.bytesToSend()
                 sentOfChunk = 0
                 if chunk.isEmpty { break }
             }
@@ -289,7 +289,7 @@ import TransportSupport
             .transient, .connectionLost,
             "The server \(session.server) ended its \(printable(name.utf8)) process, or the process exited.")
         end.error = error
-        tellHandler(error)
+        endHandler(error)
     }
 
     private func closeChannel(_ channel: OpaquePointer) throws(TransferError) -> Turn {
@@ -317,7 +317,7 @@ import TransportSupport
         let code = unsafe libssh2_channel_free(channel)
         if code == LIBSSH2_ERROR_EAGAIN { return waiting }
         if session.isLost(code) { throw session.failure(code) }
-        tellHandler(end.error)
+        endHandler(end.error)
         order.ended(end)
         return .ended
     }

@@ -36,7 +36,7 @@ final class CommandHandler: SSHChannelHandler {
 
     func end(_ error: TransferError?) {}
 
-    func result(_ end: ChannelOrder.End) -> SSHCommandResult {
+    func result(_ end: ChannelRequest.End) -> SSHCommandResult {
         state.withLock { state in
             SSHCommandResult(
                 status: end.status, signal: end.signal, output: state.output, errorOutput: end.errorOutput, isOutputCut: state.isCut)

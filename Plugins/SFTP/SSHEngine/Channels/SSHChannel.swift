@@ -17,10 +17,10 @@ package protocol SSHChannelHandler: AnyObject, Sendable {
 
 /// An open channel of an ``SSHConnection``. Can be used from any thread.
 package final class SSHChannel: Sendable {
-    private let id: ChannelOrder.ID
+    private let id: ChannelRequest.ID
     private let mailbox: ConnectionMailbox
 
-    init(id: ChannelOrder.ID, mailbox: ConnectionMailbox) {
+    init(id: ChannelRequest.ID, mailbox: ConnectionMailbox) {
         self.id = id
         self.mailbox = mailbox
     }

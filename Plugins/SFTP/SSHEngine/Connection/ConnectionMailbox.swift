@@ -10,15 +10,15 @@ import TransferCore
 
 /// A request of another thread to a connection's thread.
 enum ConnectionCommand: Sendable {
-    case open(ChannelOrder)
-    case close(ChannelOrder.ID)
+    case open(ChannelRequest)
+    case close(ChannelRequest.ID)
 }
 
 /// The only channel from other threads to a connection's thread.
 final class ConnectionMailbox: Sendable {
     private struct State {
         var commands: [ConnectionCommand] = []
-        var lastID: ChannelOrder.ID = 0
+        var lastID: ChannelRequest.ID = 0
         var isStopping = false
         var isClosed = false
         /// Whether the thread sleeps, or is about to: a byte in the pipe wakes it.
@@ -52,7 +52,7 @@ final class ConnectionMailbox: Sendable {
         try? doorbell.close()
     }
 
-    func nextID() -> ChannelOrder.ID {
+    func nextID() -> ChannelRequest.ID {
         state.withLock { state in
             state.lastID += 1
             return state.lastID

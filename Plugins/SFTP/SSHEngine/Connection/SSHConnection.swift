@@ -138,7 +138,7 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
     ///   further channel or the connection broke.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
-        let order = ChannelOrder(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
+        let order = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
         try await open(order)
         return SSHChannel(id: order.id, mailbox: mailbox)
     }
@@ -152,9 +152,9 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError` after the channel was closed, or a `TransferError`: `unsupported` if the server runs no commands.
     package func run(_ command: [UInt8], input: [UInt8] = [], outputLimit: Int = 1 << 20) async throws -> SSHCommandResult {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
-        let done = Once<ChannelOrder.End>()
+        let done = Once<ChannelRequest.End>()
         let id = mailbox.nextID()
-        let order = ChannelOrder(id: id, program: .command(command), handler: handler, opened: Once()) {
+        let order = ChannelRequest(id: id, program: .command(command), handler: handler, opened: Once()) {
             done.resume(.success($0))
         }
         try await open(order)
@@ -168,7 +168,7 @@ package final class SSHConnection: Sendable {
         return handler.result(end)
     }
 
-    private func open(_ order: ChannelOrder) async throws {
+    private func open(_ order: ChannelRequest) async throws {
         try Task.checkCancellation()
         guard mailbox.post(.open(order)) else {
             throw ending.outcome?.error ?? TransferError(.transient, .connectionLost, "The SSH connection was closed.")

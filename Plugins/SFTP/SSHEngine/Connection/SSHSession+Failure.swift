@@ -15,7 +15,8 @@ extension SSHSession {
     /// The error for a call that failed after authentication.
     func failure(_ code: CInt) -> TransferError {
         let words = lastError.text
-        let cause = [traffic.farewell, words.isEmpty ? nil : words, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
+        let cause = [traffic.disconnectReason, words.isEmpty ? nil : words, "libssh2 error \(code)"].compactMap { $0 }.joined(
+            separator: "; ")
         switch code {
         case LIBSSH2_ERROR_ALLOC:
             return TransferError(.noSpace, .internalFailure, "This machine is out of memory for the connection to \(server).", cause: cause)

@@ -49,7 +49,7 @@ import TransferCore
             { _, _, message, length, _, _, context in
                 guard let message = unsafe message, length > 0 else { return }
                 let text = unsafe UnsafeRawBufferPointer(start: message, count: min(Int(length), 256))
-                unsafe SocketTraffic.from(context)?.farewell = unsafe printable(text)
+                unsafe SocketTraffic.from(context)?.disconnectReason = unsafe printable(text)
             })
     }
 

@@ -101,7 +101,7 @@ struct SessionOpening {
 
     private func handshakeFailure(_ code: CInt, _ deadline: Deadline) -> TransferError {
         let traffic = session.traffic
-        let words = [traffic.farewell, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
+        let words = [traffic.disconnectReason, session.lastError.text, "libssh2 error \(code)"].compactMap { $0 }.joined(separator: "; ")
         if traffic.hasExceeded {
             return TransferError(
                 .unreachable, .notThisProtocol,

@@ -27,7 +27,7 @@ final class SocketTraffic {
     /// Whether the server closed the connection, or it broke in either direction.
     private(set) var hasEnded = false
     /// The server's reason for disconnecting (RFC 4253, section 11.1).
-    var farewell: String?
+    var disconnectReason: String?
     /// Answers the server's questions during keyboard-interactive authentication.
     var answers: KeyboardAnswers?
     /// Signs during public key authentication.

@@ -5,15 +5,15 @@ import TransportSupport
 /// `CancellationError` at once when the task is cancelled, whatever becomes of the request.
 extension SFTPClient {
     /// Returns when the server has reported its features.
-    package func features() async throws -> ServerFeatures {
-        let once = Once<ServerFeatures>()
+    package func features() async throws -> SFTPFeatures {
+        let once = Once<SFTPFeatures>()
         whenReady { once.resume($0.mapError { $0 }) }
         return try await once.valueUnlessCancelled()
     }
 
     /// Makes a request whose response is awaited later. Requests are sent in the order in which they are made.
     func begin(_ request: Request) -> PendingAnswer {
-        let once = Once<Answer>()
+        let once = Once<Response>()
         let id = submit(request) { [weak self] result in
             let isAwaited = once.resume(result.mapError { $0 })
             // The waiting task may have just been cancelled.
@@ -23,7 +23,7 @@ extension SFTPClient {
     }
 
     /// Makes a request and returns any response.
-    package func answer(to request: Request) async throws -> Answer {
+    package func answer(to request: Request) async throws -> Response {
         try await begin(request).answer()
     }
 
@@ -80,11 +80,11 @@ extension SFTPClient {
 struct PendingAnswer: Sendable {
     let client: SFTPClient
     fileprivate let id: UInt32
-    fileprivate let once: Once<Answer>
+    fileprivate let once: Once<Response>
     fileprivate let isAboutPath: Bool
 
     /// Returns any response.
-    func answer() async throws -> Answer {
+    func answer() async throws -> Response {
         try await once.valueUnlessCancelled { [client, id] in client.forget(id) }
     }
 

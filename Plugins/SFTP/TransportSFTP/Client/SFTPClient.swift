@@ -6,7 +6,7 @@ package import TransferCore
 /// The mover calls ``receive(_:)``, ``bytesToSend()`` and ``end(_:)`` from its own thread; requests come from any thread. The server can
 /// answer in any order.
 package final class SFTPClient: Sendable {
-    typealias Completion = @Sendable (Result<Answer, TransferError>) -> Void
+    typealias Completion = @Sendable (Result<Response, TransferError>) -> Void
 
     private struct Waiting {
         /// Nil when no task waits any longer.
@@ -20,8 +20,8 @@ package final class SFTPClient: Sendable {
     private enum Phase {
         case starting
         /// The server was asked for its limits.
-        case asking(ServerFeatures)
-        case ready(ServerFeatures)
+        case asking(SFTPFeatures)
+        case ready(SFTPFeatures)
         case ended(TransferError)
     }
 
@@ -35,7 +35,7 @@ package final class SFTPClient: Sendable {
         var waiting: [UInt32: Waiting] = [:]
         /// When bytes last arrived, or the first of the unanswered requests was made.
         var quietSince = ContinuousClock.now
-        var starting: [@Sendable (Result<ServerFeatures, TransferError>) -> Void] = []
+        var starting: [@Sendable (Result<SFTPFeatures, TransferError>) -> Void] = []
     }
 
     /// Uploaded bytes in flight or unconfirmed.
@@ -118,7 +118,7 @@ package final class SFTPClient: Sendable {
             error
             ?? TransferError(
                 .transient, .connectionLost, "The SFTP session with \(serverName) was closed before all requests were answered.")
-        let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<ServerFeatures, TransferError>) -> Void]) in
+        let (waiting, starting) = state.withLock { state -> ([Waiting], [@Sendable (Result<SFTPFeatures, TransferError>) -> Void]) in
             if case .ended = state.phase { return ([], []) }
             state.phase = .ended(error)
             defer {
@@ -174,7 +174,7 @@ package final class SFTPClient: Sendable {
 
     // MARK: The beginning
 
-    private func begin(_ features: ServerFeatures) throws(ProtocolFault) {
+    private func begin(_ features: SFTPFeatures) throws(ProtocolFault) {
         let isFirst = state.withLock { state in
             guard case .starting = state.phase else { return false }
             state.phase = .asking(features)
@@ -197,7 +197,7 @@ package final class SFTPClient: Sendable {
         }
     }
 
-    private func become(_ features: ServerFeatures) {
+    private func become(_ features: SFTPFeatures) {
         let starting = state.withLock { state in
             if case .asking = state.phase { state.phase = .ready(features) }
             defer { state.starting = [] }
@@ -207,8 +207,8 @@ package final class SFTPClient: Sendable {
     }
 
     /// Calls back when the server has reported its features; at once if it has.
-    func whenReady(_ call: @escaping @Sendable (Result<ServerFeatures, TransferError>) -> Void) {
-        let result = state.withLock { state -> Result<ServerFeatures, TransferError>? in
+    func whenReady(_ call: @escaping @Sendable (Result<SFTPFeatures, TransferError>) -> Void) {
+        let result = state.withLock { state -> Result<SFTPFeatures, TransferError>? in
             switch state.phase {
             case .ready(let features): return .success(features)
             case .ended(let error): return .failure(error)

@@ -123,7 +123,7 @@ actor ConnectionPool {
             let word = Task { [policy] in
                 while true {
                     waiting()
-                    try await policy.sleep(policy.wordInterval)
+                    try await policy.sleep(policy.activityInterval)
                 }
             }
             defer { word.cancel() }
@@ -215,7 +215,7 @@ actor ConnectionPool {
         }
         guard let index = groups[endpoint]?.members.firstIndex(where: { $0.number == number }) else { return }
         groups[endpoint]?.members[index].files -= 1
-        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.hush, policy) {
+        if isGivenUp, let member = groups[endpoint]?.members[index], member.isSilent(for: policy.silenceAfterGivingUp, policy) {
             groups[endpoint]?.members.remove(at: index)
             return retire(member, of: endpoint)
         }

@@ -20,10 +20,10 @@ package struct PoolPolicy: Sendable {
     /// (60 s), so that the next attempt gets another connection.
     package var silence = Duration.seconds(45)
     /// How long a server can answer nothing before the connection gets no further attempts, after an attempt on it was given up.
-    package var hush = Duration.seconds(5)
+    package var silenceAfterGivingUp = Duration.seconds(5)
     /// How often tasks that wait for a connection report activity. The steps of connecting have their own limits, so the queue's stall
     /// timeout, which would end several attempts of one connection, does not apply.
-    package var wordInterval = Duration.seconds(5)
+    package var activityInterval = Duration.seconds(5)
     /// The clock.
     package var now: @Sendable () -> ContinuousClock.Instant = { .now }
     /// Waits for a duration.

@@ -17,7 +17,7 @@ final class ProxyProgram: Sendable {
         /// The status from `waitpid` (wait(2)).
         let status: CInt
         /// The last line of its standard error, without control characters; empty without one.
-        let lastWords: String
+        let lastLine: String
     }
 
     private struct State: Sendable {
@@ -126,7 +126,7 @@ final class ProxyProgram: Sendable {
             if buffer[..<count].contains(0), state.withLock({ $0.number == nil }) { break }
         }
         endLine()
-        ended.resume(.success(End(status: state.withLock { $0.status }, lastWords: last)))
+        ended.resume(.success(End(status: state.withLock { $0.status }, lastLine: last)))
     }
 
     private static func socketPair() throws(Errno) -> (ours: FileDescriptor, theirs: FileDescriptor) {
@@ -186,10 +186,10 @@ extension ProxyProgram.End {
     func explanation(of error: TransferError, _ address: SFTPAddress) -> TransferError {
         // A program that exits with success and without output only shows that the other end closed the connection, which the error
         // explains better.
-        guard let manner, status != 0 || !lastWords.isEmpty else { return error }
+        guard let manner, status != 0 || !lastLine.isEmpty else { return error }
         return TransferError(
             error.failureClass, error.code,
             "The command of the setting proxyCommand ended with \(manner) before it reached \(address.serverName)"
-                + (lastWords.isEmpty ? "." : ": \(lastWords)"), cause: error.cause)
+                + (lastLine.isEmpty ? "." : ": \(lastLine)"), cause: error.cause)
     }
 }

@@ -42,5 +42,5 @@ struct PooledConnection: Sendable {
 struct ConnectionLender: Sendable {
     /// Starts making connections for tasks that are about to request one each.
     let prepare: @Sendable (_ count: Int) async -> Void
-    let lend: @Sendable (_ body: @Sendable (PooledConnection, ServerFeatures) async throws -> Void) async throws -> Void
+    let lend: @Sendable (_ body: @Sendable (PooledConnection, SFTPFeatures) async throws -> Void) async throws -> Void
 }

@@ -14,7 +14,7 @@ struct SSHConnector: SFTPConnector {
     private static let endTime = Duration.seconds(2)
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink {
-        let settings = try EndpointSettings(endpoint)
+        let settings = try SFTPSettings(endpoint)
         let current = Locked<ProxyProgram?>(nil)
         let connection: SSHConnection
         do {
@@ -100,7 +100,7 @@ final class SSHLink: SFTPLink {
 }
 
 extension SSHSettings {
-    init(_ settings: EndpointSettings) {
+    init(_ settings: SFTPSettings) {
         self.init(host: settings.address.host, port: settings.address.port, user: settings.address.user)
         if let agent = settings.agent { authentication.agent = agent.isEmpty ? .none : .socket(FilePath(agent)) }
         authentication.keyFiles = settings.identities.map { .init(path: FilePath($0), passphrase: settings.passphrase) }

@@ -42,7 +42,7 @@ final class ContentReader: Sendable {
     private static let growth = (bytes: 6 << 20, requests: 192)
 
     init(
-        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        _ handle: Handle, at client: SFTPClient, _ features: SFTPFeatures, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
         self.client = client
         self.handle = handle

@@ -5,20 +5,20 @@ import TransportSupport
 /// One attempt to download one file, resumed if the server still has the same version of it.
 struct SFTPDownload {
     let connection: PooledConnection
-    let features: ServerFeatures
+    let features: SFTPFeatures
     let others: ConnectionLender
     let place: RemotePlace
     let destination: DownloadDestination
     let checkpoint: Checkpoint?
     let options: AttemptOptions
     /// The checksum that the session expects.
-    let expected: ContentDigest?
-    let settings: EndpointSettings
+    let expected: Checksum?
+    let settings: SFTPSettings
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, over connection: PooledConnection, _ features: ServerFeatures,
+        _ attempt: FileAttempt, _ settings: SFTPSettings, over connection: PooledConnection, _ features: SFTPFeatures,
         others: ConnectionLender, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
@@ -31,7 +31,7 @@ struct SFTPDownload {
         destination = try attempt.destination
         checkpoint = attempt.checkpoint
         options = attempt.options
-        expected = try ContentDigest(expectedBy: options)
+        expected = try Checksum(expectedBy: options)
     }
 
     private var client: SFTPClient { connection.client }
@@ -188,7 +188,7 @@ struct SFTPDownload {
     }
 
     private func read(
-        _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: ServerFeatures,
+        _ version: RemoteVersion, _ blocks: ContentBlocks, over connection: PooledConnection, _ features: SFTPFeatures,
         take: @escaping @Sendable ([ContentReader.Piece]) throws -> Void
     ) async throws {
         let handle = try await connection.client.open(.open(place.final, [.read]))

@@ -13,7 +13,7 @@ struct SFTPListing {
     private let receive: @Sendable ([RemoteEntry]) async throws -> Void
 
     init(
-        _ attempt: ListingAttempt, _ settings: EndpointSettings, over connection: PooledConnection,
+        _ attempt: ListingAttempt, _ settings: SFTPSettings, over connection: PooledConnection,
         receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void
     ) {
         client = connection.client

@@ -8,7 +8,7 @@ extension SFTPTransport: FolderListing {
     ///
     /// - Throws: A `TransferError`; `CancellationError`; the error of `receive`.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
-        let settings = try EndpointSettings(attempt.endpoint)
+        let settings = try SFTPSettings(attempt.endpoint)
         try await pool.use(
             attempt.endpoint, atMost: settings.maximumConnections, credentials: attempt.credentials, logger: attempt.logger
         ) { connection in

@@ -4,7 +4,7 @@ import TransferCore
 /// Moves a complete part file to its final name: atomically, and only to an allowed name.
 struct PartPlacing: Sendable {
     let client: SFTPClient
-    let features: ServerFeatures
+    let features: SFTPFeatures
     let place: RemotePlace
     let part: [UInt8]
     let policy: OverwritePolicy

@@ -31,7 +31,7 @@ final class PartWriter: Sendable {
 
     let client: SFTPClient
     let handle: Handle
-    private let features: ServerFeatures
+    private let features: SFTPFeatures
     private let file: FileReader
     private let reporter: AttemptReporter
     private let threads: WorkerThreads
@@ -44,7 +44,7 @@ final class PartWriter: Sendable {
 
     /// - Parameter schedule: When checkpoints are made.
     init(
-        _ handle: Handle, at client: SFTPClient, _ features: ServerFeatures, of file: FileReader,
+        _ handle: Handle, at client: SFTPClient, _ features: SFTPFeatures, of file: FileReader,
         recording record: UploadRecord, _ schedule: SyncSchedule, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) {
         self.schedule = Locked(schedule)
@@ -97,7 +97,7 @@ final class PartWriter: Sendable {
                 try await client.uploads.acquire(bytes: Int(count), requests: requests)
                 let pieces: [[UInt8]]
                 do {
-                    pieces = try await threads.runUnlessCancelled { [file, features] in try file.piecesNow(range, of: features.writeSize) }
+                    pieces = try await threads.runUnlessCancelled { [file, features] in try file.pieces(range, of: features.writeSize) }
                     try Task.checkCancellation()
                 } catch {
                     client.uploads.release(bytes: Int(count), requests: requests)
@@ -145,7 +145,7 @@ final class PartWriter: Sendable {
 
     /// - Returns: How many bytes the server has confirmed without a gap, and the waiter for the last response.
     private func note(
-        _ result: Result<Answer, TransferError>, for piece: Range<Int64>, of index: Int
+        _ result: Result<Response, TransferError>, for piece: Range<Int64>, of index: Int
     ) -> (count: Int64?, drain: Once<Void>?) {
         let failure: (any Error)? =
             switch result {
@@ -183,7 +183,7 @@ final class PartWriter: Sendable {
     /// Syncs the confirmed bytes on the server, and saves a checkpoint for them.
     private func keep() async throws {
         let (positions, count) = state.withLock { ($0.positions, $0.count) }
-        guard record.isBehind(positions) else { return }
+        guard record.isOutdated(positions) else { return }
         if features.offers(.fsync) { try await client.perform(.fsync(handle)) }
         try await save(positions)
         schedule.withLock { $0.didSync(count) }
@@ -192,7 +192,7 @@ final class PartWriter: Sendable {
     /// Saves a checkpoint for the bytes that the server has synced.
     func vouch() async throws {
         let positions = state.withLock { $0.positions }
-        if record.isBehind(positions) { try await save(positions) }
+        if record.isOutdated(positions) { try await save(positions) }
     }
 
     private func save(_ positions: [Int: Int64]) async throws {
@@ -205,7 +205,7 @@ final class PartWriter: Sendable {
     /// for those that it acknowledged, which the next attempt checks.
     func keepBeforeEnd() async {
         let (positions, isOpen, isSynced) = state.withLock { ($0.positions, $0.isOpen, $0.isSynced) }
-        guard record.isBehind(positions) else { return }
+        guard record.isOutdated(positions) else { return }
         // A separate task, because the attempt's task may be cancelled.
         await Task { [self] in
             if isSynced || !features.offers(.fsync) { return try? await save(positions) }
@@ -273,5 +273,21 @@ final class PartWriter: Sendable {
             return state.isOpen
         }
         if wasOpen { client.close(handle) }
+    }
+}
+
+extension FileReader {
+    /// Reads consecutive pieces of the file. Blocks.
+    ///
+    /// - Throws: A ``TransferError``: ``FailureClass/sourceChanged`` if the file ends early.
+    fileprivate func pieces(_ range: Range<Int64>, of size: Int) throws(TransferError) -> [[UInt8]] {
+        var pieces: [[UInt8]] = []
+        var offset = range.lowerBound
+        while offset < range.upperBound {
+            let end = min(offset + Int64(size), range.upperBound)
+            pieces.append(try bytes(offset..<end))
+            offset = end
+        }
+        return pieces
     }
 }

@@ -6,13 +6,13 @@ import TransportSupport
 /// from the start.
 struct SFTPUpload {
     let connection: PooledConnection
-    let features: ServerFeatures
+    let features: SFTPFeatures
     let others: ConnectionLender
     let place: RemotePlace
     let part: [UInt8]
     let file: FileReader
     let options: AttemptOptions
-    let settings: EndpointSettings
+    let settings: SFTPSettings
     /// The progress of an earlier attempt; nil for the first.
     let known: (checkpoint: UploadCheckpoint, confirmed: Int64)?
     /// The permissions of the source; nil if they have no meaning for the server.
@@ -23,7 +23,7 @@ struct SFTPUpload {
     let reporter: AttemptReporter
 
     init(
-        _ attempt: FileAttempt, _ settings: EndpointSettings, over connection: PooledConnection, _ features: ServerFeatures,
+        _ attempt: FileAttempt, _ settings: SFTPSettings, over connection: PooledConnection, _ features: SFTPFeatures,
         others: ConnectionLender, from file: FileReader, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
         self.connection = connection
@@ -215,7 +215,7 @@ struct SFTPUpload {
         }
     }
 
-    private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: ServerFeatures) async throws {
+    private func write(_ record: UploadRecord, over connection: PooledConnection, _ features: SFTPFeatures) async throws {
         guard record.hasMore else { return }
         let handle = try await connection.client.open(.open(part, [.write]))
         let writer = PartWriter(

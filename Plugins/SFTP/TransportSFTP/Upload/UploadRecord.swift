@@ -111,7 +111,7 @@ package final class UploadRecord: Sendable {
     /// Whether a checkpoint would confirm more than the last one.
     ///
     /// - Parameter positions: How far the server has the given ranges.
-    func isBehind(_ positions: [Int: Int64]) -> Bool {
+    func isOutdated(_ positions: [Int: Int64]) -> Bool {
         state.withLock { state in
             !state.isOver && positions.contains { index, position in position > state.parts[index].range.confirmed }
         }

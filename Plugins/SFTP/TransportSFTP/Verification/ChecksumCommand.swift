@@ -1,3 +1,5 @@
+package import TransportSupport
+
 /// The command that computes checksums on a server: one for many files, because a login shell for each would cost more than a small file.
 ///
 /// Takes the names as input, and passes each file to the program as its input. So no name, whatever its bytes, is part of a command or an
@@ -39,7 +41,7 @@ package enum ChecksumCommand {
     /// Parses the command's output.
     ///
     /// - Returns: The algorithm, and the checksum of each readable file; nil if the output is not from this command.
-    package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [ContentDigest?])? {
+    package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
             Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
         }
@@ -47,6 +49,6 @@ package enum ChecksumCommand {
             let algorithm = ChecksumAlgorithm(rawValue: String(lines[begin].dropFirst(marker.count + 1)))
         else { return nil }
         // After the last line feed, there is a truncated line or nothing.
-        return (algorithm, lines[(begin + 1)...].dropLast().map { ContentDigest(algorithm, line: $0) })
+        return (algorithm, lines[(begin + 1)...].dropLast().map { Checksum(algorithm, digits: $0.prefix { $0 != " " }) })
     }
 }

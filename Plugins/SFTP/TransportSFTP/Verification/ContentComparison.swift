@@ -7,7 +7,7 @@ struct ContentComparison {
     /// The result.
     struct Outcome {
         /// The checksum; nil if the contents differ.
-        var digest: ContentDigest?
+        var digest: Checksum?
         /// Warnings about unusual effort.
         var warnings: [String] = []
     }
@@ -15,12 +15,12 @@ struct ContentComparison {
     private struct Different: Error {}
 
     let connection: PooledConnection
-    let features: ServerFeatures
+    let features: SFTPFeatures
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
     /// The queue treats an attempt that is silent for long as stalled.
-    private static let wordInterval = Duration.seconds(2)
+    private static let activityInterval = Duration.seconds(2)
     private static let shortestPatience = Duration.seconds(60)
     /// How many bytes per second even a slow server can hash.
     private static let slowestRate: Int64 = 2_000_000
@@ -31,12 +31,12 @@ struct ContentComparison {
     /// - Throws: A `TransferError`: `unsupported` if the server can't compute checksums and does not let the file be read back.
     func compare(_ path: [UInt8], _ name: String, with local: LocalContent) async throws -> Outcome {
         // Also while the server is busy, which it does not report.
-        let word = giveWord(for: local.size)
+        let word = reportActivity(for: local.size)
         defer { word.cancel() }
         async let found = connection.checksums.digest(of: path, size: local.size)
-        let digest = try await local.digest(.sha256, on: threads)
+        let digest = try await local.checksum(.sha256, on: threads)
         if let remote = try await found {
-            let same = remote.algorithm == digest.algorithm ? digest : try await local.digest(remote.algorithm, on: threads)
+            let same = remote.algorithm == digest.algorithm ? digest : try await local.checksum(remote.algorithm, on: threads)
             if remote == same { return Outcome(digest: same) }
             // The shell may find another file by that name than SFTP does; the content by SFTP decides.
         }
@@ -49,20 +49,20 @@ struct ContentComparison {
     /// Returns whether a local file has the given checksum.
     ///
     /// - Throws: A `TransferError` if it can't be read; `CancellationError`.
-    func isThat(_ digest: ContentDigest, of local: LocalContent) async throws -> Bool {
-        let word = giveWord(for: local.size)
+    func isThat(_ digest: Checksum, of local: LocalContent) async throws -> Bool {
+        let word = reportActivity(for: local.size)
         defer { word.cancel() }
-        return try await local.digest(digest.algorithm, on: threads) == digest
+        return try await local.checksum(digest.algorithm, on: threads) == digest
     }
 
     /// Reports activity to the queue while a checksum is computed, for as long as that can take. After that the queue's stall timeout
     /// applies, so a server that never answers is given up.
-    private func giveWord(for size: Int64) -> Task<Void, any Error> {
+    private func reportActivity(for size: Int64) -> Task<Void, any Error> {
         let end = ContinuousClock.now + Self.shortestPatience + .seconds(size / Self.slowestRate)
         return Task { [reporter] in
             while ContinuousClock.now < end {
                 reporter.reportActivity()
-                try await Task.sleep(for: Self.wordInterval)
+                try await Task.sleep(for: Self.activityInterval)
             }
         }
     }

@@ -1,4 +1,4 @@
-import TransportSupport
+package import TransportSupport
 
 /// Runs commands on the server of a connection.
 package protocol CommandRunner: Sendable {
@@ -14,7 +14,7 @@ package actor RemoteChecksums {
     private struct Wanted {
         let path: [UInt8]
         let size: Int64
-        let answer: Once<ContentDigest?>
+        let answer: Once<Checksum?>
     }
 
     private let runner: (any CommandRunner)?
@@ -56,9 +56,9 @@ package actor RemoteChecksums {
     ///
     /// - Returns: Nil if the server's shell can't compute it.
     /// - Throws: `CancellationError` at once when the task is cancelled.
-    package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> ContentDigest? {
+    package nonisolated func digest(of path: [UInt8], size: Int64) async throws -> Checksum? {
         guard try await algorithm() != nil else { return nil }
-        let answer = Once<ContentDigest?>()
+        let answer = Once<Checksum?>()
         await add(Wanted(path: path, size: size, answer: answer))
         return try await answer.valueUnlessCancelled { Task { await self.remove(answer) } }
     }
@@ -68,14 +68,14 @@ package actor RemoteChecksums {
 
     private func add(_ wanted: Wanted) {
         waiting.append(wanted)
-        goOn()
+        startCommands()
     }
 
-    private func remove(_ answer: Once<ContentDigest?>) {
+    private func remove(_ answer: Once<Checksum?>) {
         waiting.removeAll { $0.answer === answer }
     }
 
-    private func goOn() {
+    private func startCommands() {
         while running < Self.mostAtOnce, let first = waiting.first {
             var bytes = first.size
             var count = 1
@@ -98,7 +98,7 @@ package actor RemoteChecksums {
         // After a failure, no further checksums are requested.
         if digests.isEmpty { question = Task { nil } }
         running -= 1
-        goOn()
+        startCommands()
     }
 
     /// The limit for a command with little work.
@@ -108,7 +108,7 @@ package actor RemoteChecksums {
 
     private nonisolated func run(
         _ paths: [[UInt8]], within limit: Duration
-    ) async -> (algorithm: ChecksumAlgorithm, digests: [ContentDigest?])? {
+    ) async -> (algorithm: ChecksumAlgorithm, digests: [Checksum?])? {
         guard let runner else { return nil }
         let command = Task { try await runner.run(ChecksumCommand.text, input: ChecksumCommand.input(paths)) }
         let alarm = Task {

@@ -5,7 +5,7 @@ import TransferCore
 
 extension TransferError {
     /// Whether the server asks to be left alone for a time. Until then, no request is sent to it.
-    var wantsPeace: Bool { (retryAfter ?? .zero) > .zero }
+    var asksToBackOff: Bool { (retryAfter ?? .zero) > .zero }
 }
 
 extension TUSAnswer {

@@ -1,6 +1,7 @@
 import CurlEngine
 import Foundation
 import HTTPSupport
+import TransportSupport
 
 #if canImport(Glibc)
     import Glibc
@@ -16,9 +17,9 @@ struct TUSAnswer {
     /// The origin of the endpoint's address.
     let origin: Origin
     /// The checksum of the request's body, if it was computed while the body was sent.
-    let contentHash: ContentHash?
+    let contentHash: RunningChecksum?
 
-    init(_ request: TUSRequest, _ reply: EndpointResponse, server: TUSServer, contentHash: ContentHash? = nil) {
+    init(_ request: TUSRequest, _ reply: EndpointResponse, server: TUSServer, contentHash: RunningChecksum? = nil) {
         self.request = request
         self.reply = reply
         self.contentHash = contentHash

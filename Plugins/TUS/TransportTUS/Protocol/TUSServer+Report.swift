@@ -17,7 +17,7 @@ extension TUSServer {
             try await send(.options, to: address, headers: [dialect.versionHeader: dialect.version])
         }
         if let report = try report(named) { return report }
-        if !named.isSuccess, named.failure().wantsPeace { throw named.failure() }
+        if !named.isSuccess, named.failure().asksToBackOff { throw named.failure() }
         // A tus server responds with its version also for a missing upload.
         let missing = try await ask(.head) { try await send(.head, to: addressOfNothing) }
         if missing.isFromTUSServer { return EndpointReport(version: dialect.version, latency: answer.reply.latency) }
@@ -29,10 +29,10 @@ extension TUSServer {
     private func report(_ answer: TUSAnswer) throws(TransferError) -> EndpointReport? {
         let headers = answer.response.headers
         guard answer.isSuccess, answer.isFromTUSServer || headers[dialect.versionsHeader] != nil,
-            let features = ServerFeatures(headers, in: dialect)
+            let features = TUSFeatures(headers, in: dialect)
         else { return nil }
         try checkVersion(features)
-        memory.note(features, of: address)
+        profiles.note(features, of: address)
         return EndpointReport(
             version: dialect.version, features: features.extensions, maximumSize: features.maximumSize, latency: answer.reply.latency)
     }

@@ -17,23 +17,23 @@ extension TUSServer {
     ///
     /// - Parameter verification: With `checksum`, the features must be known.
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/transient`` if they must be known, and the server could not be asked.
-    func features(for verification: Verification) async throws -> ServerFeatures {
-        let features = try await memory.features(of: address) {
+    func features(for verification: Verification) async throws -> TUSFeatures {
+        let features = try await profiles.features(of: address) {
             // A server that never answers must not delay its uploads.
-            guard memory.habits(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
-                memory.learn(of: address) { $0.unansweredQuestions -= 1 }
+            guard profiles.quirks(of: address).unansweredQuestions < Self.maximumUnansweredQuestions else {
+                profiles.learn(of: address) { $0.unansweredQuestions -= 1 }
                 return (.guess, lifetime: Self.guessLifetime)
             }
             let answer = try await askForFeatures()
-            memory.learn(of: address) { $0.unansweredQuestions = 0 }
+            profiles.learn(of: address) { $0.unansweredQuestions = 0 }
             switch answer.status {
             case 400 where answer.refusesCertificate: throw try await refused(answer)
             case 407, 412, 429, 503: throw try await refused(answer)
-            case 200..<300: return (ServerFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: EndpointMemory.lifetime)
+            case 200..<300: return (TUSFeatures(answer.response.headers, in: dialect) ?? .minimal, lifetime: ServerProfileCache.lifetime)
             // These depend on the client, or on this moment.
             case 401, 403, 408, 423, 425: return (.guess, lifetime: nil)
             case 500... where answer.status != 501: return (.guess, lifetime: nil)
-            default: return (.minimal, lifetime: EndpointMemory.lifetime)
+            default: return (.minimal, lifetime: ServerProfileCache.lifetime)
             }
         }
         if features.isGuess, verification == .checksum {
@@ -46,20 +46,20 @@ extension TUSServer {
     }
 
     private func askForFeatures() async throws -> TUSAnswer {
-        let start = memory.now()
+        let start = profiles.now()
         do {
             return try await ask(.options) { try await send(.options, to: address) }
         } catch let error as TransferError where error.code == .connectionLost {
-            memory.learn(of: address) { $0.unansweredQuestions += 1 }
+            profiles.learn(of: address) { $0.unansweredQuestions += 1 }
             throw error
         } catch let error as CancellationError {
             // The queue cancels stalled attempts, but people cancel, too.
-            if memory.now() - start >= Self.patience { memory.learn(of: address) { $0.unansweredQuestions += 1 } }
+            if profiles.now() - start >= Self.patience { profiles.learn(of: address) { $0.unansweredQuestions += 1 } }
             throw error
         }
     }
 
-    func checkVersion(_ features: ServerFeatures) throws(TransferError) {
+    func checkVersion(_ features: TUSFeatures) throws(TransferError) {
         guard !features.versions.isEmpty, !features.versions.contains(dialect.version) else { return }
         throw TransferError(
             .permanent, .unsupportedVersion,
@@ -126,18 +126,18 @@ extension TUSServer {
     }
 
     /// The server's offset of an upload, and the response with it.
-    typealias Standing = (offset: Int64, answer: TUSAnswer)
+    typealias RemoteOffset = (offset: Int64, answer: TUSAnswer)
 
     /// Asks for the offset of an upload (tus 1.0.0, "HEAD").
     ///
     /// - Throws: Also a ``TransferError`` of the class ``FailureClass/resumeLost`` if the upload has another length.
     /// - Parameter length: The expected length of the upload; nil while it is unknown.
-    func offset(of url: String, length: Int64?) async throws -> Standing {
+    func offset(of url: String, length: Int64?) async throws -> RemoteOffset {
         let answer = try await ask(.head, at: url) {
             do {
                 return try await send(.head, to: url)
             } catch let error as CurlEngineError where error.isRefused(by: client.origin(of: url)) {
-                memory.noteOutage(of: url)
+                profiles.noteOutage(of: url)
                 throw error
             }
         }
@@ -172,19 +172,19 @@ extension TUSServer {
     ///
     /// - Returns: Whether it was removed; otherwise the server's offset, if it was asked.
     /// - Parameter length: As for ``offset(of:length:)``.
-    func removeIfDoubtful(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, standing: Standing?) {
+    func removeIfUncounted(_ upload: RemoteUpload, length: Int64?) async throws -> (isRemoved: Bool, remoteOffset: RemoteOffset?) {
         guard let url = upload.url else { return (false, nil) }
-        let seen = memory.requestBeforeOutage(of: url)
-        guard let request = seen ?? upload.doubt, request.offset == 0 else { return (false, nil) }
-        let standing = try await offset(of: url, length: length)
-        guard standing.offset == 0 else { return (false, standing) }
+        let seen = profiles.requestBeforeOutage(of: url)
+        guard let request = seen ?? upload.possiblyUncounted, request.offset == 0 else { return (false, nil) }
+        let remoteOffset = try await offset(of: url, length: length)
+        guard remoteOffset.offset == 0 else { return (false, remoteOffset) }
         // If the server was not seen gone, a proxy may have held the request back.
-        if seen == nil, upload.doubtful == nil {
-            ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, memory: memory, address: address).learn(from: request, at: 0)
+        if seen == nil, upload.uncountedRequest == nil {
+            ChunkPlan(wanted: nil, multiple: settings.chunkMultiple, profiles: profiles, address: address).learn(from: request, at: 0)
         }
         do {
             try await delete(url)
-        } catch let error as TransferError where !error.wantsPeace {
+        } catch let error as TransferError where !error.asksToBackOff {
             // The upload expires like any abandoned one.
         }
         return (true, nil)
@@ -195,7 +195,7 @@ extension TUSServer {
     /// - Returns: The server's request to be left alone, after which no other upload was removed; nil without one.
     func removeIfAllowed(_ urls: [String]) async -> TransferError? {
         for url in urls {
-            do { try await delete(url) } catch let error as TransferError where error.wantsPeace { return error } catch { continue }
+            do { try await delete(url) } catch let error as TransferError where error.asksToBackOff { return error } catch { continue }
         }
         return nil
     }

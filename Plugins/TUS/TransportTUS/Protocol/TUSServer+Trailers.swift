@@ -1,6 +1,7 @@
 import CurlEngine
 import HTTPSupport
 import TransferCore
+import TransportSupport
 
 extension TUSServer {
     /// Returns whether trailers reach the server: proxies such as nginx drop them with HTTP/1.1, and a server that offers to compare a
@@ -14,7 +15,7 @@ extension TUSServer {
     func trailersArrive(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool {
         // Another account or endpoint may use another path to the same server.
         let way = [client.account, address, "\(client.origin(of: url))"].joined(separator: " ")
-        return try await memory.trailersArrive(by: way) {
+        return try await profiles.trailersArrive(by: way) {
             try await withThrowingTaskGroup(of: Bool?.self) { group in
                 group.addTask { try await tryTrailers(at: url, offset, algorithm) }
                 // A server that can't parse the request may not answer.
@@ -30,7 +31,7 @@ extension TUSServer {
 
     /// - Returns: Nil if the response is inconclusive.
     private func tryTrailers(at url: String, _ offset: Int64, _ algorithm: ChecksumAlgorithm) async throws -> Bool? {
-        var other = ContentHash(algorithm)
+        var other = RunningChecksum(algorithm)
         unsafe [0 as UInt8].withUnsafeBytes { unsafe other.update($0) }
         let headers: HTTPHeaders = [dialect.offsetHeader: "\(offset)", "Content-Type": dialect.patchContentType]
         let answer: TUSAnswer
@@ -45,7 +46,7 @@ extension TUSServer {
         case 200..<300, 400, 411, 501: return false
         default:
             let failure = answer.failure()
-            if failure.wantsPeace { throw failure }
+            if failure.asksToBackOff { throw failure }
             // The next request shows what that means for the upload.
             return nil
         }

@@ -10,8 +10,8 @@ struct TUSServer {
     let dialect: Dialect
     /// The URL that uploads are created at.
     let address: String
-    let settings: EndpointSettings
-    let memory: EndpointMemory
+    let settings: TUSSettings
+    let profiles: ServerProfileCache
     let quirks: ServerQuirks
     let client: EndpointClient
 
@@ -29,12 +29,12 @@ struct TUSServer {
         try ReservedHeaders.tus.check(endpoint.credentials)
         components.user = nil
         address = components.string ?? endpoint.address
-        settings = try EndpointSettings(endpoint.settings)
+        settings = try TUSSettings(endpoint.settings)
         client = EndpointClient(
             endpoint, origin: origin, userName: userName, settings: settings.requests,
             sessionHeaders: try ReservedHeaders.tus.sessionHeaders(attempt?.options.headers ?? [:]), credentials: credentials,
             resources: resources.client, attempt: attempt)
-        memory = resources.memory
+        profiles = resources.profiles
         quirks = resources.client.quirks
         dialect = resources.dialect
     }
@@ -53,7 +53,7 @@ struct TUSServer {
     /// - Throws: A ``CurlEngineError`` when there is no response, a ``TransferError``, or `CancellationError`.
     func send(
         _ kind: TUSRequest, to address: String, headers: HTTPHeaders = HTTPHeaders(), body: HTTPBody = .none, expectsContinue: Bool = false,
-        trailer: ContentHash? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
+        trailer: RunningChecksum? = nil, sink: (any HTTPResponseSink)? = nil, writingOn threads: WorkerThreads? = nil,
         rejectedSince: Int? = nil,
         pacing: (@Sendable (Int) -> Allowance)? = nil, progress: (@Sendable (Int64) -> Void)? = nil
     ) async throws -> TUSAnswer {
@@ -87,14 +87,14 @@ struct TUSServer {
         return answer
     }
 
-    private var overridesMethod: Bool { settings.overridesMethod || memory.habits(of: address).needsMethodOverride }
+    private var overridesMethod: Bool { settings.overridesMethod || profiles.quirks(of: address).needsMethodOverride }
 
     /// Sends `PATCH` as `POST` from now on.
     ///
     /// - Returns: Whether that is a change.
     func beginOverridingMethod() -> Bool {
         guard !overridesMethod else { return false }
-        memory.learn(of: address) { $0.needsMethodOverride = true }
+        profiles.learn(of: address) { $0.needsMethodOverride = true }
         return true
     }
 }
@@ -116,6 +116,6 @@ enum TUSRequest: String {
 /// What the attempts of one transport share.
 struct TransportResources: Sendable {
     let client: ClientResources
-    let memory: EndpointMemory
+    let profiles: ServerProfileCache
     let dialect: Dialect
 }

@@ -9,17 +9,17 @@ struct ChunkPlan {
     /// What the buffers of this machine and its socket can hold: bytes beyond this have left.
     static let buffered: Int64 = 1 << 20
     /// An interruption after more than this leads to no other size.
-    static let telling = 2 * ceiling
+    static let significant = 2 * ceiling
 
     /// The maximum of the session, the endpoint's settings or a checksum.
     var wanted: Int64?
     let multiple: Int64
-    let memory: EndpointMemory
+    let profiles: ServerProfileCache
     let address: String
 
     /// How many of the remaining bytes the next request has.
     func next(remaining: Int64) -> Int64 {
-        let limit = min(wanted ?? .max, memory.habits(of: address).chunkLimit ?? .max)
+        let limit = min(wanted ?? .max, profiles.quirks(of: address).chunkLimit ?? .max)
         guard limit < remaining else { return remaining }
         return min(remaining, max(multiple, limit - limit % multiple))
     }
@@ -30,7 +30,7 @@ struct ChunkPlan {
     func shrink(below size: Int64) -> Bool {
         let limit = max(Self.floor, min(size / 2, Self.ceiling))
         guard limit < size, multiple < size else { return false }
-        memory.learn(of: address) { $0.limitChunks(to: limit) }
+        profiles.learn(of: address) { $0.limitChunks(to: limit) }
         return true
     }
 

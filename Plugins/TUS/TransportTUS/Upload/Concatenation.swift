@@ -8,12 +8,12 @@ import TransportSupport
 /// "Concatenation").
 struct Concatenation {
     let server: TUSServer
-    let features: ServerFeatures
-    let record: UploadRecord
+    let features: TUSFeatures
+    let record: TUSUploadRecord
     let metadata: UploadMetadata
     let size: Int64
     /// Makes the loop that sends one segment.
-    let sender: @Sendable (_ slot: UploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> ContentSender
+    let patchLoop: @Sendable (_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, _ url: String) -> PatchLoop
 
     /// Plans this many segments, or fewer for a small file.
     static func plan(_ count: Int, of size: Int64) -> TUSCheckpoint {
@@ -30,7 +30,7 @@ struct Concatenation {
     /// Sends all segments from their offsets, and has them concatenated.
     ///
     /// - Returns: The segments that remain on the server.
-    func run() async throws -> PartsLeft {
+    func run() async throws -> RemainingSegments {
         let ranges = try await ranges()
         if let url = await record[.whole].url, try await isComplete(url) { return try await removeParts() }
         let begun = await record.checkpoint
@@ -42,7 +42,7 @@ struct Concatenation {
         // After the final upload was requested, confirmed segments may be gone.
         if checkpoint.whole.url == nil || checkpoint.confirmed < size {
             try await forEachPart(ranges) { slot, range in
-                if begun[slot].url == nil { try await begin(slot, range) } else { try await goOn(slot, range) }
+                if begun[slot].url == nil { try await begin(slot, range) } else { try await resume(slot, range) }
             }
         }
         if await record[.whole].url == nil { try await createFinal() }
@@ -67,7 +67,7 @@ struct Concatenation {
     ///
     /// A transient failure does not stop the other segments, because their progress is worth keeping; any other failure does.
     private func forEachPart(
-        _ ranges: [Range<Int64>], _ body: @escaping @Sendable (UploadRecord.Slot, Range<Int64>) async throws -> Void
+        _ ranges: [Range<Int64>], _ body: @escaping @Sendable (TUSUploadRecord.Slot, Range<Int64>) async throws -> Void
     ) async throws {
         let failure = try await withThrowingTaskGroup(of: TransferError?.self) { group in
             for (number, range) in ranges.enumerated() {
@@ -85,7 +85,7 @@ struct Concatenation {
         if let failure { throw failure }
     }
 
-    private func create(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+    private func create(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard await record[slot].url == nil else { return }
         var headers: HTTPHeaders = [server.dialect.lengthHeader: "\(range.count)"]
         headers[server.dialect.concatenationHeader] = "partial"
@@ -93,17 +93,17 @@ struct Concatenation {
         try await record.confirm(0, of: slot, expires: answer.expires, url: try await server.created(answer))
     }
 
-    private func goOn(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+    private func resume(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         guard let url = await record[slot].url else { return try await begin(slot, range) }
         // After the final upload was requested, segments can't be replaced: the server may have removed them because it has the whole file.
         let checkpoint = await record.checkpoint
         let isReplaceable = checkpoint.whole.url == nil && checkpoint.asksForWhole != true
         do {
-            let (isRemoved, standing) =
-                isReplaceable ? try await server.removeIfDoubtful(checkpoint[slot], length: Int64(range.count)) : (false, nil)
+            let (isRemoved, remoteOffset) =
+                isReplaceable ? try await server.removeIfUncounted(checkpoint[slot], length: Int64(range.count)) : (false, nil)
             guard isRemoved else {
-                var sender = sender(slot, range, url)
-                return try await sender.resume(from: standing)
+                var patchLoop = patchLoop(slot, range, url)
+                return try await patchLoop.resume(from: remoteOffset)
             }
             try await record.save { $0[slot] = RemoteUpload() }
         } catch let error as TransferError where error.failureClass == .resumeLost && isReplaceable {
@@ -114,11 +114,11 @@ struct Concatenation {
         try await begin(slot, range)
     }
 
-    private func begin(_ slot: UploadRecord.Slot, _ range: Range<Int64>) async throws {
+    private func begin(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>) async throws {
         try await create(slot, range)
         guard let url = await record[slot].url else { return }
-        var sender = sender(slot, range, url)
-        try await sender.send(from: 0)
+        var patchLoop = patchLoop(slot, range, url)
+        try await patchLoop.send(from: 0)
     }
 
     /// Requests the concatenation. Not requested a second time before `HEAD` has shown that the segments are complete: if the response is
@@ -173,8 +173,8 @@ struct Concatenation {
     }
 
     /// Segments take up space until they expire, and are no longer needed.
-    private func removeParts() async throws -> PartsLeft {
-        var left = PartsLeft(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
+    private func removeParts() async throws -> RemainingSegments {
+        var left = RemainingSegments(urls: await record.checkpoint.parts?.compactMap(\.url) ?? [])
         try await withThrowingTaskGroup(of: (url: String, failure: TransferError?).self) { group in
             for url in left.urls {
                 group.addTask {
@@ -188,7 +188,7 @@ struct Concatenation {
             }
             while let (url, failure) = try await group.next() {
                 left.note(failure, of: url)
-                if let failure, failure.wantsPeace { break }
+                if let failure, failure.asksToBackOff { break }
             }
             group.cancelAll()
         }
@@ -197,7 +197,7 @@ struct Concatenation {
 }
 
 /// The segments that remain on the server after the file is complete.
-struct PartsLeft {
+struct RemainingSegments {
     /// The segments that can be removed later.
     private(set) var urls: [String]
     /// Why the first of them was not removed; nil if the server lets them expire.

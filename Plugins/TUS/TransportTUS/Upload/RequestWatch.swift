@@ -18,7 +18,7 @@ final class RequestWatch: Sendable {
     func note(_ taken: Int64) {
         let isDue = state.withLock { state in
             state.taken = taken
-            guard taken > state.last * 2, state.last <= ChunkPlan.telling else { return false }
+            guard taken > state.last * 2, state.last <= ChunkPlan.significant else { return false }
             state.last = taken
             return true
         }

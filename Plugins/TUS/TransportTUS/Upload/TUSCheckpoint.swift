@@ -16,7 +16,7 @@ struct RemoteUpload: Codable, Sendable {
     var unverified: Int64?
 
     /// The last `PATCH`, if it was interrupted and the server then refused connections: the server may have uncounted bytes of it.
-    var doubtful: UnansweredRequest?
+    var uncountedRequest: UnansweredRequest?
 
     /// How many uncounted bytes the server may have, because it was gone after it took them, and then reported none of them.
     var uncounted: Int64?
@@ -36,7 +36,7 @@ struct UnansweredRequest: Codable, Hashable, Sendable {
     var taken: Int64
     /// Whether the process that sent it saw the connection break while the server was there; nil if the process ended the request, or ended
     /// itself.
-    var isWitnessed: Bool?
+    var wasServerThere: Bool?
 }
 
 extension RemoteUpload {
@@ -45,7 +45,7 @@ extension RemoteUpload {
 
     /// The last `PATCH`, if the server may have uncounted bytes of it: the server was gone after it, or the request was abandoned by a
     /// pause or a killed process, so the server may have ended at the same moment.
-    var doubt: UnansweredRequest? { doubtful ?? unanswered.flatMap { $0.isWitnessed == true ? nil : $0 } }
+    var possiblyUncounted: UnansweredRequest? { uncountedRequest ?? unanswered.flatMap { $0.wasServerThere == true ? nil : $0 } }
 }
 
 extension Int64 {
@@ -60,7 +60,7 @@ extension RemoteUpload {
         refusedOffset?.clampPosition()
         unverified?.clampPosition()
         uncounted?.clampPosition()
-        for request in [\RemoteUpload.doubtful, \.unanswered] {
+        for request in [\RemoteUpload.uncountedRequest, \.unanswered] {
             self[keyPath: request]?.offset.clampPosition()
             self[keyPath: request]?.taken.clampPosition()
         }

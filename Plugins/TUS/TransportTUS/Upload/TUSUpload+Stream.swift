@@ -1,6 +1,7 @@
 import CurlEngine
 import HTTPSupport
 import TransferCore
+import TransportSupport
 
 extension TUSUpload {
     /// Sends a growing source, request by request, each with the available bytes.
@@ -20,31 +21,31 @@ extension TUSUpload {
         var receipt = TransferReceipt(bytes: 0)
         var known = await record.checkpoint
         // A stream whose confirmed bytes were released can't start again.
-        var standing: TUSServer.Standing?
+        var remoteOffset: TUSServer.RemoteOffset?
         if options.uploadURL == nil, known.confirmed == 0 {
-            standing = try await beginAnewIfDoubtful(&known, length: Self.length(growth))
+            remoteOffset = try await restartIfUncounted(&known, length: Self.length(growth))
         }
-        var sender: ContentSender
+        var patchLoop: PatchLoop
         if let url = known.whole.url {
-            sender = self.sender(.whole, 0..<Int64.max, to: url, check)
-            sender.maximumSize = features.maximumSize
-            try await sender.resume(from: standing)
+            patchLoop = self.patchLoop(.whole, 0..<Int64.max, to: url, check)
+            patchLoop.maximumSize = features.maximumSize
+            try await patchLoop.resume(from: remoteOffset)
         } else {
             let (url, isLengthDeclared) = try await create(growth, features)
-            sender = self.sender(.whole, 0..<Int64.max, to: url, check)
-            sender.maximumSize = features.maximumSize
-            sender.isLengthDeclared = isLengthDeclared
-            try await sender.send(from: 0)
+            patchLoop = self.patchLoop(.whole, 0..<Int64.max, to: url, check)
+            patchLoop.maximumSize = features.maximumSize
+            patchLoop.isLengthDeclared = isLengthDeclared
+            try await patchLoop.send(from: 0)
         }
-        receipt.bytes = sender.length ?? 0
-        receipt.checksum = sender.contentHash?.text
+        receipt.bytes = patchLoop.length ?? 0
+        receipt.checksum = patchLoop.contentHash?.checksum.text
         return receipt
     }
 
     /// Creates the upload.
     ///
     /// - Returns: Its URL, and whether the server knows its length.
-    private func create(_ growth: SourceGrowth, _ features: ServerFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
+    private func create(_ growth: SourceGrowth, _ features: TUSFeatures) async throws -> (url: String, isLengthDeclared: Bool) {
         try await record.save()
         var length = Self.length(growth)
         if length == nil, features.offers(.creationDeferLength), let header = server.dialect.deferredLengthHeader {

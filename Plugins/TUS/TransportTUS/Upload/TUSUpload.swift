@@ -8,7 +8,7 @@ struct TUSUpload {
     let server: TUSServer
     let file: FileReader
     let metadata: UploadMetadata
-    let record: UploadRecord
+    let record: TUSUploadRecord
     let options: AttemptOptions
     let reporter: AttemptReporter
     let threads: WorkerThreads
@@ -27,9 +27,11 @@ struct TUSUpload {
         metadata = try UploadMetadata(attempt)
         let checkpoint = attempt.checkpoint.flatMap(TUSCheckpoint.init) ?? TUSCheckpoint(whole: RemoteUpload(url: options.uploadURL))
         // The limit that an earlier process found out.
-        if let limit = checkpoint.chunkLimit { server.memory.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) } }
-        let (memory, address) = (server.memory, server.address)
-        record = UploadRecord(checkpoint, reporter: reporter) { memory.habits(of: address).chunkLimit }
+        if let limit = checkpoint.chunkLimit {
+            server.profiles.learn(of: server.address) { $0.limitChunks(to: max(ChunkPlan.floor, limit)) }
+        }
+        let (profiles, address) = (server.profiles, server.address)
+        record = TUSUploadRecord(checkpoint, reporter: reporter) { profiles.quirks(of: address).chunkLimit }
     }
 
     private var size: Int64 { file.source.size }
@@ -85,9 +87,9 @@ struct TUSUpload {
 
     private func transfer(_ receipt: inout TransferReceipt) async throws {
         var known = await record.checkpoint
-        var standing: TUSServer.Standing?
+        var remoteOffset: TUSServer.RemoteOffset?
         if known.parts == nil, options.uploadURL == nil {
-            standing = try await beginAnewIfDoubtful(&known, length: size)
+            remoteOffset = try await restartIfUncounted(&known, length: size)
         }
         let needsFeatures = known.whole.url == nil || known.parts != nil || options.verification == .checksum
         let features = needsFeatures ? try await server.features(for: options.verification) : .minimal
@@ -108,21 +110,21 @@ struct TUSUpload {
         if known.parts != nil {
             let concatenation = Concatenation(
                 server: server, features: features, record: record, metadata: metadata, size: size,
-                sender: { slot, range, url in sender(slot, range, to: url, check) })
+                patchLoop: { slot, range, url in patchLoop(slot, range, to: url, check) })
             let left = try await concatenation.run()
             receipt.leftovers = try left.leftovers
             receipt.warnings = left.warning(server.origin).map { [$0] } ?? []
         } else if let url = known.whole.url {
             if options.uploadURL != nil, known.confirmed == 0 { try await readBack?.probe(given: url) }
-            var sender = sender(.whole, 0..<size, to: url, check)
-            try await sender.resume(from: standing)
-            receipt.checksum = sender.contentHash?.text
+            var patchLoop = patchLoop(.whole, 0..<size, to: url, check)
+            try await patchLoop.resume(from: remoteOffset)
+            receipt.checksum = patchLoop.contentHash?.checksum.text
         } else {
             let (url, offset) = try await create(features, check)
             try await readBack?.probe(url, metadata: metadata)
-            var sender = sender(.whole, 0..<size, to: url, check)
-            try await sender.send(from: offset)
-            receipt.checksum = sender.contentHash?.text
+            var patchLoop = patchLoop(.whole, 0..<size, to: url, check)
+            try await patchLoop.send(from: offset)
+            receipt.checksum = patchLoop.contentHash?.checksum.text
         }
         if let readBack, let url = await record[.whole].url { receipt.checksum = try await readBack.compare(url) }
     }
@@ -130,20 +132,20 @@ struct TUSUpload {
     /// Abandons an upload whose server may have uncounted bytes at its start.
     ///
     /// - Returns: The server's offset, if it was asked and the upload resumes.
-    func beginAnewIfDoubtful(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.Standing? {
-        let (isRemoved, standing) = try await server.removeIfDoubtful(known.whole, length: length)
-        guard isRemoved else { return standing }
+    func restartIfUncounted(_ known: inout TUSCheckpoint, length: Int64?) async throws -> TUSServer.RemoteOffset? {
+        let (isRemoved, remoteOffset) = try await server.removeIfUncounted(known.whole, length: length)
+        guard isRemoved else { return remoteOffset }
         known = TUSCheckpoint()
         try await record.save { $0 = TUSCheckpoint() }
         return nil
     }
 
-    private func isSentInParts(_ features: ServerFeatures) -> Bool {
+    private func isSentInParts(_ features: TUSFeatures) -> Bool {
         options.parallel > 1 && size > 1 && size >= server.settings.parallelThreshold && features.offers(.concatenation)
     }
 
-    func sender(_ slot: UploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> ContentSender {
-        ContentSender(
+    func patchLoop(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> PatchLoop {
+        PatchLoop(
             server: server, file: file, record: record, slot: slot, range: range, chunks: chunks(check), check: check, threads: threads,
             reporter: reporter, url: url)
     }
@@ -151,13 +153,13 @@ struct TUSUpload {
     private func chunks(_ check: ContentCheck) -> ChunkPlan {
         ChunkPlan(
             wanted: options.chunkSize ?? server.settings.chunkSize ?? check.chunkSize,
-            multiple: server.settings.chunkMultiple, memory: server.memory, address: server.address)
+            multiple: server.settings.chunkMultiple, profiles: server.profiles, address: server.address)
     }
 
     /// Creates the upload, with the content of a small file if the server supports that.
     ///
     /// - Returns: Its URL, and how much the server has of it.
-    private func create(_ features: ServerFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
+    private func create(_ features: TUSFeatures, _ check: ContentCheck) async throws -> (url: String, offset: Int64) {
         // Saved before the request: after a crash, it shows that an upload with this transfer's ID may exist.
         try await record.save()
         let headers: HTTPHeaders = [server.dialect.lengthHeader: "\(size)"]
@@ -166,7 +168,7 @@ struct TUSUpload {
         if check == .none, sendsContentAlong(features) {
             let answer = try await server.requestCreation(metadata, headers: headers, with: file, reporter: reporter)
             // A proxy may reject content in a creation, but the server may take the file.
-            if answer.status == 415 { server.memory.learn(of: server.address) { $0.refusesContentInCreation = true } }
+            if answer.status == 415 { server.profiles.learn(of: server.address) { $0.refusesContentInCreation = true } }
             wasTooLarge = answer.status == 413
             // After 400, the content may have been cut on the way: a request without content shows whether the file itself is refused.
             if ![400, 413, 415].contains(answer.status) {
@@ -182,15 +184,15 @@ struct TUSUpload {
         return (url, 0)
     }
 
-    private func sendsContentAlong(_ features: ServerFeatures) -> Bool {
+    private func sendsContentAlong(_ features: TUSFeatures) -> Bool {
         // Content that was sent with an interrupted creation can't be resumed. A later attempt creates the upload first, so that each
         // attempt makes progress even over a slow and unstable line.
         guard !isRepeated else { return false }
-        let habits = server.memory.habits(of: server.address)
+        let quirks = server.profiles.quirks(of: server.address)
         let limit = min(
-            server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max, habits.chunkLimit ?? .max)
+            server.settings.singleRequestSize, options.chunkSize ?? server.settings.chunkSize ?? .max, quirks.chunkLimit ?? .max)
         return size > 0 && size <= limit && options.creation == .automatic && features.offers(.creationWithUpload)
-            && !habits.refusesContentInCreation
+            && !quirks.refusesContentInCreation
     }
 
     /// How much of the content in a creation the server took.

@@ -1,4 +1,6 @@
+import Foundation
 import TransferCore
+import TransportSupport
 
 /// How the server's content is compared with the sent content.
 enum ContentCheck: Hashable, Sendable {
@@ -17,7 +19,7 @@ enum ContentCheck: Hashable, Sendable {
     /// Selects the check for a session's verification at a server.
     ///
     /// - Parameter canSendTrailers: Whether connections to the server can carry trailers, which only HTTP/1.1 can.
-    init(_ wish: Verification, _ features: ServerFeatures, canSendTrailers: Bool) {
+    init(_ wish: Verification, _ features: TUSFeatures, canSendTrailers: Bool) {
         guard wish == .checksum else {
             self = .none
             return
@@ -49,4 +51,17 @@ enum ContentCheck: Hashable, Sendable {
     var chunkSize: Int64? {
         if case .eachRequest = self { Self.chunkSize } else { nil }
     }
+}
+
+extension ChecksumAlgorithm {
+    /// The best of a server's algorithms (tus 1.0.0, "Checksum"); nil without a known one.
+    static func best(of names: [String]) -> ChecksumAlgorithm? {
+        let names = Set(names.map { $0.lowercased() })
+        return [.sha256, .sha1, .md5].first { names.contains($0.rawValue) }
+    }
+}
+
+extension RunningChecksum {
+    /// The value of `Upload-Checksum` (tus 1.0.0).
+    var header: String { "\(algorithm.rawValue) \(Data(digest).base64EncodedString())" }
 }

@@ -10,7 +10,7 @@ struct ReadBack {
 
     let server: TUSServer
     let file: FileReader
-    let record: UploadRecord
+    let record: TUSUploadRecord
     let threads: WorkerThreads
     let reporter: AttemptReporter
 
@@ -80,9 +80,10 @@ struct ReadBack {
                 progress: { record.confirmWhileReadingBack($0, of: size, from: size - min(size, Self.unconfirmed)) })
         }
         guard answer.status == 200 else { throw try await server.refused(answer) }
-        let local = try await file.hash(0..<size, with: .sha256, alongside: nil, on: threads, progress: reporter.reportActivity).hash
+        let local = try await threads.checksum(
+            .sha256, of: 0..<size, reading: { [file] in try file.bytes($0) }, progress: reporter.reportActivity)
         let remote = sink.result
-        guard remote.bytes == size, remote.hash.digest == local.digest else {
+        guard remote.bytes == size, remote.hash.checksum == local else {
             try await file.verifyUnchanged()
             let busy = await server.removeIfAllowed([url])
             throw TransferError(
@@ -97,9 +98,9 @@ struct ReadBack {
 
 /// Computes the checksum of a response's body.
 private final class HashingSink: HTTPResponseSink {
-    private let state = Locked((hash: ContentHash(.sha256), bytes: Int64(0)))
+    private let state = Locked((hash: RunningChecksum(.sha256), bytes: Int64(0)))
 
-    var result: (hash: ContentHash, bytes: Int64) { state.withLock { $0 } }
+    var result: (hash: RunningChecksum, bytes: Int64) { state.withLock { $0 } }
 
     func accepts(_ head: HTTPResponseHead) -> Bool { head.status == 200 }
 

@@ -2,7 +2,7 @@ import HTTPSupport
 import TransferCore
 
 /// An endpoint's settings, checked.
-struct EndpointSettings: Sendable {
+struct SFTPSettings: Sendable {
     /// How the server is recognized.
     enum HostKey: Hashable, Sendable {
         case strict

@@ -2,7 +2,7 @@ import CurlEngine
 import Foundation
 
 /// The features of a server (tus 1.0.0, "OPTIONS").
-struct ServerFeatures: Hashable, Sendable {
+struct TUSFeatures: Hashable, Sendable {
     /// An extension of the protocol. Others are ignored.
     enum Extension: String {
         case creation
@@ -26,7 +26,7 @@ struct ServerFeatures: Hashable, Sendable {
     private(set) var isGuess = false
 
     /// The assumption for a server that does not report its features.
-    static let minimal = ServerFeatures(extensions: [Extension.creation.rawValue])
+    static let minimal = TUSFeatures(extensions: [Extension.creation.rawValue])
 
     /// The assumption for a server that can't be asked at the moment.
     static let guess = {

@@ -4,7 +4,7 @@ import TransferCore
 /// The state of a file's uploads, saved before it is reported.
 ///
 /// Shared by all segments of a file; changes at the same time are saved together.
-actor UploadRecord {
+actor TUSUploadRecord {
     /// One of a file's uploads at the server.
     enum Slot: Hashable, Sendable {
         case whole
@@ -143,11 +143,11 @@ actor UploadRecord {
     /// have them. Not saved before the next change.
     ///
     /// - Parameter request: The interrupted request of this process; nil for the stored one.
-    func settleDoubt(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
-        let doubtful = request ?? checkpoint[slot].doubt
-        checkpoint[slot].doubtful = nil
-        guard let doubtful, doubtful.offset == offset else { return }
-        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + doubtful.taken, RemoteUpload.sizes.upperBound)
+    func settleUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
+        let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
+        checkpoint[slot].uncountedRequest = nil
+        guard let uncountedRequest, uncountedRequest.offset == offset else { return }
+        checkpoint[slot].uncounted = min((checkpoint[slot].uncounted ?? 0) + uncountedRequest.taken, RemoteUpload.sizes.upperBound)
     }
 
     /// Saves a request that this process ended before its response. The server may end at the same moment, and only its next response shows
@@ -176,7 +176,7 @@ actor UploadRecord {
 
 extension TUSCheckpoint {
     /// One of the uploads. A missing segment is empty, and can't be changed.
-    subscript(slot: UploadRecord.Slot) -> RemoteUpload {
+    subscript(slot: TUSUploadRecord.Slot) -> RemoteUpload {
         get {
             switch slot {
             case .whole: whole

@@ -9,7 +9,7 @@ package enum ProtocolExtension: String, Hashable, Sendable, CaseIterable {
 }
 
 /// What a server reported when the connection began.
-package struct ServerFeatures: Hashable, Sendable {
+package struct SFTPFeatures: Hashable, Sendable {
     /// How much one request reads or writes if the server does not report a limit (draft-ietf-secsh-filexfer-02, section 3: servers take
     /// packets of 34,000 bytes). Enough in other cases, too: more requests in flight are as fast, and each fits into one SSH packet.
     package static let chunkSize = 32_640

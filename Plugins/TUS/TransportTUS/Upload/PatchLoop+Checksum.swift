@@ -1,18 +1,18 @@
 import TransferCore
 import TransportSupport
 
-extension ContentSender {
+extension PatchLoop {
     /// How often a request is sent whose content does not match its checksum, according to the server.
     static let maximumMismatches = 3
 
     /// The checksums of a request.
-    struct Seal {
+    struct RequestChecksum {
         /// The value of `Upload-Checksum` (tus 1.0.0).
         var header: String?
         /// The checksum to compute while sending, and to send as a trailer.
         var trailer: ChecksumAlgorithm?
         /// The checksum of all content up to the end of the request, if known before.
-        var whole: ContentHash?
+        var whole: RunningChecksum?
     }
 
     /// Sends checksums as trailers only if they reach the server, otherwise as headers.
@@ -25,17 +25,22 @@ extension ContentSender {
     /// Prepares the checksum of a request.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged`` if the same bytes were read before and differ.
-    mutating func seal(_ range: Range<Int64>) async throws -> Seal {
+    mutating func checksum(_ range: Range<Int64>) async throws -> RequestChecksum {
         switch check {
-        case .none, .readingBack: return Seal()
-        case .trailer(let algorithm): return Seal(trailer: algorithm)
+        case .none, .readingBack: return RequestChecksum()
+        case .trailer(let algorithm): return RequestChecksum(trailer: algorithm)
         case .eachRequest(let algorithm):
             let bytes = self.range.lowerBound + range.lowerBound..<self.range.lowerBound + range.upperBound
-            let hashes = try await file.hash(
-                bytes, with: algorithm, alongside: contentHash, on: threads, progress: reporter.reportActivity)
+            let hashes = try await threads.fold(
+                bytes, into: (hash: RunningChecksum(algorithm), alongside: contentHash), reading: { [file] in try file.bytes($0) },
+                progress: reporter.reportActivity
+            ) { hashes, piece in
+                hashes.hash.update(piece)
+                hashes.alongside?.update(piece)
+            }
             let header = hashes.hash.header
             try noteChecksum(header, of: range)
-            return Seal(header: header, whole: hashes.alongside)
+            return RequestChecksum(header: header, whole: hashes.alongside)
         }
     }
 
@@ -55,8 +60,8 @@ extension ContentSender {
     }
 
     /// The checksum of all content up to the end of a successful request; nil if it is unknown.
-    func wholeHash(after seal: Seal, _ answer: TUSAnswer, of range: Range<Int64>) -> ContentHash? {
-        if seal.trailer == nil { return seal.whole }
+    func wholeHash(after checksum: RequestChecksum, _ answer: TUSAnswer, of range: Range<Int64>) -> RunningChecksum? {
+        if checksum.trailer == nil { return checksum.whole }
         if range.lowerBound == 0 { return answer.contentHash }
         // A request that only sends the length of a stream changes nothing.
         return range.isEmpty ? contentHash : nil

@@ -4,7 +4,7 @@ import TransferCore
 import TransportSupport
 
 /// One request on its way to the loop.
-struct TransferOrder: Sendable {
+struct PendingRequest: Sendable {
     typealias ID = UInt64
 
     /// The result that the caller wants.

@@ -4,7 +4,7 @@ import TransferCore
 import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
-struct ContentSender {
+struct PatchLoop {
     /// How often in one attempt the server may answer 409 with another offset before the attempt fails.
     private static let maximumConflicts = 3
     /// How many bytes a server must process faster than the stall timeout.
@@ -12,8 +12,8 @@ struct ContentSender {
 
     let server: TUSServer
     let file: FileReader
-    let record: UploadRecord
-    let slot: UploadRecord.Slot
+    let record: TUSUploadRecord
+    let slot: TUSUploadRecord.Slot
     /// The range of the upload in the file; for a growing source, without an end.
     let range: Range<Int64>
     var chunks: ChunkPlan
@@ -23,7 +23,7 @@ struct ContentSender {
     let url: String
 
     /// The checksum of all sent bytes, as long as they start at the upload's first byte.
-    private(set) var contentHash: ContentHash?
+    private(set) var contentHash: RunningChecksum?
 
     private var mismatches = 0
     /// The last computed checksum, and its bytes.
@@ -35,12 +35,12 @@ struct ContentSender {
     private var released: Int64 = 0
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1), because a server that refuses content may close
     /// the connection without reading it, so that its response is lost.
-    private var asksFirst = false
+    private var expectsContinue = false
     /// For a request that is sent again after its credentials were rejected: how often these had been renewed when it was sent first.
     private var rejectedSince: Int?
 
     init(
-        server: TUSServer, file: FileReader, record: UploadRecord, slot: UploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
+        server: TUSServer, file: FileReader, record: TUSUploadRecord, slot: TUSUploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
         check: ContentCheck, threads: WorkerThreads, reporter: AttemptReporter, url: String
     ) {
         self.server = server
@@ -61,7 +61,7 @@ struct ContentSender {
     var maximumSize: Int64?
     private var window = StreamWindow()
     /// Whether to send the length with the next request: the server requires it early, or may have missed it.
-    private var tellsLengthAtOnce = false
+    private var sendsLengthNow = false
 
     private var growth: SourceGrowth? { file.source.growth }
 
@@ -101,12 +101,12 @@ struct ContentSender {
     }
 
     /// Asks for the server's offset, unless it is known, and continues from there.
-    mutating func resume(from known: TUSServer.Standing? = nil) async throws {
+    mutating func resume(from known: TUSServer.RemoteOffset? = nil) async throws {
         // Bytes of an earlier attempt may still be on their way through the server.
         reach = available
-        asksFirst = true
+        expectsContinue = true
         released = await record[slot].confirmed ?? 0
-        let (offset, answer) = if let known { known } else { try await standing() }
+        let (offset, answer) = if let known { known } else { try await remoteOffset() }
         if growth != nil {
             isLengthDeclared = answer.length != nil
             try checkPlausible(offset)
@@ -116,9 +116,9 @@ struct ContentSender {
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
-        await record.settleDoubt(server.memory.requestBeforeOutage(of: url), at: offset, of: slot)
+        await record.settleUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
         let cut = await record.takeUnanswered(of: slot)
-        server.memory.forgetCut(of: url)
+        server.profiles.forgetCut(of: url)
         chunks.learn(from: cut, at: offset)
         try await confirm(offset, expires: expires)
         try await send(from: offset)
@@ -135,7 +135,7 @@ struct ContentSender {
     mutating func send(from offset: Int64) async throws {
         reach = max(reach, offset)
         if offset < length ?? .max { try await settleCheck(at: offset) }
-        if offset == 0, case .eachRequest(let algorithm) = check { contentHash = ContentHash(algorithm) }
+        if offset == 0, case .eachRequest(let algorithm) = check { contentHash = RunningChecksum(algorithm) }
         var offset = offset
         while let end = try await end(after: offset) { offset = try await sendNext(from: offset, to: end) }
     }
@@ -161,35 +161,35 @@ struct ContentSender {
     /// - Returns: The server's offset.
     private mutating func sendNext(from offset: Int64, to end: Int64) async throws -> Int64 {
         let count = chunks.next(remaining: end - offset)
-        let declaration = isLengthDeclared ? nil : length.flatMap { tellsLengthAtOnce || offset + count == $0 ? $0 : nil }
-        if declaration != nil { tellsLengthAtOnce = true }
+        let declaration = isLengthDeclared ? nil : length.flatMap { sendsLengthNow || offset + count == $0 ? $0 : nil }
+        if declaration != nil { sendsLengthNow = true }
         let renewals = server.client.renewals
-        let seal = try await seal(offset..<offset + count)
-        let asked = asksFirst
+        let checksum = try await checksum(offset..<offset + count)
+        let asked = expectsContinue
         let watch = RequestWatch()
         let answer: TUSAnswer
         do {
-            answer = try await patch(from: offset, count: count, seal, declaring: declaration, watch)
+            answer = try await patch(from: offset, count: count, checksum, declaring: declaration, watch)
         } catch let error as CurlEngineError {
             reach = max(reach, offset + error.sent.limit)
             record.noteSent(offset + error.sent.taken, of: slot)
             try await noteCut(UnansweredRequest(offset: offset, taken: error.sent.taken))
             let failure = server.client.transferError(error, at: url, isEndpoint: false)
             if error.neverArrived { throw failure }
-            if error.wasServerGone { server.memory.noteOutage(of: url) }
+            if error.wasServerGone { server.profiles.noteOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
             return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, taken: watch.taken)
-            server.memory.note(request, of: url)
+            server.profiles.note(request, of: url)
             await Task { [record, slot] in try? await record.noteAbandoned(request, of: slot) }.value
             throw error
         }
         let wasMarked = await record.takeUnanswered(of: slot) != nil
         reach = max(reach, offset + answer.response.sent.limit)
         record.noteSent(offset + answer.response.sent.taken, of: slot)
-        if seal.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
+        if checksum.trailer != nil, let hash = answer.contentHash, answer.response.sent.taken == count {
             try noteChecksum(hash.header, of: offset..<offset + count)
         }
         guard answer.isSuccess, let confirmed = answer.offset else {
@@ -201,7 +201,7 @@ struct ContentSender {
             // This request was answered, whatever happens to the next one.
             if wasMarked { try await record.save() }
             // The next attempt asks for the offset.
-            if failure.wantsPeace { throw failure }
+            if failure.asksToBackOff { throw failure }
             return try await settle(failure, from: offset, count: count, status: answer.status)
         }
         rejectedSince = nil
@@ -209,7 +209,7 @@ struct ContentSender {
         try await confirm(confirmed, expires: answer.expires)
         if declaration != nil { isLengthDeclared = true }
         mismatches = 0
-        contentHash = confirmed == offset + count ? wholeHash(after: seal, answer, of: offset..<offset + count) : nil
+        contentHash = confirmed == offset + count ? wholeHash(after: checksum, answer, of: offset..<offset + count) : nil
         // The server may take less than was sent. Then it is asked for its offset.
         let now = confirmed == offset + count ? confirmed : try await askOffset()
         guard now > offset || count == 0 else {
@@ -220,12 +220,12 @@ struct ContentSender {
 
     /// - Parameter length: The length of the upload, if it is sent now (extension *creation-defer-length*).
     private mutating func patch(
-        from offset: Int64, count: Int64, _ seal: Seal, declaring length: Int64?, _ watch: RequestWatch
+        from offset: Int64, count: Int64, _ checksum: RequestChecksum, declaring length: Int64?, _ watch: RequestWatch
     ) async throws -> TUSAnswer {
-        defer { asksFirst = false }
+        defer { expectsContinue = false }
         let (reporter, record, slot) = (reporter, record, slot)
         var headers: HTTPHeaders = [server.dialect.offsetHeader: "\(offset)", "Content-Type": server.dialect.patchContentType]
-        headers[server.dialect.checksumHeader] = seal.header
+        headers[server.dialect.checksumHeader] = checksum.header
         if let length { headers[server.dialect.lengthHeader] = "\(length)" }
         // A server may need longer at the end of a large upload.
         let isAtEnd = self.length.map { offset + count == $0 } ?? false
@@ -236,8 +236,8 @@ struct ContentSender {
         async let kept: Void = record.keep(watch.marks, from: offset, of: slot)
         let answer = try await server.send(
             .patch, to: url, headers: headers,
-            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: asksFirst,
-            trailer: seal.trailer.map { ContentHash($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
+            body: .file(file, offset: range.lowerBound + offset, length: count), expectsContinue: expectsContinue,
+            trailer: checksum.trailer.map { RunningChecksum($0) }, rejectedSince: rejectedSince, pacing: { reporter.allowance(upTo: $0) },
             progress: { taken in
                 record.noteSent(offset + taken, of: slot)
                 watch.note(taken)
@@ -251,15 +251,15 @@ struct ContentSender {
     /// Saves a request that a gateway answered in place of the server: the server may have uncounted bytes of it.
     private func noteGateway(_ request: UnansweredRequest) async throws {
         guard request.taken > 0 else { return }
-        try await record.save { [slot] in $0[slot].doubtful = request }
+        try await record.save { [slot] in $0[slot].uncountedRequest = request }
     }
 
     private func noteCut(_ cut: UnansweredRequest) async throws {
-        server.memory.note(cut, of: url)
-        var telling = cut.taken > ChunkPlan.buffered ? cut : nil
-        telling?.isWitnessed = true
-        guard await record[slot].unanswered != telling else { return }
-        try await record.save { [slot] in $0[slot].unanswered = telling }
+        server.profiles.note(cut, of: url)
+        var significant = cut.taken > ChunkPlan.buffered ? cut : nil
+        significant?.wasServerThere = true
+        guard await record[slot].unanswered != significant else { return }
+        try await record.save { [slot] in $0[slot].unanswered = significant }
     }
 
     /// Asks for the server's offset after a failed `PATCH`. The same offset is never sent again without asking.
@@ -287,21 +287,21 @@ struct ContentSender {
         if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
         if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
         if mayBeRefused, now == offset {
-            asksFirst = true
+            expectsContinue = true
             return now
         }
-        guard let status, try await canGoOn(after: status, failure, from: offset, count: count, at: now) else { throw failure }
+        guard let status, try await canContinue(after: status, failure, from: offset, count: count, at: now) else { throw failure }
         return now
     }
 
     /// Whether another request is useful at once after a refused one.
-    private mutating func canGoOn(
+    private mutating func canContinue(
         after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
     ) async throws -> Bool {
         switch status {
-        case 400 where !isLengthDeclared && !tellsLengthAtOnce:
+        case 400 where !isLengthDeclared && !sendsLengthNow:
             // The server may require the length before the content.
-            tellsLengthAtOnce = true
+            sendsLengthNow = true
             try await growth?.waitUntilComplete()
             return true
         case 400:
@@ -335,23 +335,23 @@ struct ContentSender {
     }
 
     /// Asks for the server's offset. Saves the last request if the server is gone since that was interrupted.
-    private func standing() async throws -> TUSServer.Standing {
+    private func remoteOffset() async throws -> TUSServer.RemoteOffset {
         // The response to this request is quick, whatever was awaited before.
         reporter.reportActivity()
         do {
-            let standing = try await server.offset(of: url, length: length)
+            let remoteOffset = try await server.offset(of: url, length: length)
             reporter.reportAnswer()
-            return standing
+            return remoteOffset
         } catch let error as TransferError {
-            if let request = server.memory.requestBeforeOutage(of: url), await record[slot].doubtful != request {
-                try await record.save { [slot] in $0[slot].doubtful = request }
+            if let request = server.profiles.requestBeforeOutage(of: url), await record[slot].uncountedRequest != request {
+                try await record.save { [slot] in $0[slot].uncountedRequest = request }
             }
             throw error
         }
     }
 
     private mutating func askOffset() async throws -> Int64 {
-        let (offset, answer) = try await standing()
+        let (offset, answer) = try await remoteOffset()
         try checkPlausible(offset)
         if growth != nil, answer.length != nil { isLengthDeclared = true }
         try await confirm(offset, expires: answer.expires)

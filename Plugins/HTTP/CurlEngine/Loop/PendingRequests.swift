@@ -1,22 +1,22 @@
 /// Requests that wait for a connection, in the order of their arrival.
-struct WaitingOrders {
-    private var orders: [TransferOrder.ID: TransferOrder] = [:]
+struct PendingRequests {
+    private var orders: [PendingRequest.ID: PendingRequest] = [:]
     /// Also contains removed ones.
-    private var queue: [TransferOrder.ID] = []
+    private var queue: [PendingRequest.ID] = []
     private var first = 0
 
     var isEmpty: Bool { orders.isEmpty }
 
-    mutating func append(_ order: TransferOrder) {
+    mutating func append(_ order: PendingRequest) {
         orders[order.id] = order
         queue.append(order.id)
     }
 
-    mutating func remove(_ id: TransferOrder.ID) -> TransferOrder? {
+    mutating func remove(_ id: PendingRequest.ID) -> PendingRequest? {
         orders.removeValue(forKey: id)
     }
 
-    mutating func popFirst() -> TransferOrder? {
+    mutating func popFirst() -> PendingRequest? {
         while first < queue.count {
             let order = orders.removeValue(forKey: queue[first])
             first += 1

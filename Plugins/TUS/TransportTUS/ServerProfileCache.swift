@@ -3,14 +3,14 @@ import Locking
 import TransferCore
 
 /// What requests have shown about endpoints, by address. Kept while the transport lives, and never stored.
-final class EndpointMemory: Sendable {
+final class ServerProfileCache: Sendable {
     /// How long a server's own description is valid.
     static let lifetime = Duration.seconds(24 * 60 * 60)
     /// The most interrupted uploads that are kept. Beyond that, all are dropped, and none of them is treated as unverified.
     private static let maximumCuts = 1_000
 
     /// Deviations of one endpoint that requests have shown.
-    struct Habits: Sendable {
+    struct Quirks: Sendable {
         /// The endpoint, or a proxy before it, requires `PATCH` to be sent as `POST`.
         var needsMethodOverride = false
         /// The endpoint rejects content in a creation although it announces support.
@@ -25,8 +25,8 @@ final class EndpointMemory: Sendable {
     }
 
     private struct State {
-        var features: [String: (value: ServerFeatures, until: ContinuousClock.Instant)] = [:]
-        var habits: [String: Habits] = [:]
+        var features: [String: (value: TUSFeatures, until: ContinuousClock.Instant)] = [:]
+        var quirks: [String: Quirks] = [:]
         var cuts: [String: (request: UnansweredRequest, wasFollowedByOutage: Bool)] = [:]
         /// Whether trailers reach a server, by the path to it.
         var trailers: [String: (arrive: Bool, until: ContinuousClock.Instant)] = [:]
@@ -34,7 +34,7 @@ final class EndpointMemory: Sendable {
 
     let now: @Sendable () -> ContinuousClock.Instant
     private let state = Locked(State())
-    private let questions = SingleFlight<String, ServerFeatures>()
+    private let questions = SingleFlight<String, TUSFeatures>()
     private let trailerTrials = SingleFlight<String, Bool>()
 
     init(now: @escaping @Sendable () -> ContinuousClock.Instant) {
@@ -45,8 +45,8 @@ final class EndpointMemory: Sendable {
     ///
     /// - Parameter ask: Also returns how long the response is valid; nil for this call only.
     func features(
-        of address: String, asking ask: @escaping @Sendable () async throws -> (ServerFeatures, lifetime: Duration?)
-    ) async throws -> ServerFeatures {
+        of address: String, asking ask: @escaping @Sendable () async throws -> (TUSFeatures, lifetime: Duration?)
+    ) async throws -> TUSFeatures {
         if let known = state.withLock({ $0.features[address] }), known.until > now() { return known.value }
         return try await questions.value(for: address) {
             let (features, lifetime) = try await ask()
@@ -55,7 +55,7 @@ final class EndpointMemory: Sendable {
         }
     }
 
-    func note(_ features: ServerFeatures, of address: String, for lifetime: Duration = lifetime) {
+    func note(_ features: TUSFeatures, of address: String, for lifetime: Duration = lifetime) {
         let until = now() + lifetime
         state.withLock { $0.features[address] = (features, until) }
     }
@@ -73,12 +73,12 @@ final class EndpointMemory: Sendable {
         }
     }
 
-    func habits(of address: String) -> Habits {
-        state.withLock { $0.habits[address] ?? Habits() }
+    func quirks(of address: String) -> Quirks {
+        state.withLock { $0.quirks[address] ?? Quirks() }
     }
 
-    func learn(of address: String, _ change: (inout Habits) -> Void) {
-        state.withLock { change(&$0.habits[address, default: Habits()]) }
+    func learn(of address: String, _ change: (inout Quirks) -> Void) {
+        state.withLock { change(&$0.quirks[address, default: Quirks()]) }
     }
 
     /// Remembers how an upload was interrupted, for when it resumes.

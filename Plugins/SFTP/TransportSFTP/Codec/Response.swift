@@ -48,7 +48,7 @@ package struct ListedFile: Hashable, Sendable {
 }
 
 /// A response of a server.
-package enum Answer: Hashable, Sendable {
+package enum Response: Hashable, Sendable {
     case status(Status)
     case handle(Handle)
     case data([UInt8])
@@ -59,8 +59,8 @@ package enum Answer: Hashable, Sendable {
 
 /// A packet from a server.
 package enum ServerPacket: Hashable, Sendable {
-    case version(ServerFeatures)
-    case answer(id: UInt32, Answer)
+    case version(SFTPFeatures)
+    case answer(id: UInt32, Response)
 
     /// Decodes a packet.
     ///
@@ -76,8 +76,8 @@ package enum ServerPacket: Hashable, Sendable {
         self = .answer(id: id, try Self.answer(PacketType(rawValue: type), &reader))
     }
 
-    private static func version(_ reader: inout PacketReader) throws(ProtocolFault) -> ServerFeatures {
-        var features = ServerFeatures()
+    private static func version(_ reader: inout PacketReader) throws(ProtocolFault) -> SFTPFeatures {
+        var features = SFTPFeatures()
         features.version = try reader.uint32()
         while reader.remaining > 0 {
             let name = try reader.string("an extension's name", atMost: PacketLimit.name)
@@ -87,7 +87,7 @@ package enum ServerPacket: Hashable, Sendable {
         return features
     }
 
-    private static func answer(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> Answer {
+    private static func answer(_ type: PacketType?, _ reader: inout PacketReader) throws(ProtocolFault) -> Response {
         switch type {
         case .status:
             let code = Status.Code(rawValue: try reader.uint32())

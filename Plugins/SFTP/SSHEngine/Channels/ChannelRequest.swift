@@ -2,7 +2,7 @@ import TransferCore
 import TransportSupport
 
 /// A requested channel.
-struct ChannelOrder: Sendable {
+struct ChannelRequest: Sendable {
     typealias ID = UInt64
 
     /// What runs at the server's end (RFC 4254, section 6.5).

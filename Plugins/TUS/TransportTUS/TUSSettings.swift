@@ -3,7 +3,7 @@ import HTTPSupport
 import TransferCore
 
 /// An endpoint's settings, checked.
-struct EndpointSettings {
+struct TUSSettings {
     /// The settings for requests that all HTTP transports have.
     var requests = RequestSettings()
 

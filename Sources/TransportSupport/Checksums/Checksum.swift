@@ -1,0 +1,91 @@
+package import TransferCore
+
+/// A checksum algorithm, in the order of strength. The last two detect transmission errors, not deliberate changes.
+package enum ChecksumAlgorithm: String, CaseIterable, Hashable, Sendable {
+    case sha512, sha256, sha1, md5
+
+    /// The length of a checksum in bytes.
+    package var byteCount: Int {
+        switch self {
+        case .sha512: 64
+        case .sha256: 32
+        case .sha1: 20
+        case .md5: 16
+        }
+    }
+}
+
+/// The checksum of a file's content.
+package struct Checksum: Hashable, Sendable {
+    package let algorithm: ChecksumAlgorithm
+    /// As many bytes as the algorithm has.
+    package let bytes: [UInt8]
+
+    /// Nil if the algorithm has another number of bytes.
+    package init?(_ algorithm: ChecksumAlgorithm, _ bytes: some Collection<UInt8>) {
+        guard bytes.count == algorithm.byteCount else { return nil }
+        self.algorithm = algorithm
+        self.bytes = Array(bytes)
+    }
+
+    /// The bytes have the length of the algorithm.
+    init(computed algorithm: ChecksumAlgorithm, _ bytes: [UInt8]) {
+        self.algorithm = algorithm
+        self.bytes = bytes
+    }
+
+    /// Parses hexadecimal digits; nil if they are not a checksum.
+    package init?(_ algorithm: ChecksumAlgorithm, digits: Substring) {
+        let values = digits.utf8.count == 2 * algorithm.byteCount ? digits.compactMap(\.hexDigitValue) : []
+        guard values.count == 2 * algorithm.byteCount else { return nil }
+        self.algorithm = algorithm
+        bytes = stride(from: 0, to: values.count, by: 2).map { UInt8(values[$0] << 4 | values[$0 + 1]) }
+    }
+
+    /// Parses the form of receipts, `algorithm:hex`; nil if the text is not a checksum.
+    package init?(_ text: String) {
+        let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2, let algorithm = ChecksumAlgorithm(rawValue: parts[0].lowercased()) else { return nil }
+        self.init(algorithm, digits: parts[1])
+    }
+
+    /// Parses the checksum that a session expects; nil without one.
+    ///
+    /// - Throws: A ``TransferError`` if it is not a checksum.
+    package init?(expectedBy options: AttemptOptions) throws(TransferError) {
+        guard let text = options.expectedChecksum else { return nil }
+        guard let checksum = Checksum(text) else {
+            throw TransferError(
+                .permanent, .checksumMismatch,
+                "\(text.prefix(200).debugDescription) is not a checksum. Write sha256: followed by 64 hexadecimal digits, or use sha512, "
+                    + "sha1 or md5.")
+        }
+        self = checksum
+    }
+
+    /// The bytes in lower-case hexadecimal digits.
+    package var digits: String {
+        let names = Array("0123456789abcdef")
+        return String(bytes.flatMap { [names[Int($0 >> 4)], names[Int($0 & 15)]] })
+    }
+
+    /// The form of receipts: `algorithm:hex`.
+    package var text: String { "\(algorithm.rawValue):\(digits)" }
+}
+
+extension Checksum: Codable {
+    /// Decodes the form of receipts.
+    package init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let checksum = Checksum(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "The text is not a checksum.")
+        }
+        self = checksum
+    }
+
+    /// Encodes the form of receipts.
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        try container.encode(text)
+    }
+}

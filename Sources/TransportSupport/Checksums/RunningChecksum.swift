@@ -1,0 +1,30 @@
+import Crypto
+
+/// The checksum of the bytes so far.
+package struct RunningChecksum: Sendable {
+    package let algorithm: ChecksumAlgorithm
+    private var hash: any HashFunction & Sendable
+
+    package init(_ algorithm: ChecksumAlgorithm) {
+        self.algorithm = algorithm
+        hash =
+            switch algorithm {
+            case .sha512: SHA512()
+            case .sha256: SHA256()
+            case .sha1: Insecure.SHA1()
+            case .md5: Insecure.MD5()
+            }
+    }
+
+    package mutating func update(_ bytes: UnsafeRawBufferPointer) { unsafe hash.update(bufferPointer: bytes) }
+
+    package mutating func update(_ bytes: [UInt8]) { unsafe bytes.withUnsafeBytes { unsafe update($0) } }
+
+    /// The bytes of the checksum.
+    package var digest: [UInt8] { Self.digest(hash) }
+
+    private static func digest(_ hash: some HashFunction) -> [UInt8] { Array(hash.finalize()) }
+
+    /// The checksum.
+    package var checksum: Checksum { Checksum(computed: algorithm, digest) }
+}
