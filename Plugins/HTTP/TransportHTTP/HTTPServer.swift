@@ -9,7 +9,7 @@ struct HTTPServer {
     let plan: SessionPlan
     /// The URL that was given for this upload alone; nil to use the endpoint's address. A capability.
     let givenURL: String?
-    private let client: EndpointClient
+    let client: EndpointClient
     /// Values in the given URLs that may be secret.
     private let signatures: [String]
 
@@ -18,8 +18,6 @@ struct HTTPServer {
     /// How files are uploaded.
     var upload: EndpointAddress.Upload { plan.upload }
     var origin: Origin { address.origin }
-    /// What earlier requests showed about servers.
-    let quirks: ServerQuirks
 
     /// - Parameter attempt: The attempt that the requests belong to; nil for requests outside a session.
     init(
@@ -34,7 +32,6 @@ struct HTTPServer {
             } else {
                 nil
             }
-        quirks = resources.quirks
         // A value with a placeholder for a name is not a signature.
         signatures =
             EndpointRequest.signatures(in: endpoint.address).filter { !$0.contains("{") } + EndpointRequest.signatures(in: givenURL ?? "")
@@ -64,6 +61,15 @@ struct HTTPServer {
             return answer
         } catch let error as CurlEngineError {
             throw client.transferError(error, at: request.request.url, isEndpoint: true)
+        }
+    }
+
+    /// The file that an attempt downloads.
+    func source(_ attempt: FileAttempt) -> DownloadSource {
+        let url = address.download(TransferNames(attempt))
+        return DownloadSource(attempt, at: url, of: client) { headers, sink, threads, pacing in
+            let answer = try await send("GET", to: url, headers: headers, sink: sink, writingOn: threads, pacing: pacing)
+            return (answer.response, answer.downloadFailure(of: attempt.remotePath))
         }
     }
 

@@ -29,12 +29,6 @@ struct HTTPSettings {
     /// Further statuses that mean success.
     var acceptedStatuses: Set<Int> = []
 
-    /// The size in bytes from which a file is downloaded in several segments, if a session asks for that.
-    var parallelThreshold: Int64 = 64 << 20
-
-    /// Whether the server names a download, unless the app does.
-    var namesDownloads = false
-
     /// The time limit of an attempt.
     var transferTimeout: Duration?
 
@@ -99,7 +93,6 @@ struct HTTPSettings {
         switch key {
         case "upload": upload = try SettingsValue.choice(key, value, ["put": .put, "form": .form])
         case "fileField": fileField = try Self.notEmpty(key, value)
-        case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "contentType": contentType = try Self.notEmpty(key, value)
         case "metadataPrefix":
             guard value.utf8.allSatisfy({ ReservedHeaders.isOfNames($0) }) else {
@@ -107,7 +100,6 @@ struct HTTPSettings {
             }
             metadataPrefix = try Self.notEmpty(key, value)
         case "acceptedStatuses": acceptedStatuses = try Self.statuses(key, value)
-        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         case "transferTimeout":
             guard let seconds = Double(value), seconds > 0, seconds <= 1e9 else {
                 throw SettingsValue.invalid("The setting \(key) is \(value.debugDescription); write a number of seconds above 0.")
@@ -123,8 +115,7 @@ struct HTTPSettings {
     /// The settings for endpoints, for messages.
     static let known =
         (RequestSettings.names + [
-            "acceptedStatuses", "contentDisposition", "contentType", "field.NAME", "file.NAME", "fileField", "metadataPrefix",
-            "parallelThreshold", "transferTimeout",
+            "acceptedStatuses", "contentType", "field.NAME", "file.NAME", "fileField", "metadataPrefix", "transferTimeout",
         ]).sorted()
 
     private static func paths(_ key: String, _ list: String) throws(TransferError) -> [String] {

@@ -111,9 +111,8 @@ public struct HTTPTransport: Transport, EndpointValidating, SessionValidating, E
         return try await within(server.settings.transferTimeout, of: server) {
             switch attempt.payload {
             case .download(let destination):
-                let file = try RemoteResource(server, attempt)
                 let threads = resources.disks.threads(for: destination)
-                return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
+                return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
             case .upload(let source):
                 return try await HTTPUpload(attempt, source, to: server, on: resources.disks, reporting: reporter).run()
             }

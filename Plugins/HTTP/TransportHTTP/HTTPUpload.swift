@@ -64,7 +64,7 @@ struct HTTPUpload {
     /// not be sent again.
     private func afterEarlySuccess() -> FailureClass {
         if isForm { return .permanent }
-        return server.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
+        return server.client.quirks.noteEarlySuccess(attempt.transferID) > Self.toleratedEarlySuccesses ? .unsupported : .protocolViolation
     }
 
     /// The size, when the source is complete: it is sent before the first byte.

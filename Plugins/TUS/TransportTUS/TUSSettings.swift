@@ -19,12 +19,6 @@ struct TUSSettings {
     /// All chunks but the last are a multiple of this.
     var chunkMultiple: Int64 = 1
 
-    /// The size in bytes from which a file is sent in segments, if a session asks for more than one.
-    var parallelThreshold: Int64 = 64 << 20
-
-    /// Whether the server names a download, unless the app does.
-    var namesDownloads = false
-
     /// - Throws: A ``TransferError`` that names the invalid setting.
     init(_ settings: [String: String]) throws(TransferError) {
         for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
@@ -42,12 +36,10 @@ struct TUSSettings {
 
     private mutating func set(_ key: String, _ value: String) throws(TransferError) {
         switch key {
-        case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "methodOverride": overridesMethod = try SettingsValue.choice(key, value, ["true": true, "false": false])
         case "singleRequestSize": singleRequestSize = try SettingsValue.bytes(key, value, from: 0)
         case "chunkSize": chunkSize = try SettingsValue.bytes(key, value, from: 1)
         case "chunkMultiple": chunkMultiple = try SettingsValue.bytes(key, value, from: 1)
-        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
         default:
             throw SettingsValue.invalid(
                 "The setting \(key.debugDescription) is unknown to the tus transport; valid settings are \(Self.known.joined(separator: ", "))."
@@ -56,9 +48,7 @@ struct TUSSettings {
     }
 
     private static let known =
-        (RequestSettings.names + [
-            "chunkMultiple", "chunkSize", "contentDisposition", "methodOverride", "parallelThreshold", "singleRequestSize",
-        ]).sorted()
+        (RequestSettings.names + ["chunkMultiple", "chunkSize", "methodOverride", "singleRequestSize"]).sorted()
 }
 
 extension ReservedHeaders {

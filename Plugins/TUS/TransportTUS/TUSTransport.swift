@@ -163,9 +163,8 @@ public struct TUSTransport: Transport, EndpointValidating, SessionValidating, En
     /// Downloads a file from below the endpoint's folder, where many tus servers offer complete uploads.
     private func download(_ attempt: FileAttempt, _ reporter: AttemptReporter) async throws -> TransferReceipt {
         let server = try TUSServer(attempt.endpoint, credentials: attempt.credentials, resources: resources, attempt: attempt)
-        let file = RemoteContent(server, path: attempt.remotePath)
         let threads = resources.client.disks.threads(for: try attempt.destination)
-        return try await HTTPDownload(attempt, from: file, on: threads, reporting: reporter).run()
+        return try await HTTPDownload(attempt, from: server.source(attempt), on: threads, reporting: reporter).run()
     }
 
     /// Asks for the server's features with an `OPTIONS` request, and, without a useful response, whether it is a tus server at all. Creates

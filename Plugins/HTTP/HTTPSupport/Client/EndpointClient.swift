@@ -15,7 +15,7 @@ package struct EndpointClient: Sendable {
     package let origin: Origin
     /// The endpoint's address, which stands for the account where credentials are renewed or remembered.
     package let account: String
-    private let settings: RequestSettings
+    let settings: RequestSettings
     private let sessionHeaders: HTTPHeaders
     private let credentials: EndpointCredentials
     private let resources: ClientResources
@@ -49,6 +49,9 @@ package struct EndpointClient: Sendable {
         if let warning = credentials.cleartextWarning, resources.isFirst(warning) { logger.warning("\(warning)") }
     }
 
+    /// What earlier requests showed about servers.
+    package var quirks: ServerQuirks { resources.quirks }
+
     /// Whether the app has a header hook.
     package var hasHeaderHook: Bool { resources.hook != nil }
 
@@ -69,17 +72,17 @@ package struct EndpointClient: Sendable {
         var isTrusted = trustedOrigins.contains(first)
         var redirects = 0
         while redirects <= Self.maximumRedirects {
-            sending.request.expectsContinue = expectsContinue && !resources.quirks.refusesExpectation(target)
+            sending.request.expectsContinue = expectsContinue && !quirks.refusesExpectation(target)
             let renewals = renewals
             let response: EndpointResponse
             do {
                 response = try await sendOnce(sending, to: target, isTrusted: isTrusted)
             } catch let error as CurlEngineError where error.kind == .expectationRefused {
-                resources.quirks.noteRefusedExpectation(target)
+                quirks.noteRefusedExpectation(target)
                 throw error
             }
             // The server can answer 417 after the content was sent, because the client waits only briefly for 100.
-            if sending.request.expectsContinue, response.status == 417 { resources.quirks.noteRefusedExpectation(target) }
+            if sending.request.expectsContinue, response.status == 417 { quirks.noteRefusedExpectation(target) }
             if response.status == 401 || response.status == 403, isTrusted, hasHeaderHook, sending.repeatsAfterRejection,
                 sending.rejectedSince == nil
             {

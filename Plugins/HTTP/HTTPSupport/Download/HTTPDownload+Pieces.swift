@@ -62,11 +62,11 @@ extension HTTPDownload {
     }
 
     private func fetch(_ piece: Piece, of part: DownloadPart) async throws {
-        let sink = PieceSink(piece, of: part, at: server, check: check)
+        let sink = PieceSink(piece, of: part, at: source, check: check)
         do {
             let reporter = reporter
-            let answer = try await server.get(
-                headers(for: piece, of: part), into: sink, writingOn: threads, pacing: { reporter.allowance(upTo: $0) })
+            let answer = try await source.get(
+                headers(for: piece, of: part), sink, threads, { reporter.allowance(upTo: $0) })
             if sink.isAccepted { try sink.checkEnd(of: answer.response) } else { try judge(answer, to: piece, of: part) }
         } catch is PieceSink.MustBeWhole {
             part.plan { $0.add(.whole) }
@@ -86,7 +86,9 @@ extension HTTPDownload {
     }
 
     /// Interprets the refusal of a file or a piece of it.
-    private func judge(_ answer: DownloadAnswer, to piece: Piece, of part: DownloadPart) throws(TransferError) {
+    private func judge(_ answer: (response: HTTPResponse, refusal: TransferError), to piece: Piece, of part: DownloadPart)
+        throws(TransferError)
+    {
         guard answer.response.status == 416, piece.range != nil else { throw answer.refusal }
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
@@ -94,8 +96,8 @@ extension HTTPDownload {
         let told = RemoteFile(status: 416, headers: answer.response.headers)
         let isSame = part.version.map { !told.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
-        server.quirks.noteChange(server.file)
+        source.quirks.noteChange(source.file)
         throw TransferError(
-            .resumeLost, .uploadGone, "\(server.name) is shorter now than at the start of its download, which must start again.")
+            .resumeLost, .uploadGone, "\(source.name) is shorter now than at the start of its download, which must start again.")
     }
 }

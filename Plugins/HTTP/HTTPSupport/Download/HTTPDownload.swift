@@ -10,8 +10,8 @@ package import TransportSupport
 /// version and a large size, other requests download the rest in parallel; otherwise the first response is sufficient. A file that changed
 /// between two requests, such as one that is still being written, is downloaded by one request from then on. A checkpoint stores the
 /// received pieces; its position is the one before which no byte is missing.
-package struct HTTPDownload<Server: DownloadServer>: Sendable {
-    let server: Server
+package struct HTTPDownload: Sendable {
+    let source: DownloadSource
     let threads: WorkerThreads
     let reporter: AttemptReporter
     let check: DigestCheck
@@ -22,15 +22,15 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
 
     /// - Throws: A ``TransferError`` if the attempt is not a download.
     package init(
-        _ attempt: FileAttempt, from server: Server, on threads: WorkerThreads, reporting reporter: AttemptReporter
+        _ attempt: FileAttempt, from source: DownloadSource, on threads: WorkerThreads, reporting reporter: AttemptReporter
     ) throws(TransferError) {
-        self.server = server
+        self.source = source
         self.threads = threads
         self.reporter = reporter
         destination = try attempt.destination
         // A name from the app that differs from the remote name takes precedence.
         isNamedByServer =
-            server.namesFiles
+            source.settings.namesDownloads
             && destination.name.lastComponent.map { FilePath(root: nil, components: $0).bytes } == attempt.remotePath.lastComponent
         guard !isNamedByServer || [.never, .rename].contains(destination.overwrite) else {
             throw TransferError(
@@ -48,8 +48,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         var known: RemoteFile?
         var writer: FileWriter?
         var received = ByteRanges()
-        let parallel = server.quirks.isChanging(server.file) ? 1 : parallel
-        var plan = PiecePlan(parallel: parallel, threshold: server.parallelThreshold)
+        let parallel = source.quirks.isChanging(source.file) ? 1 : parallel
+        var plan = PiecePlan(parallel: parallel, threshold: source.settings.parallelThreshold)
         // An empty file that was about to get its name has no confirmed bytes.
         if let checkpoint, (0...RemoteFile.maximumLength).contains(checkpoint.confirmed),
             checkpoint.confirmed > 0 || RemoteFile(checkpoint)?.name != nil
@@ -61,7 +61,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
                 throw TransferError(
-                    .resumeLost, .uploadGone, "The download of \(server.name) can't be resumed. It must start again."
+                    .resumeLost, .uploadGone, "The download of \(source.name) can't be resumed. It must start again."
                 )
             }
             reporter.report(sent: received.count, confirmed: received.prefix)
@@ -70,7 +70,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         if let length = known?.length, parallel > 1 || received.ranges.count > 1 {
             plan.add(received.gaps(upTo: length), of: length)
         } else {
-            plan.add(received.prefix > 0 ? Piece(start: received.prefix) : server.quirks.ignoresRanges(server.file) ? .whole : plan.first)
+            plan.add(received.prefix > 0 ? Piece(start: received.prefix) : source.quirks.ignoresRanges(source.file) ? .whole : plan.first)
         }
         let part = DownloadPart(
             destination, isNamedByServer: isNamedByServer, continuing: writer, of: known, having: received, plan: plan, on: threads,
@@ -78,7 +78,7 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         do {
             try await fetch(into: part)
             let receipt = try await complete(part)
-            server.quirks.noteCompletion(server.file)
+            source.quirks.noteCompletion(source.file)
             return receipt
         } catch let inPlace as DownloadPart.IsInPlace {
             return try await finish(inPlace.writer, nil, size: inPlace.writer.start)
@@ -118,17 +118,17 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         let writer = try await threads.run { try part.open() }
         let (remote, size) = (part.remote, part.received.prefix)
         if let length = remote?.length, length != size {
-            throw TransferError(.transient, .connectionLost, "Only \(size) of \(length) bytes of \(server.name) arrived.")
+            throw TransferError(.transient, .connectionLost, "Only \(size) of \(length) bytes of \(source.name) arrived.")
         }
         return try await finish(writer, remote ?? part.known, size: size)
     }
 
     private func finish(_ writer: FileWriter, _ remote: RemoteFile?, size: Int64) async throws -> TransferReceipt {
         var checksum: String?
-        if !writer.isInPlace, let digest = try check.digest(of: remote, of: server.name) {
+        if !writer.isInPlace, let digest = try check.digest(of: remote, of: source.name) {
             let found = try await threads.checksum(
                 digest.algorithm, of: 0..<size, reading: { try writer.bytes($0) }, progress: reporter.reportActivity)
-            guard found == digest else { throw check.mismatch(of: server.name) }
+            guard found == digest else { throw check.mismatch(of: source.name) }
             checksum = digest.text
         }
         reporter.report(total: size)
@@ -150,6 +150,6 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
     }
 
     private func receipt(for size: Int64, at path: FilePath) -> TransferReceipt {
-        TransferReceipt(bytes: size, remoteURL: server.shownURL, localPath: path == destination.path ? nil : path)
+        TransferReceipt(bytes: size, remoteURL: source.shownURL, localPath: path == destination.path ? nil : path)
     }
 }

@@ -22,14 +22,14 @@ final class PieceSink: HTTPResponseSink {
 
     private let piece: Piece
     private let part: DownloadPart
-    private let server: any DownloadServer
+    private let source: DownloadSource
     private let check: DigestCheck
     private let state: Locked<State>
 
-    init(_ piece: Piece, of part: DownloadPart, at server: any DownloadServer, check: DigestCheck) {
+    init(_ piece: Piece, of part: DownloadPart, at source: DownloadSource, check: DigestCheck) {
         self.piece = piece
         self.part = part
-        self.server = server
+        self.source = source
         self.check = check
         state = Locked(State(position: piece.start, end: piece.end))
     }
@@ -55,9 +55,9 @@ final class PieceSink: HTTPResponseSink {
         guard let end, position != end else { return }
         if answer.status == 206, position < end {
             // A server can send less than requested (RFC 9110, section 15.3.7); the next attempt continues after that.
-            throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(server.name).")
+            throw TransferError(.transient, .connectionLost, "The server sent only \(position) bytes of \(source.name).")
         }
-        throw TransferError(.protocolViolation, .badAnswer, "The server announced \(end) bytes of \(server.name), and sent \(position).")
+        throw TransferError(.protocolViolation, .badAnswer, "The server announced \(end) bytes of \(source.name), and sent \(position).")
     }
 
     func accepts(_ head: HTTPResponseHead) throws -> Bool {
@@ -82,8 +82,8 @@ final class PieceSink: HTTPResponseSink {
                 !check.needsServer || remote.digest != nil
             else { throw MustBeWhole() }
         }
-        try check.verify(remote, of: server.name)
-        if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || server.quirks.ignoresRanges(server.file) {
+        try check.verify(remote, of: source.name)
+        if head.status == 200, head.headers["Accept-Ranges"]?.lowercased() == "none" || source.quirks.ignoresRanges(source.file) {
             remote.validator = nil
         }
         let isPiece = head.status == 206 && piece.end != nil
@@ -128,14 +128,14 @@ final class PieceSink: HTTPResponseSink {
 
     /// Notes that ranges of the file must not be requested.
     private func withoutRanges(_ what: String) -> TransferError {
-        server.quirks.noteIgnoredRange(server.file)
-        return TransferError(.resumeLost, .uploadGone, "The server sends \(server.name) \(what), so the download must start again.")
+        source.quirks.noteIgnoredRange(source.file)
+        return TransferError(.resumeLost, .uploadGone, "The server sends \(source.name) \(what), so the download must start again.")
     }
 
     private func changed() -> TransferError {
-        server.quirks.noteChange(server.file)
+        source.quirks.noteChange(source.file)
         return TransferError(
-            .resumeLost, .uploadGone, "\(server.name) changed during its download, which must start again.")
+            .resumeLost, .uploadGone, "\(source.name) changed during its download, which must start again.")
     }
 
     /// Rejects encoded content, except for files whose name has the coding's extension: many servers report `reel.tar.gz` with the coding
@@ -148,7 +148,7 @@ final class PieceSink: HTTPResponseSink {
         guard head.status == 200 else { throw violation(what) }
         throw TransferError(
             .unsupported, .badAnswer,
-            "The server sends \(server.name) \(what), so it is not the file itself; ask for an address without content coding."
+            "The server sends \(source.name) \(what), so it is not the file itself; ask for an address without content coding."
         )
     }
 
@@ -159,6 +159,6 @@ final class PieceSink: HTTPResponseSink {
     ]
 
     private func violation(_ what: String) -> TransferError {
-        TransferError(.protocolViolation, .badAnswer, "The server sends \(server.name) \(what).")
+        TransferError(.protocolViolation, .badAnswer, "The server sends \(source.name) \(what).")
     }
 }

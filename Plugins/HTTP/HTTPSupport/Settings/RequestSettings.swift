@@ -9,9 +9,13 @@ package struct RequestSettings: Sendable {
     package private(set) var headers = HTTPHeaders()
     /// Origins besides the endpoint's own that get credentials and configured headers, and that redirects may lead to.
     package private(set) var origins: Set<Origin> = []
+    /// The size in bytes from which a file is transferred in several segments, if a session asks for that.
+    package private(set) var parallelThreshold: Int64 = 64 << 20
+    /// Whether the server names a download (`Content-Disposition`), unless the app does.
+    package private(set) var namesDownloads = false
 
     /// The names of these settings.
-    package static let names = ConnectionSettings.names + ["header.NAME", "origins"]
+    package static let names = ConnectionSettings.names + ["contentDisposition", "header.NAME", "origins", "parallelThreshold"]
 
     package init() {}
 
@@ -21,15 +25,15 @@ package struct RequestSettings: Sendable {
     /// - Returns: Whether the setting is one of these.
     /// - Throws: A `TransferError` that names the setting and its valid values.
     package mutating func take(_ key: String, _ value: String, reserved: ReservedHeaders) throws(TransferError) -> Bool {
-        if try connection.take(key, value) { return true }
-        if key == "origins" {
-            origins = try SettingsValue.origins(value)
-        } else if key.hasPrefix("header.") {
+        switch key {
+        case "contentDisposition": namesDownloads = try SettingsValue.choice(key, value, ["true": true, "false": false])
+        case "origins": origins = try SettingsValue.origins(value)
+        case "parallelThreshold": parallelThreshold = try SettingsValue.bytes(key, value, from: 1)
+        case _ where key.hasPrefix("header."):
             let name = String(key.dropFirst("header.".count))
             try reserved.check(name, value)
             headers.append(name, value)
-        } else {
-            return false
+        default: return try connection.take(key, value)
         }
         return true
     }

@@ -12,7 +12,6 @@ struct TUSServer {
     let address: String
     let settings: TUSSettings
     let profiles: ServerProfileCache
-    let quirks: ServerQuirks
     let client: EndpointClient
 
     var origin: Origin { client.origin }
@@ -35,7 +34,6 @@ struct TUSServer {
             sessionHeaders: try ReservedHeaders.tus.sessionHeaders(attempt?.options.headers ?? [:]), credentials: credentials,
             resources: resources.client, attempt: attempt)
         profiles = resources.profiles
-        quirks = resources.client.quirks
         dialect = resources.dialect
     }
 

@@ -141,7 +141,7 @@ struct TUSUpload {
     }
 
     private func isSentInParts(_ features: TUSFeatures) -> Bool {
-        options.parallel > 1 && size > 1 && size >= server.settings.parallelThreshold && features.offers(.concatenation)
+        options.parallel > 1 && size > 1 && size >= server.settings.requests.parallelThreshold && features.offers(.concatenation)
     }
 
     func patchLoop(_ slot: TUSUploadRecord.Slot, _ range: Range<Int64>, to url: String, _ check: ContentCheck) -> PatchLoop {

@@ -1,0 +1,40 @@
+package import CurlEngine
+package import TransferCore
+package import TransportSupport
+
+/// A file on a server to download.
+package struct DownloadSource: Sendable {
+    /// Sends a request for the file (RFC 9110, section 9.3.1).
+    ///
+    /// Returns any response, and the error to throw if it is not the file. Throws a ``TransferError`` if there is no complete response, the
+    /// sink's error, or `CancellationError`.
+    package typealias Get =
+        @Sendable (
+            _ headers: HTTPHeaders, _ sink: any HTTPResponseSink, _ threads: WorkerThreads,
+            _ pacing: @escaping @Sendable (Int) -> Allowance
+        ) async throws -> (response: HTTPResponse, refusal: TransferError)
+
+    /// The file and the server in messages, for example `a/b.bin at https://example.org`.
+    let name: String
+    /// The URL of the file without its query, which may be secret.
+    let shownURL: String
+    let quirks: ServerQuirks
+    /// The file, as the quirks know it.
+    let file: ServerQuirks.File
+    let settings: RequestSettings
+    let get: Get
+
+    /// - Parameters:
+    ///   - attempt: The attempt to download the file.
+    ///   - url: The URL of the file.
+    ///   - client: The endpoint's client.
+    ///   - get: Sends a request for the file.
+    package init(_ attempt: FileAttempt, at url: String, of client: EndpointClient, _ get: @escaping Get) {
+        name = "\(attempt.remotePath) at \(client.origin)"
+        shownURL = String(url.prefix { $0 != "?" })
+        quirks = client.quirks
+        file = ServerQuirks.File(endpoint: client.account, path: attempt.remotePath)
+        settings = client.settings
+        self.get = get
+    }
+}
