@@ -93,8 +93,8 @@ extension HTTPDownload {
         // An empty file has no first byte (RFC 9110, section 14.1.2).
         if part.version == nil { return part.plan { $0.add(.whole) } }
         // Nothing follows the last byte of the same version (RFC 9110, section 15.5.17).
-        let told = RemoteFile(status: 416, headers: answer.response.headers)
-        let isSame = part.version.map { !told.differs(from: $0, answer.response.headers) } ?? false
+        let reported = RemoteFile(status: 416, headers: answer.response.headers)
+        let isSame = part.version.map { !reported.differs(from: $0, answer.response.headers) } ?? false
         if piece.end == nil, isSame, ContentRange(answer.response.headers)?.total == piece.start { return }
         source.quirks.noteChange(source.file)
         throw TransferError(

@@ -124,8 +124,8 @@ struct PatchLoop {
         try await send(from: offset)
     }
 
-    private func expiry(_ told: Int?) async -> Int? {
-        if let told { return told }
+    private func expiry(_ reported: Int?) async -> Int? {
+        if let reported { return reported }
         return await record[slot].expires
     }
 
