@@ -1,6 +1,7 @@
 import Foundation
 import SystemPackage
 import TransferCore
+import TransportSupport
 
 @testable import CurlEngine
 @testable import HTTPSupport

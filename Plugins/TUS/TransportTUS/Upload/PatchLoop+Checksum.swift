@@ -16,7 +16,7 @@ extension PatchLoop {
     }
 
     /// Sends checksums as trailers only if they reach the server, otherwise as headers.
-    mutating func settleCheck(at offset: Int64) async throws {
+    mutating func selectCheck(at offset: Int64) async throws {
         guard case .trailer(let algorithm) = check, try await !server.trailersArrive(at: url, offset, algorithm) else { return }
         check = .eachRequest(algorithm)
         chunks.wanted = chunks.wanted ?? check.chunkSize

@@ -5,8 +5,6 @@ import TransportSupport
 
 /// Sends the bytes of one upload with `PATCH` requests, starting at the server's offset.
 struct PatchLoop {
-    /// How often in one attempt the server may answer 409 with another offset before the attempt fails.
-    private static let maximumConflicts = 3
     /// How many bytes a server must process faster than the stall timeout.
     private static let quickContent: Int64 = 1 << 20
 
@@ -23,21 +21,21 @@ struct PatchLoop {
     let url: String
 
     /// The checksum of all sent bytes, as long as they start at the upload's first byte.
-    private(set) var contentHash: RunningChecksum?
+    var contentHash: RunningChecksum?
 
-    private var mismatches = 0
+    var mismatches = 0
     /// The last computed checksum, and its bytes.
     var lastChecksum: (range: Range<Int64>, header: String)?
-    private var conflicts = 0
+    var conflicts = 0
     /// The position up to which the server can have bytes.
     private var reach: Int64 = 0
     /// The highest confirmed position: a growing source can't be read before it.
     private var released: Int64 = 0
     /// Whether the next request sends `Expect: 100-continue` (RFC 9110, section 10.1.1), because a server that refuses content may close
     /// the connection without reading it, so that its response is lost.
-    private var expectsContinue = false
+    var expectsContinue = false
     /// For a request that is sent again after its credentials were rejected: how often these had been renewed when it was sent first.
-    private var rejectedSince: Int?
+    var rejectedSince: Int?
 
     init(
         server: TUSServer, file: FileReader, record: TUSUploadRecord, slot: TUSUploadRecord.Slot, range: Range<Int64>, chunks: ChunkPlan,
@@ -61,9 +59,9 @@ struct PatchLoop {
     var maximumSize: Int64?
     private var window = StreamWindow()
     /// Whether to send the length with the next request: the server requires it early, or may have missed it.
-    private var sendsLengthNow = false
+    var sendsLengthNow = false
 
-    private var growth: SourceGrowth? { file.source.growth }
+    var growth: SourceGrowth? { file.source.growth }
 
     /// The length of the upload in bytes; nil while it is unknown.
     var length: Int64? {
@@ -116,7 +114,7 @@ struct PatchLoop {
         if offset < length ?? .max, let time = await expiry(expires), time <= answer.serverTime {
             throw TransferError(.resumeLost, .uploadGone, "The server \(server.origin) has let the upload expire.")
         }
-        await record.settleUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
+        await record.noteUncounted(server.profiles.requestBeforeOutage(of: url), at: offset, of: slot)
         let cut = await record.takeUnanswered(of: slot)
         server.profiles.forgetCut(of: url)
         chunks.learn(from: cut, at: offset)
@@ -134,7 +132,7 @@ struct PatchLoop {
     /// - Parameter offset: The server's offset.
     mutating func send(from offset: Int64) async throws {
         reach = max(reach, offset)
-        if offset < length ?? .max { try await settleCheck(at: offset) }
+        if offset < length ?? .max { try await selectCheck(at: offset) }
         if offset == 0, case .eachRequest(let algorithm) = check { contentHash = RunningChecksum(algorithm) }
         var offset = offset
         while let end = try await end(after: offset) { offset = try await sendNext(from: offset, to: end) }
@@ -179,7 +177,7 @@ struct PatchLoop {
             if error.wasServerGone { server.profiles.noteOutage(of: url) }
             let isLost = error.kind == .connectionLost || error.kind == .outcomeUnknown
             let mayBeRefused = !asked && isLost && !error.wasServerGone && error.sent.taken < count
-            return try await settle(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
+            return try await recover(failure, from: offset, count: count, mayBeRefused: mayBeRefused)
         } catch let error as CancellationError {
             let request = UnansweredRequest(offset: offset, taken: watch.taken)
             server.profiles.note(request, of: url)
@@ -202,7 +200,7 @@ struct PatchLoop {
             if wasMarked { try await record.save() }
             // The next attempt asks for the offset.
             if failure.asksToBackOff { throw failure }
-            return try await settle(failure, from: offset, count: count, status: answer.status)
+            return try await recover(failure, from: offset, count: count, status: answer.status)
         }
         rejectedSince = nil
         try checkPlausible(confirmed)
@@ -262,78 +260,6 @@ struct PatchLoop {
         try await record.save { [slot] in $0[slot].unanswered = significant }
     }
 
-    /// Asks for the server's offset after a failed `PATCH`. The same offset is never sent again without asking.
-    ///
-    /// - Parameter mayBeRefused: Whether the server closed the connection on content that it was not asked about.
-    /// - Returns: Where to continue, if that is useful at once.
-    /// - Throws: The failure.
-    private mutating func settle(
-        _ failure: TransferError, from offset: Int64, count: Int64, status: Int? = nil, mayBeRefused: Bool = false
-    ) async throws -> Int64 {
-        let now: Int64
-        do {
-            now = try await askOffset()
-        } catch let error as TransferError where error.failureClass != .resumeLost && error.failureClass != .sourceLost {
-            // The server does not answer this either. The first failure is more precise, but the second one knows how long to wait. The
-            // first one is final only if nothing more could have been done about it.
-            let mayPass = failure.failureClass == .permanent && ![.permanent, .unsupported].contains(error.failureClass)
-            throw TransferError(
-                mayPass ? error.failureClass : failure.failureClass, failure.code, failure.message, cause: failure.cause,
-                retryAfter: failure.retryAfter ?? error.retryAfter)
-        }
-        // The checksum so far ends where this request began.
-        if now != offset { contentHash = nil }
-        // The checksum of a request does not cover a part of it, and may not have arrived as a trailer.
-        if now < offset + count || check.sendsTrailers { try await noteUnverified(now - offset) }
-        if now == length, isLengthDeclared, status != server.dialect.checksumMismatch { return now }
-        if mayBeRefused, now == offset {
-            expectsContinue = true
-            return now
-        }
-        guard let status, try await canContinue(after: status, failure, from: offset, count: count, at: now) else { throw failure }
-        return now
-    }
-
-    /// Whether another request is useful at once after a refused one.
-    private mutating func canContinue(
-        after status: Int, _ failure: TransferError, from offset: Int64, count: Int64, at now: Int64
-    ) async throws -> Bool {
-        switch status {
-        case 400 where !isLengthDeclared && !sendsLengthNow:
-            // The server may require the length before the content.
-            sendsLengthNow = true
-            try await growth?.waitUntilComplete()
-            return true
-        case 400:
-            try await noteRefusal(at: now, failure)
-            return false
-        case 401, 403:
-            return server.client.hasHeaderHook && rejectedSince != nil
-        case 405, 501:
-            return server.beginOverridingMethod()
-        case 409:
-            guard now != offset, conflicts < Self.maximumConflicts else { return false }
-            conflicts += 1
-            return true
-        case server.dialect.checksumMismatch:
-            mismatches += 1
-            // Once can be a transmission error. Twice, the file may have changed.
-            if mismatches > 1 { try await file.verifyUnchanged() }
-            return now == offset && mismatches < Self.maximumMismatches
-        case 413:
-            return chunks.shrink(below: count)
-        default:
-            return false
-        }
-    }
-
-    /// A single 400 can be a proxy's; a second one at the same offset is final.
-    private func noteRefusal(at offset: Int64, _ failure: TransferError) async throws {
-        if await record[slot].refusedOffset == offset { throw failure }
-        try await record.save { [slot] in $0[slot].refusedOffset = offset }
-        throw TransferError(.transient, failure.code, failure.message, cause: failure.cause)
-    }
-
     /// Asks for the server's offset. Saves the last request if the server is gone since that was interrupted.
     private func remoteOffset() async throws -> TUSServer.RemoteOffset {
         // The response to this request is quick, whatever was awaited before.
@@ -350,7 +276,7 @@ struct PatchLoop {
         }
     }
 
-    private mutating func askOffset() async throws -> Int64 {
+    mutating func askOffset() async throws -> Int64 {
         let (offset, answer) = try await remoteOffset()
         try checkPlausible(offset)
         if growth != nil, answer.length != nil { isLengthDeclared = true }

@@ -143,7 +143,7 @@ actor TUSUploadRecord {
     /// have them. Not saved before the next change.
     ///
     /// - Parameter request: The interrupted request of this process; nil for the stored one.
-    func settleUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
+    func noteUncounted(_ request: UnansweredRequest?, at offset: Int64, of slot: Slot) {
         let uncountedRequest = request ?? checkpoint[slot].possiblyUncounted
         checkpoint[slot].uncountedRequest = nil
         guard let uncountedRequest, uncountedRequest.offset == offset else { return }
