@@ -105,15 +105,15 @@ public final class CurlEngine: Sendable {
         let outcome = Once<PendingRequest.Outcome>()
         let lane = if case .download = purpose { try lane(for: outcome) } else { nil as Lane? }
         let mailbox = try lane?.lane.mailbox ?? start()
-        let order = PendingRequest(
+        let pending = PendingRequest(
             id: mailbox.nextTransferID(), request: request, purpose: purpose, pacing: pacing, progress: progress,
             isCancelled: Locked(false), lane: lane, outcome: outcome)
         return try await withTaskCancellationHandler {
-            if !mailbox.post(.start(order)) { order.complete(.failure(CurlEngineError.shutDown)) }
+            if !mailbox.post(.start(pending)) { pending.complete(.failure(CurlEngineError.shutDown)) }
             return try await outcome.value()
         } onCancel: {
-            order.isCancelled.withLock { $0 = true }
-            mailbox.post(.cancel(order.id))
+            pending.isCancelled.withLock { $0 = true }
+            mailbox.post(.cancel(pending.id))
             // The loop can be waiting for the sink.
             if lane?.turn.end(with: CancellationError()) == true { outcome.resume(.failure(CancellationError())) }
         }

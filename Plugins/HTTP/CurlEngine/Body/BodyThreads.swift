@@ -16,8 +16,8 @@ struct BodyThreads {
     }
 
     /// Makes the source of a request's body.
-    func source(_ order: PendingRequest) throws(CurlEngineError) -> BodySource {
-        try source(order.request.body, of: order.id, showing: order.request.observeBody)
+    func source(_ pending: PendingRequest) throws(CurlEngineError) -> BodySource {
+        try source(pending.request.body, of: pending.id, showing: pending.request.observeBody)
     }
 
     /// - Parameter observe: Called on reader threads, so it sees all bytes only if nothing is read on the loop's thread.
@@ -48,10 +48,10 @@ struct BodyThreads {
     }
 
     /// Makes the destination of a response's body; nil to keep it in memory.
-    func download(_ order: PendingRequest) -> DownloadState? {
-        guard case .download(let sink, let threads) = order.purpose else { return nil }
-        let id = order.id
-        return DownloadState(sink, on: order.lane?.turn, pacing: order.pacing, progress: order.progress, extraChunks: extraChunks) {
+    func download(_ pending: PendingRequest) -> DownloadState? {
+        guard case .download(let sink, let threads) = pending.purpose else { return nil }
+        let id = pending.id
+        return DownloadState(sink, on: pending.lane?.turn, pacing: pending.pacing, progress: pending.progress, extraChunks: extraChunks) {
             [mailbox, threads = threads ?? writers] queue throws(TransferError) in
             try Self.write(queue, to: sink, on: threads) { mailbox.post(.bodyWritten(id)) }
         }

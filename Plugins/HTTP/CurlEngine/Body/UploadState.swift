@@ -19,11 +19,11 @@ struct UploadState {
     private(set) var sent = SentBytes()
     private(set) var isPaused = false
 
-    init(_ order: PendingRequest, source: BodySource) {
+    init(_ pending: PendingRequest, source: BodySource) {
         self.source = source
-        isChunked = order.request.isChunked
-        pace = Pace(order.isDownload ? nil : order.pacing)
-        progress = order.isDownload ? nil : order.progress
+        isChunked = pending.request.isChunked
+        pace = Pace(pending.isDownload ? nil : pending.pacing)
+        progress = pending.isDownload ? nil : pending.progress
     }
 
     /// When to ask the rate limits again; nil unless they pause the transfer.

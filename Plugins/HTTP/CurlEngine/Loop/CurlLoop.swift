@@ -74,7 +74,7 @@ import TransportSupport
 
     private func handle(_ command: LoopCommand) {
         switch command {
-        case .start(let order): waiting.append(order)
+        case .start(let pending): waiting.append(pending)
         case .cancel(let id): cancel(id)
         case .bodyRead(let id, let chunk):
             guard let transfer = transfers[id] else { return }
@@ -93,18 +93,18 @@ import TransportSupport
     }
 
     private func startWaiting() {
-        while transfers.count < configuration.maximumConnections, let order = waiting.popFirst() { start(order) }
+        while transfers.count < configuration.maximumConnections, let pending = waiting.popFirst() { start(pending) }
     }
 
-    private func start(_ order: PendingRequest) {
-        guard !order.isCancelled.withLock({ $0 }) else { return order.complete(.failure(CancellationError())) }
+    private func start(_ pending: PendingRequest) {
+        guard !pending.isCancelled.withLock({ $0 }) else { return pending.complete(.failure(CancellationError())) }
         do {
             let handle = try handles.take()
-            let pool = try pools.take(ConnectionKey(order.request.connection))
+            let pool = try pools.take(ConnectionKey(pending.request.connection))
             let transfer: Transfer
             do {
                 transfer = try Transfer(
-                    order, handle: handle, pool: pool, body: bodies.source(order), download: bodies.download(order),
+                    pending, handle: handle, pool: pool, body: bodies.source(pending), download: bodies.download(pending),
                     configuration: configuration)
             } catch {
                 release(handle, pool, isClean: false)
@@ -115,15 +115,15 @@ import TransportSupport
                 release(handle, pool, isClean: false)
                 throw CurlEngineError(.other, "The request can't be started.", cause: unsafe String(cString: curl_multi_strerror(code)))
             }
-            transfers[order.id] = transfer
+            transfers[pending.id] = transfer
         } catch {
-            order.complete(.failure(error))
+            pending.complete(.failure(error))
         }
     }
 
     private func cancel(_ id: PendingRequest.ID) {
-        if let order = waiting.remove(id) {
-            order.complete(.failure(CancellationError()))
+        if let pending = waiting.remove(id) {
+            pending.complete(.failure(CancellationError()))
         } else if let transfer = remove(id) ?? draining.removeValue(forKey: id) {
             complete(transfer, .failure(CancellationError()))
         }
@@ -140,7 +140,7 @@ import TransportSupport
         transfer.download?.close()
         let isSuccess = if case .success = result { true } else { false }
         release(transfer.handle, transfer.pool, isClean: isSuccess && !transfer.hasTrailers)
-        transfer.order.complete(result)
+        transfer.pending.complete(result)
     }
 
     private func release(_ handle: EasyHandle, _ pool: ConnectionPool, isClean: Bool) {
@@ -188,7 +188,7 @@ import TransportSupport
             if wasStarved == true, transfer.download?.isStarved == false { resumeDownload(transfer) }
             return true
         } catch {
-            _ = remove(transfer.order.id) ?? draining.removeValue(forKey: transfer.order.id)
+            _ = remove(transfer.pending.id) ?? draining.removeValue(forKey: transfer.pending.id)
             complete(transfer, .failure(transfer.withSent(error)))
             return false
         }
@@ -201,9 +201,9 @@ import TransportSupport
             let code = unsafe ccurl_message_result(message)
             var context: UnsafeMutableRawPointer?
             unsafe ccurl_getinfo_pointer(message.pointee.easy_handle, CURLINFO_PRIVATE, &context)
-            guard let id = unsafe Transfer.from(context)?.order.id, let transfer = transfers.removeValue(forKey: id) else { continue }
+            guard let id = unsafe Transfer.from(context)?.pending.id, let transfer = transfers.removeValue(forKey: id) else { continue }
             // Before the handle is removed, which closes a requested socket.
-            let result = transfer.order.isSocket ? transfer.result(code) : nil
+            let result = transfer.pending.isSocket ? transfer.result(code) : nil
             unsafe curl_multi_remove_handle(multi, transfer.handle.pointer)
             if let result { complete(transfer, result) } else { finish(transfer, code) }
         }
@@ -214,18 +214,18 @@ import TransportSupport
         guard settle(transfer, isEnd: true) else { return }
         guard transfer.download?.isWritten ?? true else {
             transfer.code = code
-            draining[transfer.order.id] = transfer
+            draining[transfer.pending.id] = transfer
             return
         }
-        draining[transfer.order.id] = nil
+        draining[transfer.pending.id] = nil
         complete(transfer, transfer.result(code))
     }
 
     private func end() {
         for command in mailbox.close() {
-            if case .start(let order) = command { waiting.append(order) }
+            if case .start(let pending) = command { waiting.append(pending) }
         }
-        while let order = waiting.popFirst() { order.complete(.failure(CurlEngineError.shutDown)) }
+        while let pending = waiting.popFirst() { pending.complete(.failure(CurlEngineError.shutDown)) }
         for id in Array(transfers.keys) + Array(draining.keys) {
             guard let transfer = remove(id) ?? draining.removeValue(forKey: id) else { continue }
             complete(transfer, .failure(transfer.withSent(CurlEngineError.shutDown)))

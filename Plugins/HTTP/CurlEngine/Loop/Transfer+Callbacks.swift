@@ -45,7 +45,7 @@ extension Transfer {
             return transfer.mayBeginRequest() ? CInt(CURL_PREREQFUNC_OK) : CInt(CURL_PREREQFUNC_ABORT)
         }
 
-        if order.request.trailers != nil {
+        if pending.request.trailers != nil {
             unsafe ccurl_setopt_pointer(easy, CURLOPT_TRAILERDATA, context)
             unsafe ccurl_setopt_trailer_callback(easy) { list, context in
                 guard let transfer = unsafe Transfer.from(context), let list = unsafe list else { return CURL_TRAILERFUNC_ABORT }
@@ -98,7 +98,7 @@ extension Transfer {
     /// Adds the fields after the body to libcurl's list, which libcurl frees (CURLOPT_TRAILERFUNCTION(3)).
     private func appendTrailers(to list: inout UnsafeMutablePointer<curl_slist>?) -> Bool {
         do {
-            let trailers = try order.request.trailers?() ?? HTTPHeaders()
+            let trailers = try pending.request.trailers?() ?? HTTPHeaders()
             try trailers.validate()
             for field in trailers {
                 guard let longer = unsafe curl_slist_append(list, "\(field.name): \(field.value)") else {

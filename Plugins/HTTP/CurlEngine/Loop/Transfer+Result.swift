@@ -15,7 +15,7 @@ extension Transfer {
         upload.report(Int64(taken))
         if let failure { return .failure(withSent(failure)) }
         do {
-            let outcome: PendingRequest.Outcome = order.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
+            let outcome: PendingRequest.Outcome = pending.isSocket ? .socket(try takeSocket(code)) : .response(try takeResponse(code))
             return .success(outcome)
         } catch {
             return .failure(withSent(error))
@@ -38,13 +38,13 @@ extension Transfer {
             status: handle.get(CURLINFO_RESPONSE_CODE), headers: response.headers, body: response.body,
             isBodyTruncated: response.isBodyTruncated,
             version: handle.get(CURLINFO_HTTP_VERSION) == Int(CURL_HTTP_VERSION_2_0) ? .http2 : .http1,
-            effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? order.request.url, sent: upload.sent)
+            effectiveURL: handle.getString(CURLINFO_EFFECTIVE_URL) ?? pending.request.url, sent: upload.sent)
     }
 
     /// Whether the whole response arrived before the connection broke, while the request's body was still being sent. Then the response
     /// counts, and the number of sent bytes shows what the server can have.
     private var hasAnswerBeforeEnd: Bool {
-        !order.request.body.isNone && download == nil && response.isWhole
+        !pending.request.body.isNone && download == nil && response.isWhole
     }
 
     /// Duplicates the descriptor of the connected socket, because libcurl closes its own.
@@ -72,7 +72,7 @@ extension Transfer {
     private func plainError(_ code: CURLcode) -> CurlEngineError {
         let proxyStatus = handle.get(CURLINFO_HTTP_CONNECTCODE)
         if code == CURLE_RECV_ERROR || code == CURLE_COULDNT_CONNECT, proxyStatus >= 300 {
-            let proxy = order.request.connection.proxy.name.map { "The proxy \($0)" } ?? "A proxy"
+            let proxy = pending.request.connection.proxy.name.map { "The proxy \($0)" } ?? "A proxy"
             var error = CurlEngineError(.proxyRefused, "\(proxy) answered \(proxyStatus) instead of connecting to the server.")
             error.proxyStatus = proxyStatus
             return error

@@ -4,7 +4,7 @@ import TransferCore
 
 /// One running request. Confined to the loop's thread.
 @safe final class Transfer {
-    let order: PendingRequest
+    let pending: PendingRequest
     let handle: EasyHandle
     let pool: ConnectionPool
     var upload: UploadState
@@ -21,15 +21,15 @@ import TransferCore
     private var headerList: UnsafeMutablePointer<curl_slist>?
 
     init(
-        _ order: PendingRequest, handle: EasyHandle, pool: ConnectionPool, body: BodySource, download: DownloadState?,
+        _ pending: PendingRequest, handle: EasyHandle, pool: ConnectionPool, body: BodySource, download: DownloadState?,
         configuration: CurlEngine.Configuration
     ) throws(CurlEngineError) {
-        self.order = order
+        self.pending = pending
         self.handle = handle
         self.pool = pool
         self.download = download
-        isRepeatable = order.request.isRepeatable
-        upload = UploadState(order, source: body)
+        isRepeatable = pending.request.isRepeatable
+        upload = UploadState(pending, source: body)
         response = ResponseCollector(
             maximumHeaders: configuration.maximumResponseHeaders, maximumBody: configuration.maximumResponseBody)
         try configure(configuration)
@@ -40,7 +40,7 @@ import TransferCore
     }
 
     /// Whether fields follow the body.
-    var hasTrailers: Bool { order.request.trailers != nil }
+    var hasTrailers: Bool { pending.request.trailers != nil }
 
     /// The transfer that libcurl passed back to a callback. Valid as long as the loop holds it, until its handle is reset.
     static func from(_ context: UnsafeMutableRawPointer?) -> Transfer? {
@@ -56,7 +56,7 @@ import TransferCore
     }
 
     private func configure(_ configuration: CurlEngine.Configuration) throws(CurlEngineError) {
-        let request = order.request
+        let request = pending.request
         handle.set(CURLOPT_NOSIGNAL, 1)
         // Without this, removing a handle would wait for its DNS lookup, and stop all transfers.
         handle.set(CURLOPT_QUICK_EXIT, 1)
@@ -66,7 +66,7 @@ import TransferCore
         try handle.set(CURLOPT_PROTOCOLS_STR, "http,https")
         try handle.set(CURLOPT_URL, request.url)
         try handle.apply(request.connection, defaultConnectTimeout: configuration.connectTimeout)
-        if order.isSocket {
+        if pending.isSocket {
             handle.set(CURLOPT_CONNECT_ONLY, 1)
             handle.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         } else {

@@ -32,7 +32,7 @@ import TransportSupport
         case endOfInput
     }
 
-    let order: ChannelRequest
+    let pending: ChannelRequest
     private let session: SSHSession
     private let receiveWindow: UInt32
     private var phase = Phase.opening
@@ -50,8 +50,8 @@ import TransportSupport
     private static let bytesPerTurn = 1 << 20
     static let errorOutputLimit = 64 << 10
 
-    init(_ order: ChannelRequest, session: SSHSession, receiveWindow: Int) {
-        self.order = order
+    init(_ pending: ChannelRequest, session: SSHSession, receiveWindow: Int) {
+        self.pending = pending
         self.session = session
         self.receiveWindow = UInt32(clamping: receiveWindow)
     }
@@ -64,7 +64,7 @@ import TransportSupport
     /// Ends the channel as soon as a partly sent packet is complete.
     func close() {
         wantsClose = true
-        order.opened.resume(.failure(CancellationError()))
+        pending.opened.resume(.failure(CancellationError()))
         endHandler(nil)
     }
 
@@ -85,17 +85,17 @@ import TransportSupport
     /// Ends the channel after the connection has ended.
     func connectionEnded(_ error: TransferError?) {
         let reason = error ?? TransferError(.transient, .connectionLost, "The connection to \(session.server) was closed.")
-        if order.opened.resume(.failure(reason)) { return }
+        if pending.opened.resume(.failure(reason)) { return }
         end.error = end.error ?? reason
         endHandler(error)
-        order.ended(end)
+        pending.ended(end)
     }
 
     private func endHandler(_ error: TransferError?) {
         guard !hasReportedEnd else { return }
         hasReportedEnd = true
         // A handler learns of an end only if its channel was opened.
-        if !isBeingMade { order.handler.end(error) }
+        if !isBeingMade { pending.handler.end(error) }
     }
 
     private var isBeingMade: Bool {
@@ -118,7 +118,7 @@ import TransportSupport
             let error = session.lastError
             if error.code == LIBSSH2_ERROR_EAGAIN { return waiting }
             guard error.code == LIBSSH2_ERROR_CHANNEL_FAILURE else { throw session.failure(error.code) }
-            order.opened.resume(
+            pending.opened.resume(
                 .failure(
                     TransferError(
                         .transient, .serverError, "The server \(session.server) opens no further channel on this connection.",
@@ -131,7 +131,7 @@ import TransportSupport
 
     private func startProgram(_ channel: OpaquePointer) throws(TransferError) -> Turn {
         let (request, message): (String, [UInt8]) =
-            switch order.program {
+            switch pending.program {
             case .subsystem(let name): ("subsystem", Array(name.utf8))
             case .command(let bytes): ("exec", bytes)
             }
@@ -147,14 +147,14 @@ import TransportSupport
                 unsafe phase = .closing(channel)
             } else {
                 unsafe phase = .open(channel)
-                if !order.opened.resume(.success(())) {
+                if !pending.opened.resume(.success(())) {
                     // The caller was cancelled first.
                     wantsClose = true
                     hasReportedEnd = true
                 }
             }
         case LIBSSH2_ERROR_CHANNEL_REQUEST_DENIED, LIBSSH2_ERROR_CHANNEL_FAILURE:
-            order.opened.resume(.failure(refusal))
+            pending.opened.resume(.failure(refusal))
             hasReportedEnd = true
             unsafe phase = .freeing(channel)
         default: throw session.failure(code)
@@ -163,7 +163,7 @@ import TransportSupport
     }
 
     private var refusal: TransferError {
-        switch order.program {
+        switch pending.program {
         case .subsystem(let name):
             TransferError(
                 .unreachable, .notThisProtocol,
@@ -217,7 +217,7 @@ import TransportSupport
                 break
             }
             total += count
-            if !hasReportedEnd { unsafe order.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            if !hasReportedEnd { unsafe pending.handler.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
         }
         return total > 0
     }
@@ -238,7 +238,7 @@ import TransportSupport
         var total = 0
         while total < Self.bytesPerTurn {
             if sentOfChunk == chunk.count {
-                chunk = hasReportedEnd ? [] : order.handler.bytesToSend()
+                chunk = hasReportedEnd ? [] : pending.handler.bytesToSend()
                 sentOfChunk = 0
                 if chunk.isEmpty { break }
             }
@@ -259,7 +259,7 @@ import TransportSupport
 
     /// A command's input ends after all of it was sent; a subsystem's ends with the channel.
     private func endInput(_ channel: OpaquePointer) throws(TransferError) -> Bool {
-        guard case .command = order.program, !isInputEnded, chunk.isEmpty else { return false }
+        guard case .command = pending.program, !isInputEnded, chunk.isEmpty else { return false }
         let code = unsafe libssh2_channel_send_eof(channel)
         guard code == 0 else {
             try note(code, .endOfInput)
@@ -284,7 +284,7 @@ import TransportSupport
     // MARK: The end
 
     private func serverEnded() {
-        guard case .subsystem(let name) = order.program else { return }
+        guard case .subsystem(let name) = pending.program else { return }
         let error = TransferError(
             .transient, .connectionLost,
             "The server \(session.server) ended its \(printable(name.utf8)) process, or the process exited.")
@@ -296,7 +296,7 @@ import TransportSupport
         let code = unsafe libssh2_channel_close(channel)
         if code == LIBSSH2_ERROR_EAGAIN { return waiting }
         if session.isLost(code) { throw session.failure(code) }
-        if case .command = order.program { unsafe noteExit(channel) }
+        if case .command = pending.program { unsafe noteExit(channel) }
         unsafe phase = .freeing(channel)
         return .moved
     }
@@ -318,7 +318,7 @@ import TransportSupport
         if code == LIBSSH2_ERROR_EAGAIN { return waiting }
         if session.isLost(code) { throw session.failure(code) }
         endHandler(end.error)
-        order.ended(end)
+        pending.ended(end)
         return .ended
     }
 }

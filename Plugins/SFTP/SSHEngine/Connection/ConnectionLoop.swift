@@ -54,8 +54,8 @@ final class ConnectionLoop {
         }
         let error = failure
         for command in mailbox.close() {
-            if case .open(let order) = command {
-                order.opened.resume(
+            if case .open(let pending) = command {
+                pending.opened.resume(
                     .failure(error ?? TransferError(.transient, .connectionLost, "The connection to \(settings.server) was closed.")))
             }
         }
@@ -96,10 +96,10 @@ final class ConnectionLoop {
 
     private func handle(_ command: ConnectionCommand, _ session: SSHSession) {
         switch command {
-        case .open(let order):
-            channels.append(ChannelPump(order, session: session, receiveWindow: settings.receiveWindow))
+        case .open(let pending):
+            channels.append(ChannelPump(pending, session: session, receiveWindow: settings.receiveWindow))
         case .close(let id):
-            channels.first { $0.order.id == id }?.close()
+            channels.first { $0.pending.id == id }?.close()
         }
     }
 

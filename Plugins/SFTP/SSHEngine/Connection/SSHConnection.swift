@@ -138,9 +138,9 @@ package final class SSHConnection: Sendable {
     /// - Throws: `CancellationError`, or a `TransferError`: `unreachable` if the server has no such subsystem, `transient` if it opens no
     ///   further channel or the connection broke.
     package func openSubsystem(_ name: String, handler: any SSHChannelHandler) async throws -> SSHChannel {
-        let order = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
-        try await open(order)
-        return SSHChannel(id: order.id, mailbox: mailbox)
+        let pending = ChannelRequest(id: mailbox.nextID(), program: .subsystem(name), handler: handler, opened: Once())
+        try await open(pending)
+        return SSHChannel(id: pending.id, mailbox: mailbox)
     }
 
     /// Runs a command in the user's shell on the server, and waits for its end.
@@ -154,10 +154,10 @@ package final class SSHConnection: Sendable {
         let handler = CommandHandler(input: input, outputLimit: outputLimit)
         let done = Once<ChannelRequest.End>()
         let id = mailbox.nextID()
-        let order = ChannelRequest(id: id, program: .command(command), handler: handler, opened: Once()) {
+        let pending = ChannelRequest(id: id, program: .command(command), handler: handler, opened: Once()) {
             done.resume(.success($0))
         }
-        try await open(order)
+        try await open(pending)
         let end = try await withTaskCancellationHandler {
             try await done.value()
         } onCancel: {
@@ -168,16 +168,16 @@ package final class SSHConnection: Sendable {
         return handler.result(end)
     }
 
-    private func open(_ order: ChannelRequest) async throws {
+    private func open(_ pending: ChannelRequest) async throws {
         try Task.checkCancellation()
-        guard mailbox.post(.open(order)) else {
+        guard mailbox.post(.open(pending)) else {
             throw ending.outcome?.error ?? TransferError(.transient, .connectionLost, "The SSH connection was closed.")
         }
         try await withTaskCancellationHandler {
-            try await order.opened.value()
+            try await pending.opened.value()
         } onCancel: {
-            order.opened.resume(.failure(CancellationError()))
-            mailbox.post(.close(order.id))
+            pending.opened.resume(.failure(CancellationError()))
+            mailbox.post(.close(pending.id))
         }
     }
 }
