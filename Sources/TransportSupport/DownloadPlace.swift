@@ -19,6 +19,8 @@ struct RemoteFileState: Sendable {
 final class DownloadPlace: Sendable {
     struct Status {
         var size: Int64
+        /// The bytes of its blocks on the disk, which may be beyond its size.
+        var allocated: Int64
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
@@ -76,7 +78,7 @@ final class DownloadPlace: Sendable {
                 try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
-                    try requireSpace((size ?? 0) - confirmed)
+                    try requireSpace((size ?? 0) - max(confirmed, status.allocated))
                     return (found, false)
                 }
             } catch {
@@ -255,6 +257,8 @@ extension DownloadPlace.Status {
             let modified = found.st_mtim
         #endif
         size = Int64(found.st_size)
+        // stat(2): in units of 512 bytes, whatever the file system's blocks are.
+        allocated = Int64(clamping: found.st_blocks).multipliedReportingOverflow(by: 512).partialValue
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG
         isFolder = found.st_mode & S_IFMT == S_IFDIR

@@ -57,7 +57,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
         {
             known = RemoteFile(checkpoint)
             received = known?.received(upTo: checkpoint.confirmed) ?? ByteRanges(upTo: checkpoint.confirmed)
-            let opened = try await FileWriter.open(destination.named(by: known), from: received.end, on: threads)
+            let opened = try await FileWriter.open(
+                destination.named(by: known), from: received.end, size: known?.length, on: threads)
             if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
@@ -88,6 +89,8 @@ package struct HTTPDownload<Server: DownloadServer>: Sendable {
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
+            // A cancelled request ends at once, also while the disk is slow to take what it brought.
+            await part.seal()
             // What came is worth keeping, also when the attempt was cancelled.
             await Task { try? await keep(part) }.value
             throw error

@@ -65,6 +65,8 @@ package final class RowSweeper: Sendable {
 
     private func trim() async throws(QueueError) {
         let counts = Locked((sessions: 0, removals: 0))
+        // Also if a later piece fails.
+        defer { tell(of: counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
             { [logger] trimmed in
@@ -77,11 +79,13 @@ package final class RowSweeper: Sendable {
                 }
             })
         {}
-        let (sessions, removals) = counts.withLock { $0 }
-        if sessions > 0 { tell("\(sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
-        guard removals > 0 else { return }
+    }
+
+    private func tell(of deleted: (sessions: Int, removals: Int)) {
+        if deleted.sessions > 0 { tell("\(deleted.sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
+        guard deleted.removals > 0 else { return }
         let sentence =
-            "\(removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
+            "\(deleted.removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
         logger.warning("\(sentence)")
         tell(sentence)
     }

@@ -219,6 +219,13 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
+    /// Whether the server told what it can do, and requests can still be made.
+    var isReady: Bool {
+        state.withLock { state in
+            if case .ready = state.phase { true } else { false }
+        }
+    }
+
     /// Whether requests can still be made.
     package var isOpen: Bool {
         state.withLock { state in
