@@ -140,4 +140,56 @@ struct SFTPOutageTests {
         relay.withLock { $0 = nil }
         await folder.close()
     }
+
+    /// As a cut after a second at each attempt: once the server has a little more, and has acknowledged some of that, so that each attempt gets on.
+    @Test func eachShortConnectionGetsAnUploadOn() async throws {
+        let (size, life, window) = (64 << 20, Int64(1 << 20), 4 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let relay = Locked<RawServer?>(nil)
+        let state = Locked((sent: 0, cuts: 0, goal: life, rest: Int?.none))
+        let started = try RawServer.relay(
+            to: folder.server.port,
+            passes: { [files = folder.files] way, count in
+                let size = TransferGate.partSize(in: files) ?? 0
+                let isCut = state.withLock { state in
+                    if way == .fromClient { state.sent += count }
+                    if size >= state.goal, state.rest == nil { state.rest = Self.answers }
+                    guard way == .fromServer, let rest = state.rest else { return false }
+                    state.rest = rest - count
+                    guard rest <= count else { return false }
+                    (state.cuts, state.goal, state.rest) = (state.cuts + 1, size + life, nil)
+                    return true
+                }
+                if isCut { relay.withLock { $0 }?.cut() }
+                return !isCut
+            })
+        relay.withLock { $0 = started }
+        let positions = Locked<[Int64]>([])
+        let transport = FallbackTransport(
+            base: SFTPTransport(),
+            willBegin: { attempt in
+                guard let stored = attempt.checkpoint, let checkpoint = UploadCheckpoint(stored) else { return }
+                positions.withLock { $0.append(checkpoint.acknowledged ?? stored.confirmed) }
+            })
+        let content = Data.unlike(size)
+        try content.write(to: folder.local.appending(path: "reel"))
+        let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
+        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)
+        let session = try await queue.enqueue(.upload([FilePath(folder.local.appending(path: "reel").path)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let (sent, cuts, reached) = (state.withLock { $0.sent }, state.withLock { $0.cuts }, positions.withLock { $0 })
+        #expect(cuts > RetryPolicy().maximumAttempts && reached.count == cuts)
+        #expect(zip(reached, reached.dropFirst()).allSatisfy { $0 < $1 }, "\(reached)")
+        #expect(sent <= size * 11 / 10 + cuts * window, "\(cuts) cuts, \(sent) bytes")
+        #expect(try Data(contentsOf: folder.files.appending(path: "reel")) == content)
+        await queue.shutdown()
+        started.stop()
+        relay.withLock { $0 = nil }
+        await folder.close()
+    }
+
+    /// So many bytes of the server's have the acknowledgements of several writes among them.
+    private static let answers = 2_000
 }
