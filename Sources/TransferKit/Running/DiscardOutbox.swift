@@ -20,6 +20,8 @@ final class DiscardOutbox: Sendable {
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
+
+        var hasWork: Bool { isDirty || isEager }
     }
 
     private static let page = 64
@@ -123,7 +125,7 @@ final class DiscardOutbox: Sendable {
 
     private func begin() {
         state.withLock { state in
-            guard state.isDirty, !state.isClosed, state.worker == nil else { return }
+            guard state.hasWork, !state.isClosed, state.worker == nil else { return }
             state.worker = Task { await self.work() }
         }
         changes.send()
@@ -131,14 +133,14 @@ final class DiscardOutbox: Sendable {
 
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
+        var isStored = await workOffHosts()
+        // Read here and not earlier: ``finish(within:)`` may set it while the hosts are worked off.
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
         }
-        guard await workOffHosts() else { return end(clock.date() + Self.firstDelay) }
-        if isEager {
-            guard await tryWhatWasPutOff() else { return end(clock.date() + Self.firstDelay) }
-        }
+        if isStored, isEager { isStored = await tryWhatWasPutOff() }
+        guard isStored else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
@@ -152,7 +154,7 @@ final class DiscardOutbox: Sendable {
 
     /// Runs a worker for each host with due removals until nothing is due.
     ///
-    /// - Returns: Whether all results are stored. If not, asking the servers again at once would help nobody.
+    /// - Returns: Whether the store could be read and all results are stored. If not, the hosts are asked again later.
     private func workOffHosts() async -> Bool {
         await withTaskGroup(of: Report.self) { group in
             var active: Set<String> = []
@@ -167,7 +169,10 @@ final class DiscardOutbox: Sendable {
                     return state.isDirty
                 }
                 if isDirty {
-                    guard let hosts = await dueHosts() else { return false }
+                    guard let hosts = await dueHosts() else {
+                        isStored = false
+                        break
+                    }
                     for (host, places) in hosts {
                         guard active.count < Self.mostHosts, active.insert(host).inserted else {
                             missed.insert(host)
@@ -287,8 +292,8 @@ final class DiscardOutbox: Sendable {
                     if (try? await clock.sleep(delay)) != nil { self?.look() }
                 }
             }
-            // Who waits for what came meanwhile waits for that, too.
-            guard !state.isDirty || state.isClosed else { return ([], true) }
+            // The waiters also wait for the removals that were added since.
+            guard !state.hasWork || state.isClosed else { return ([], true) }
             defer { state.waiters = [] }
             return (state.waiters, false)
         }
