@@ -249,12 +249,13 @@ final class DiscardOutbox: Sendable {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
         let postponement = DiscardPostponement(
-            places: places, dueAt: now.date, expiredAt: steadyDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
+            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date of the opening plus the time since, which decides what is given up: a date that was set says nothing of how long it was tried.
-    private var steadyDate: Date { opening.date + (clock.now() - opening.uptime) }
+    /// The date that decides which removals are given up: the present date or, if that is earlier, the date of the opening plus the time since.
+    /// A clock that is set ahead, or was ahead at the opening, gives up no removal early.
+    private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
     /// - Returns: Whether what came of it is stored.
     private func tryWhatWasPutOff() async -> Bool {
@@ -316,7 +317,7 @@ final class DiscardOutbox: Sendable {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
-            return await settle(item, isMissing && item.giveUpAt > steadyDate ? clock.date() + delay(item) : nil)
+            return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
         do {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
@@ -343,7 +344,7 @@ final class DiscardOutbox: Sendable {
                 pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
             }
             return await settle(
-                item, item.giveUpAt <= steadyDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
+                item, item.giveUpAt <= expiryDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
         }
     }
 

@@ -78,4 +78,18 @@ import TransportTesting
         #expect(try await queue.statistics().removalsDue == 0)
         await queue.shutdown()
     }
+
+    /// As on a machine that boots with a wrong date, which it then corrects.
+    @Test(arguments: [nil, Duration.seconds(3_000)])
+    func aDateThatWasAheadAtTheOpeningGivesUpNoRemoval(retryAfter: Duration?) async throws {
+        transport.refuse(at: "a", TransferError(.transient, .serverError, "Later.", retryAfter: retryAfter))
+        fixture.clock.setDate(by: 10 * 365 * 24 * 3_600)
+        let queue = try await fixture.open(transports: [transport])
+        fixture.clock.setDate(by: -10 * 365 * 24 * 3_600)
+        try await cancel(["1", "2"], at: "a", in: queue)
+        await queue.waitUntilIdle()
+        #expect(transport.asked == (retryAfter == nil ? 2 : 1))
+        #expect(try await queue.statistics().removalsDue == 2)
+        await queue.shutdown()
+    }
 }
