@@ -31,6 +31,8 @@ final class DiscardOutbox: Sendable {
     private static let timeout = Duration.seconds(120)
     /// How long a disk that hangs may hold up a shutdown.
     private static let lastRound = Duration.seconds(10)
+    /// How long new removals wait at most for a worker.
+    private static let longestPause = Duration.seconds(30)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
 
@@ -162,6 +164,8 @@ final class DiscardOutbox: Sendable {
             var missed: Set<String> = []
             var isStored = true
             var listens = false
+            // Reading the hosts takes longer the more is due. While workers run, it takes at most a twentieth of the time.
+            var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
                 let isDirty = state.withLock { state in
@@ -169,10 +173,12 @@ final class DiscardOutbox: Sendable {
                     return state.isDirty
                 }
                 if isDirty {
+                    let start = clock.now()
                     guard let hosts = await dueHosts() else {
                         isStored = false
                         break
                     }
+                    pause = min((clock.now() - start) * 20, Self.longestPause)
                     for (host, places) in hosts {
                         guard active.count < Self.mostHosts, active.insert(host).inserted else {
                             missed.insert(host)
@@ -184,8 +190,9 @@ final class DiscardOutbox: Sendable {
                 guard !active.isEmpty else { break }
                 if !listens {
                     listens = true
-                    group.addTask { [changes] in
+                    group.addTask { [changes, clock, pause] in
                         try? await changes.wait(after: version)
+                        try? await clock.sleep(pause)
                         return .change
                     }
                 }
