@@ -24,11 +24,11 @@ final class DiscardOutbox: Sendable {
         var hasWork: Bool { isDirty || isEager }
     }
 
-    private static let page = 64
+    static let page = 64
     /// How many hosts are asked at once.
     private static let mostHosts = 16
     /// How long a server may take to remove one thing.
-    private static let timeout = Duration.seconds(120)
+    static let timeout = Duration.seconds(120)
     /// How long a disk that hangs may hold up a shutdown.
     private static let lastRound = Duration.seconds(10)
     /// How long new removals wait at most for a worker.
@@ -36,10 +36,11 @@ final class DiscardOutbox: Sendable {
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
 
-    private let store: QueueStore
+    let store: QueueStore
     private let transports: [TransportID: any Transport]
+    let parts: LocalParts
     private let credentials: any CredentialProvider
-    private let clock: EngineClock
+    let clock: EngineClock
     private let logger: Logger
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
@@ -55,7 +56,8 @@ final class DiscardOutbox: Sendable {
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store
-        self.transports = transports.merging([LocalParts.transportID: LocalParts(sources: store.sources)]) { $1 }
+        self.transports = transports
+        parts = LocalParts(sources: store.sources)
         self.credentials = credentials
         self.clock = clock
         self.logger = logger
@@ -117,12 +119,6 @@ final class DiscardOutbox: Sendable {
             return state.waiters
         }
         for waiter in waiters { waiter.resume() }
-    }
-
-    private func removeParts() async {
-        while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
-            !found.due.isEmpty, await discardParts(found.due)
-        {}
     }
 
     private func begin() {
@@ -309,16 +305,6 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
-    /// Removes parts on this machine, all at once, so that what came of them shares a transaction: each download that completes leaves one.
-    private func discardParts(_ items: [PendingDiscard]) async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            for item in items where item.isPart && !Task.isCancelled {
-                group.addTask { await self.discard(item) }
-            }
-            return await group.reduce(true) { $0 && $1 }
-        }
-    }
-
     /// - Returns: Whether what came of it is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
@@ -326,11 +312,29 @@ final class DiscardOutbox: Sendable {
             let isMissing = transports[item.endpoint.transport] == nil
             return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
-        do {
+        let result = await Self.result {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
             try await Deadline.run(for: Self.timeout, clock, message) { [credentials] in
                 try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
             }
+        }
+        return await settle(item, result)
+    }
+
+    static func result(_ body: () async throws -> Void) async -> Result<Void, any Error> {
+        do {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Stores the result of a removal.
+    ///
+    /// - Returns: Whether it is stored.
+    func settle(_ item: PendingDiscard, _ result: Result<Void, any Error>) async -> Bool {
+        do {
+            try result.get()
             return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
             // A server that removes nothing by its own word is no surprise.
@@ -372,8 +376,4 @@ final class DiscardOutbox: Sendable {
     private func store(_ result: DiscardResult) async -> Bool {
         (try? await mailbox.send(.discarded(result))) != nil
     }
-}
-
-extension PendingDiscard {
-    fileprivate var isPart: Bool { endpoint.transport == LocalParts.transportID }
 }

@@ -1,6 +1,6 @@
 import Foundation
-import SystemPackage
-import TransferCore
+package import SystemPackage
+package import TransferCore
 
 #if canImport(Glibc)
     import Glibc
@@ -12,12 +12,18 @@ import TransferCore
 ///
 /// Before the first attempt at an endpoint, a file gets a checkpoint of nothing, at an address of its own, that names the part which that
 /// attempt will make. Whatever becomes of the file then, the store knows what may be on the disk.
-struct LocalParts: PartialDiscarding {
+package struct LocalParts: Sendable {
     static let transportID: TransportID = "transferkit-parts"
     private static let scheme = "part:"
 
-    let id = transportID
-    let sources: SourceFolders
+    private let sources: SourceFolders
+    private let sync: @Sendable (FileDescriptor) -> CInt
+
+    /// - Parameter sync: Makes removals in a folder durable, as fsync(2) does by default; injected by tests.
+    package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
+        self.sources = sources
+        self.sync = sync
+    }
 
     /// Where the part of a file is, that is received from an endpoint.
     static func place(for endpoint: Endpoint) -> Endpoint {
@@ -40,38 +46,61 @@ struct LocalParts: PartialDiscarding {
     }
 
     /// What is stored of a part.
-    func checkpoint(of part: FilePath, below root: FilePath) -> Checkpoint {
+    package func checkpoint(of part: FilePath, below root: FilePath) -> Checkpoint {
         Checkpoint(data: Data(sources.stored(root) + [0] + part.bytes), confirmed: 0)
     }
 
-    /// Removes a part. One that is gone already counts as removed, as does one that is no longer below its folder.
-    func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        guard let end = checkpoint.data.firstIndex(of: 0) else { return }
-        let root = FilePath(bytes: sources.path(.folder, [UInt8](checkpoint.data[..<end])))
-        let part = FilePath(bytes: checkpoint.data[(end + 1)...])
-        try await DiskThread.run { () throws(TransferError) in try Self.remove(part, below: root) }
+    /// A folder with parts, below the folder of a download.
+    struct Folder: Hashable {
+        let root: FilePath
+        let name: FilePath
     }
 
-    private static func remove(_ part: FilePath, below root: FilePath) throws(TransferError) {
-        let (folder, name): (FileDescriptor, FilePath)
-        do throws(TransferError) {
-            (folder, name) = try ConfinedFolder.open(root, parentOf: part, creates: false)
-        } catch {
-            if error.code == .noSuchFile || error.code == .unsafeName { return }
-            throw error
+    /// The folder that a part is in; nil for a checkpoint of something else.
+    func folder(of checkpoint: Checkpoint) -> Folder? {
+        place(checkpoint).map { Folder(root: $0.root, name: $0.part.removingLastComponent()) }
+    }
+
+    private func place(_ checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
+        guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
+        return (
+            FilePath(bytes: sources.path(.folder, [UInt8](checkpoint.data[..<end]))), FilePath(bytes: checkpoint.data[(end + 1)...])
+        )
+    }
+
+    /// Removes parts of one folder, and makes that durable at once for all of them. A part that is gone already counts as removed, as does one that
+    /// is no longer below its folder.
+    ///
+    /// - Returns: An error for each part that is not removed, by its index.
+    package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
+        await DiskThread.run { removeNow(checkpoints) }
+    }
+
+    private func removeNow(_ checkpoints: [Checkpoint]) -> [Int: TransferError] {
+        var failures: [Int: TransferError] = [:]
+        var folder: FileDescriptor?
+        defer { try? folder?.close() }
+        var removed: [(index: Int, path: FilePath)] = []
+        for (index, checkpoint) in checkpoints.enumerated() {
+            guard let (root, part) = place(checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
+            let name = FilePath(root: nil, components: last)
+            do throws(TransferError) {
+                let opened: FileDescriptor
+                if let folder { opened = folder } else { opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder }
+                folder = opened
+                for name in [name, DownloadDestination.placingName(of: name)] {
+                    let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
+                    guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
+                }
+                removed.append((index, root.pushing(part)))
+            } catch {
+                if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
+            }
         }
-        defer { try? folder.close() }
-        for name in [name, DownloadDestination.placingName(of: name)] {
-            let result = unsafe name.withPlatformString { unsafe unlinkat(folder.rawValue, $0, 0) }
-            guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
-        }
-        // The store forgets the part next. Without this, its name may come back after a loss of power (fsync(2), on directories).
-        guard fsync(folder.rawValue) == 0 else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
+        // The store forgets the parts next. Without this, their names may come back after a loss of power (fsync(2), on directories).
+        guard let folder, !removed.isEmpty, sync(folder) != 0 else { return failures }
+        let code = errno
+        for (index, path) in removed { failures[index] = .destinationUnavailable(path, errno: code) }
+        return failures
     }
-
-    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
-        throw TransferError(.unsupported, .unsupported, "No endpoint can be reached by \"\(id)\".")
-    }
-
-    func shutdown() async {}
 }
