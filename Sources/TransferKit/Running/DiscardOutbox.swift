@@ -350,7 +350,8 @@ final class DiscardOutbox: Sendable {
             let now = clock.moment
             let delay = delay(item, retryAfter: error?.retryAfter)
             let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
-            if error?.code == .timedOut || asked != nil {
+            // A part has no host: its disk is left alone while a removal there has not returned.
+            if !item.isPart, error?.code == .timedOut || asked != nil {
                 let length = asked.map { max($0, Self.firstDelay) } ?? delay
                 pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
             }
