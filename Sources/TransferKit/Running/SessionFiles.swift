@@ -114,7 +114,13 @@ struct SessionFiles {
 
     private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
         await prepareWhatMay(&group)
-        guard !isPreparing, let last = prepared.last(where: { $0.preparation != nil })?.preparation else { return }
+        guard !isPreparing else { return }
+        guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
+            // They came while others waited for the store, and have nothing to wait for.
+            for starting in prepared { begin(starting, &group) }
+            prepared = []
+            return
+        }
         isPreparing = true
         let count = prepared.count
         group.addTask {
