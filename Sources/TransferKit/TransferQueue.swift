@@ -119,9 +119,9 @@ public actor TransferQueue {
         discards = DiscardOutbox(
             store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
-        sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger) { [hub, clock = configuration.clock] in
-            hub.publishUnnumbered(.storeTrimmed($0), at: clock.date())
-        }
+        sweeper = RowSweeper(
+            store: store, clock: configuration.clock, logger: configuration.logger, discardsMayBeDue: { [discards] in discards.look() },
+            tell: { [hub, clock = configuration.clock] in hub.publishUnnumbered(.storeTrimmed($0), at: clock.date()) })
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)

@@ -10,19 +10,19 @@ extension DiscardOutbox {
         {}
     }
 
-    /// Removes parts on this machine, all at once, so that their results share a transaction: each download that completes leaves one. Those of a
-    /// folder share its sync, and a folder that hangs holds up no other.
+    /// Removes parts on this machine, all at once, so that their results share a transaction: each download that completes leaves one. Each
+    /// download folder takes one thread, as its disk may hang.
     func discardParts(_ items: [PendingDiscard]) async -> Bool {
-        let folders = Dictionary(grouping: items.filter(\.isPart)) { parts.folder(of: $0.checkpoint) }
+        let roots = Dictionary(grouping: items.filter(\.isPart)) { parts.root(of: $0.checkpoint) }
         return await withTaskGroup(of: Bool.self) { group in
-            for items in folders.values where !Task.isCancelled {
-                group.addTask { await self.discardParts(ofOneFolder: items) }
+            for items in roots.values where !Task.isCancelled {
+                group.addTask { await self.discardParts(ofOneDownloadFolder: items) }
             }
             return await group.reduce(true) { $0 && $1 }
         }
     }
 
-    private func discardParts(ofOneFolder items: [PendingDiscard]) async -> Bool {
+    private func discardParts(ofOneDownloadFolder items: [PendingDiscard]) async -> Bool {
         let failures = Locked<[Int: TransferError]>([:])
         let result = await Self.result {
             let message = "This machine took longer than \(Self.timeout) to remove parts of downloads."

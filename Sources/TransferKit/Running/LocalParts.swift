@@ -1,4 +1,5 @@
 import Foundation
+import Locking
 package import SystemPackage
 package import TransferCore
 
@@ -18,6 +19,8 @@ package struct LocalParts: Sendable {
 
     private let sources: SourceFolders
     private let sync: @Sendable (FileDescriptor) -> CInt
+    /// The download folders in which a removal runs.
+    private let busy = Locked<Set<FilePath>>([])
 
     /// - Parameter sync: Makes removals in a folder durable, as fsync(2) does by default; injected by tests.
     package init(sources: SourceFolders, sync: @escaping @Sendable (FileDescriptor) -> CInt = { fsync($0.rawValue) }) {
@@ -50,16 +53,8 @@ package struct LocalParts: Sendable {
         Checkpoint(data: Data(sources.stored(root) + [0] + part.bytes), confirmed: 0)
     }
 
-    /// A folder with parts, below the folder of a download.
-    struct Folder: Hashable {
-        let root: FilePath
-        let name: FilePath
-    }
-
-    /// The folder that a part is in; nil for a checkpoint of something else.
-    func folder(of checkpoint: Checkpoint) -> Folder? {
-        place(checkpoint).map { Folder(root: $0.root, name: $0.part.removingLastComponent()) }
-    }
+    /// The download folder that a part is in or below; nil for a checkpoint of something else.
+    func root(of checkpoint: Checkpoint) -> FilePath? { place(checkpoint)?.root }
 
     private func place(_ checkpoint: Checkpoint) -> (root: FilePath, part: FilePath)? {
         guard let end = checkpoint.data.firstIndex(of: 0) else { return nil }
@@ -68,39 +63,56 @@ package struct LocalParts: Sendable {
         )
     }
 
-    /// Removes parts of one folder, and makes that durable at once for all of them. A part that is gone already counts as removed, as does one that
-    /// is no longer below its folder.
+    /// Removes parts of one download folder. Those in the same folder share its sync. A part that is gone already counts as removed, as does one
+    /// that is no longer below the download folder.
+    ///
+    /// Fails at once with the code `timedOut` while an earlier removal there has not returned: on a disk that hangs, each would take a thread.
     ///
     /// - Returns: An error for each part that is not removed, by its index.
     package func remove(_ checkpoints: [Checkpoint]) async -> [Int: TransferError] {
-        await DiskThread.run { removeNow(checkpoints) }
+        guard let root = checkpoints.lazy.compactMap({ root(of: $0) }).first else { return [:] }
+        guard busy.withLock({ $0.insert(root).inserted }) else {
+            let error = TransferError(.transient, .timedOut, "\(root) does not respond: an earlier removal in it has not returned.")
+            return Dictionary(uniqueKeysWithValues: checkpoints.indices.map { ($0, error) })
+        }
+        return await DiskThread.run(.parts) {
+            defer { busy.withLock { _ = $0.remove(root) } }
+            return removeNow(checkpoints)
+        }
     }
 
     private func removeNow(_ checkpoints: [Checkpoint]) -> [Int: TransferError] {
         var failures: [Int: TransferError] = [:]
-        var folder: FileDescriptor?
-        defer { try? folder?.close() }
-        var removed: [(index: Int, path: FilePath)] = []
+        var folders: [FilePath: FileDescriptor] = [:]
+        defer { for folder in folders.values { try? folder.close() } }
+        var removed: [FilePath: [(index: Int, path: FilePath)]] = [:]
         for (index, checkpoint) in checkpoints.enumerated() {
             guard let (root, part) = place(checkpoint), let last = part.lastComponent, last.kind == .regular else { continue }
             let name = FilePath(root: nil, components: last)
+            let parent = part.removingLastComponent()
             do throws(TransferError) {
                 let opened: FileDescriptor
-                if let folder { opened = folder } else { opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder }
-                folder = opened
+                if let folder = folders[parent] {
+                    opened = folder
+                } else {
+                    opened = try ConfinedFolder.open(root, parentOf: part, creates: false).folder
+                }
+                folders[parent] = opened
                 for name in [name, DownloadDestination.placingName(of: name)] {
                     let result = unsafe name.withPlatformString { unsafe unlinkat(opened.rawValue, $0, 0) }
                     guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(root.pushing(part), errno: errno) }
                 }
-                removed.append((index, root.pushing(part)))
+                removed[parent, default: []].append((index, root.pushing(part)))
             } catch {
                 if error.code != .noSuchFile, error.code != .unsafeName { failures[index] = error }
             }
         }
         // The store forgets the parts next. Without this, their names may come back after a loss of power (fsync(2), on directories).
-        guard let folder, !removed.isEmpty, sync(folder) != 0 else { return failures }
-        let code = errno
-        for (index, path) in removed { failures[index] = .destinationUnavailable(path, errno: code) }
+        for (parent, folder) in folders {
+            guard let parts = removed[parent], sync(folder) != 0 else { continue }
+            let code = errno
+            for (index, path) in parts { failures[index] = .destinationUnavailable(path, errno: code) }
+        }
         return failures
     }
 }

@@ -16,11 +16,18 @@ package final class RowSweeper: Sendable {
     private let store: QueueStore
     private let clock: EngineClock
     private let logger: Logger
+    private let discardsMayBeDue: @Sendable () -> Void
     private let tell: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// - Parameter tell: Takes a sentence about what was deleted because the store had reached a limit.
-    init(store: QueueStore, clock: EngineClock, logger: Logger, tell: @escaping @Sendable (String) -> Void) {
+    /// - Parameters:
+    ///   - discardsMayBeDue: Called after each round of work, which may have put removals into the discard outbox.
+    ///   - tell: Takes a sentence about what was deleted because the store had reached a limit.
+    init(
+        store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
+        tell: @escaping @Sendable (String) -> Void
+    ) {
+        self.discardsMayBeDue = discardsMayBeDue
         self.tell = tell
         self.store = store
         self.clock = clock
@@ -96,6 +103,8 @@ package final class RowSweeper: Sendable {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
+                    // Also if one of these fails: it may have stored some removals before, and the next round comes later.
+                    defer { discardsMayBeDue() }
                     try await trim()
                     try await store.finishResets()
                     try await store.finishDiscards()

@@ -1,9 +1,11 @@
+import Dispatch
 import Foundation
 import Locking
 import SystemPackage
 import Testing
 import TransferCore
 import TransferKit
+import TransportTesting
 
 /// How the parts of downloads are removed from this machine.
 @Suite struct LocalPartsTests {
@@ -32,6 +34,53 @@ import TransferKit
         #expect(failures.isEmpty && syncs.withLock { $0 } == 1)
         #expect(!names.contains(where: isThere))
         #expect(await parts.remove([parts.checkpoint(of: ".a.part", below: folder.path.appending("gone"))]).isEmpty)
+    }
+
+    /// The download folder has two folders in it.
+    @Test func eachFolderIsSynced() async throws {
+        let syncs = Locked(0)
+        let parts = parts { _ in
+            syncs.withLock { $0 += 1 }
+            return 0
+        }
+        let names = try ["a", "b"].flatMap { name in
+            try FileManager.default.createDirectory(atPath: folder.path.appending(name).string, withIntermediateDirectories: false)
+            return try (0..<3).map { number in
+                _ = try folder.file("\(name)/.\(number).part", size: 1)
+                return "\(name)/.\(number).part"
+            }
+        }
+        #expect(await parts.remove(names.map { parts.checkpoint(of: FilePath($0), below: folder.path) }).isEmpty)
+        #expect(syncs.withLock { $0 } == 2 && !names.contains(where: isThere))
+    }
+
+    /// Each attempt on a share that does not answer would take one more thread.
+    @Test func aFolderThatHangsTakesOneThread() async throws {
+        let (entered, exit, hangs) = (Latch(), DispatchSemaphore(value: 0), Locked(true))
+        let parts = parts { _ in
+            let hangs = hangs.withLock { hangs in
+                defer { hangs = false }
+                return hangs
+            }
+            guard hangs else { return 0 }
+            entered.open()
+            exit.wait()
+            return 0
+        }
+        let other = folder.path.appending("other")
+        try FileManager.default.createDirectory(atPath: other.string, withIntermediateDirectories: false)
+        for name in [".a.part", ".b.part", "other/.c.part"] { _ = try folder.file(name, size: 1) }
+        let (first, second) = (parts.checkpoint(of: ".a.part", below: folder.path), parts.checkpoint(of: ".b.part", below: folder.path))
+        async let hung = parts.remove([first])
+        try await entered.wait()
+        #expect(await parts.remove([second])[0]?.code == .timedOut)
+        #expect(isThere(".b.part"))
+        #expect(await parts.remove([parts.checkpoint(of: ".c.part", below: other)]).isEmpty)
+        #expect(!isThere("other/.c.part"))
+        exit.signal()
+        #expect(await hung.isEmpty)
+        #expect(await parts.remove([second]).isEmpty)
+        #expect(!isThere(".b.part"))
     }
 
     /// A folder can't be removed as a file.
