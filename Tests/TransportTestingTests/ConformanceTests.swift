@@ -108,6 +108,6 @@ import TransportTesting
     @Test func `a violation reads as a sentence and tells no secret`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .tellsSecrets) }
         let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
-        #expect(violation?.description == "No secret is in an error, a receipt or a checkpoint — but: The error holds a secret.")
+        #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")
     }
 }
