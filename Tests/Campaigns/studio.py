@@ -15,6 +15,7 @@ from relay import start_loop
 from servers import Server, root
 
 kinds = ["loop", "tuspy", "sftp", "put"]
+downloads = None  # Where the downloads of all queues go, if not into their folders.
 
 
 class Studio:
@@ -47,10 +48,11 @@ class Studio:
 class Queue:
     """One storage folder, with a folder of sources and one of downloads."""
 
-    def __init__(self, studio, number, store=None, downloads=None):
+    def __init__(self, studio, number, store=None, received=None):
         self.studio, self.number = studio, number
         self.folder = studio.folder / f"queue-{number}"
-        self.sources, self.downloads = self.folder / "sources", downloads or self.folder / "downloads"
+        self.sources = self.folder / "sources"
+        self.downloads = received or (downloads / f"{studio.name}-{number}" if downloads else self.folder / "downloads")
         self.store = store or self.folder / "store"
         self.sources.mkdir(parents=True)
         self.downloads.mkdir(exist_ok=True)
