@@ -10,7 +10,7 @@ private struct UploadCheckpoint: Codable {
     /// Whether the file has its final name, so that only the part file's name remains to be removed.
     var isPlaced = false
 
-    func vouching(for confirmed: Int64) throws -> Checkpoint {
+    func checkpoint(confirmed: Int64) throws -> Checkpoint {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 }
@@ -35,15 +35,15 @@ extension FolderTransport {
         let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
         if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
         // Saved before the part file exists, so that a discard finds it whenever this process ends.
-        if attempt.checkpoint == nil { try await reporter.save(stored.vouching(for: 0)) }
+        if attempt.checkpoint == nil { try await reporter.save(stored.checkpoint(confirmed: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
-            try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.vouching(for: $0) }
+            try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.checkpoint(confirmed: $0) }
             try await reader.verifyUnchanged()
             try await writer.finish(size: size, modificationTime: time)
             // Until this is saved, the part file shows that the file has its final name: both are links to it.
             stored.isPlaced = true
-            try await reporter.save(stored.vouching(for: size))
+            try await reporter.save(stored.checkpoint(confirmed: size))
             try await remove(destination.partPath)
             return TransferReceipt(bytes: size, remoteURL: writer.finalPath.folderURL)
         } catch let error as TransferError where error.code == .diskFull {
