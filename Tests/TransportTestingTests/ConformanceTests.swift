@@ -31,7 +31,7 @@ import TransportTesting
         await #expect(throws: PromiseViolation.self) { try await promise.verify(untrue) }
         let unclean = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
         let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(unclean) }
-        #expect(violation?.observation.hasSuffix("the other end takes what it got for the file.") == true)
+        #expect(violation?.observation.hasSuffix("the other end considers the incomplete file complete.") == true)
     }
 
     @Test func `each promise is broken by some defect`() {

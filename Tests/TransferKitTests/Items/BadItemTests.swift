@@ -41,7 +41,7 @@ import TransportTesting
                 "\(paths[3]) is a symbolic link to something that does not exist.",
                 "\(paths[4]) is a socket, not a regular file; only files and folders can be sent.",
                 "/dev/null is a device, not a regular file; only files and folders can be sent.",
-                "\(long) can't be read.",
+                "Cannot read \(long).",
                 "An empty path names no file.",
                 "/ has no name of its own; give the item a remote name.",
             ])
