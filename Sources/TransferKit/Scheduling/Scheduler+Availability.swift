@@ -81,7 +81,8 @@ extension Scheduler {
     private mutating func skipBackoff(at endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
         let waiting = roster.due.keys.filter { key in
-            guard let entry = roster[key], entry.conditions.contains(.backoff), !entry.conditions.contains(.unreadable) else { return false }
+            guard let entry = roster[key], entry.conditions.isSuperset(of: .backoff), entry.conditions.isDisjoint(with: .unreadable)
+            else { return false }
             return users.contains(entry.account)
         }
         for key in Set(waiting).sorted().prefix(Self.mostAtOnce) {

@@ -75,7 +75,9 @@ import TransportTesting
             await pass(until: .seconds(400 * number), queue)
         }
         let (states, why) = (try await queue.sessions().map(\.state), try await bad.status.why)
-        #expect(states == [.failed] + Array(repeating: .completed, count: 12), "\(fixture.memory.attempts.count) attempts, \(String(describing: why))")
+        #expect(
+            states == [.failed] + Array(repeating: .completed, count: 12),
+            "\(fixture.memory.attempts.count) attempts, \(String(describing: why))")
         await queue.shutdown()
     }
 
