@@ -135,6 +135,9 @@ let package = Package(
             path: "Tests/ScriptedHTTP",
             swiftSettings: settings),
         .target(
+            name: "ScriptedSFTP", dependencies: ["Locking", "TransportSFTP", "TransferCore", logging], path: "Tests/ScriptedSFTP",
+            swiftSettings: settings),
+        .target(
             name: "SSHFixture", dependencies: ["Locking", "ProcessFixture", "TransferCore", "TransportSupport", logging, system],
             path: "Tests/SSHFixture",
             swiftSettings: settings),
@@ -169,7 +172,8 @@ let package = Package(
         .testTarget(
             name: "TransportSFTPTests",
             dependencies: [
-                "Locking", "TransportSFTP", "ProcessFixture", "ScriptedHTTP", "TransportTesting", "TransportSupport", "TransferCore",
+                "Locking", "TransportSFTP", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "TransportTesting", "TransportSupport",
+                "TransferCore",
                 crypto, logging,
                 system,
             ], swiftSettings: settings),
@@ -182,7 +186,7 @@ let package = Package(
             dependencies: [
                 "Locking", "TransferKit", "TransportHTTP", "TransportTUS", "TransportSFTP", "TransportTesting", "TransportSupport",
                 "TransferCore",
-                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "SSHFixture", crypto, logging, system,
+                "TUSLoopback", "ProcessFixture", "ScriptedHTTP", "ScriptedSFTP", "SSHFixture", crypto, logging, system,
             ], exclude: ["Servers"], swiftSettings: settings),
         .testTarget(
             name: "DocumentationTests", dependencies: ["TransferKit", "TransportTUS", "CurlEngine", "TransferCore", logging, system],

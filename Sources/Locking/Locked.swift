@@ -4,26 +4,26 @@
     public import Synchronization
 #endif
 
-/// A value behind a lock that is held for a few instructions only: never over a call out or an `await`.
+/// A value behind a lock. Hold the lock for a few instructions only, never across a callback or an `await`.
 ///
-/// The one lock type of this package, in a module that is no product of it. It is public and inlinable because only such a function is inlined
-/// into another module, and a transfer takes locks for each piece of its data.
+/// The only lock type of this package, in a module that is not a product. Its functions are public and inlinable, because only those are inlined
+/// into other modules, and a transfer takes locks for each block of its data.
 ///
-/// Thread sanitizer does not know the futex that `Mutex` uses on Linux and reports races that are none, so the build for that job takes `NSLock`.
+/// Thread sanitizer does not know the futex that `Mutex` uses on Linux and reports false races, so its build uses `NSLock`.
 public final class Locked<Value: Sendable>: Sendable {
     #if TRANSFERKIT_THREAD_SANITIZER
         @usableFromInline let lock = NSLock()
-        @usableFromInline nonisolated(unsafe) var value: Value  // Only touched between lock() and unlock().
+        @usableFromInline nonisolated(unsafe) var value: Value  // Only accessed between lock() and unlock().
 
-        /// - Parameter value: What the lock guards.
+        /// - Parameter value: The guarded value.
         @inlinable public init(_ value: Value) {
             unsafe self.value = value
         }
 
         /// Calls `body` with the value while the lock is held.
         ///
-        /// - Parameter body: Runs on the caller's thread, and must not take this lock again.
-        /// - Throws: What `body` throws.
+        /// - Parameter body: Runs on the caller's thread. Must not take this lock.
+        /// - Throws: The error of `body`.
         @inlinable public func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
             lock.lock()
             defer { lock.unlock() }
@@ -32,17 +32,17 @@ public final class Locked<Value: Sendable>: Sendable {
     #else
         @usableFromInline let mutex: Mutex<Value>
 
-        /// - Parameter value: What the lock guards.
+        /// - Parameter value: The guarded value.
         @inlinable public init(_ value: Value) {
             mutex = Mutex(value)
         }
 
         /// Calls `body` with the value while the lock is held.
         ///
-        /// - Parameter body: Runs on the caller's thread, and must not take this lock again.
-        /// - Throws: What `body` throws.
+        /// - Parameter body: Runs on the caller's thread. Must not take this lock.
+        /// - Throws: The error of `body`.
         @inlinable public func withLock<Result, Failure: Error>(_ body: (inout Value) throws(Failure) -> Result) throws(Failure) -> Result {
-            // The value is Sendable, so handing it in and out of the region is safe; `sending` can't express that for a generic result.
+            // The value is Sendable, so passing it in and out of the region is safe; `sending` can't express that for a generic result.
             try mutex.withLock { (value: inout sending Value) throws(Failure) -> Result in try body(&value) }
         }
     #endif

@@ -1,22 +1,23 @@
-/// What a session asks of a transport.
+/// The options of a session for its transport.
 public struct AttemptOptions: Hashable, Sendable {
-    /// Names and values told to the server with the file, in a form that the transport decides.
+    /// Names and values sent to the server with the file, in a form that the transport chooses.
     public var metadata: [String: String]
 
-    /// Headers that are sent with each request, for transports that speak HTTP. None of them is a secret.
+    /// Headers for each request, for HTTP transports. Must not contain secrets.
     public var headers: [String: String]
 
-    /// How the transport makes sure that what arrived is what was sent.
+    /// How the transport verifies that the content arrived as sent.
     public var verification: Verification
 
-    /// The checksum that a download must have, as ``TransferReceipt/checksum`` has it: `sha256:` and hexadecimal digits, for example. Nil for none.
+    /// The checksum that a download must have, in the format of ``TransferReceipt/checksum``, for example `sha256:` and hexadecimal digits; or nil.
     ///
-    /// It is compared whatever ``verification`` says. A transport that can't do that throws an error of the class
-    /// ``FailureClass/unsupported`` before the first byte.
+    /// The transport compares it regardless of ``verification``. If it can't, it throws an error of the class ``FailureClass/unsupported`` before
+    /// the first byte.
     public var expectedChecksum: String?
 
-    /// What the session wants otherwise than its endpoint, by the endpoint's ``Endpoint/settings``: only what the transport lets a session say.
-    /// A value may be a capability, as the URL of an upload is: of what is printed of these options only the names are a part.
+    /// Settings that override the endpoint's ``Endpoint/settings``, by name. The transport defines which settings a session can override.
+    ///
+    /// A value may be a capability, such as the URL of an upload, so the description of these options contains only the names.
     public var settings: [String: String] {
         get { ownSettings.values }
         set { ownSettings = NamedCapabilities(newValue) }
@@ -24,21 +25,22 @@ public struct AttemptOptions: Hashable, Sendable {
 
     private var ownSettings: NamedCapabilities
 
-    /// How the transport makes a file at a server that names it itself.
+    /// How the transport creates a file at a server that chooses the name.
     public var creation: CreationMode
 
-    /// The most bytes in one request, for transports that send requests; nil for no limit.
+    /// The most bytes in one request, 1 or more; nil for no limit.
     public var chunkSize: Int64?
 
-    /// Into how many parts a large file is split that move at once, 1 to 64.
+    /// The number of parallel segments of a large file, 1 to 64.
     public var parallel: Int
 
-    /// What happens to a file at the endpoint that has the name already, for uploads by transports that give files their names there. Of a
-    /// download, see ``DownloadDestination/overwrite``.
+    /// The policy for an existing remote file, for uploads by transports that choose remote names. For downloads, see
+    /// ``DownloadDestination/overwrite``.
     public var overwrite: OverwritePolicy
 
-    /// Where the file already has a place at the server, for transports that would otherwise make one. A capability: never logged, and left out
-    /// of what is printed of these options.
+    /// The URL of an existing upload for the file, for transports that would otherwise create one.
+    ///
+    /// It is a capability: never logged, and not in the description of these options.
     public var uploadURL: String? {
         get { uploadPlace?.text }
         set { uploadPlace = newValue.map(Capability.init) }
@@ -46,7 +48,7 @@ public struct AttemptOptions: Hashable, Sendable {
 
     private var uploadPlace: Capability?
 
-    /// Makes options; each has a default.
+    /// Creates options; each has a default.
     public init(
         metadata: [String: String] = [:], headers: [String: String] = [:], verification: Verification = .size,
         creation: CreationMode = .automatic, chunkSize: Int64? = nil, parallel: Int = 1,
@@ -65,22 +67,22 @@ public struct AttemptOptions: Hashable, Sendable {
     }
 }
 
-/// How it is made sure that what arrived is what was sent.
+/// How a transport verifies that the content arrived as sent.
 public enum Verification: String, Hashable, Sendable, Codable, CaseIterable {
-    /// The other end's word that it has everything is enough.
+    /// The confirmation of the other end is enough.
     case none
-    /// The sizes are compared.
+    /// The transport compares the sizes.
     case size
-    /// Checksums of the content are compared, by whatever means the transport and the server have; where they have none, the transfer fails
-    /// before its first byte.
+    /// The transport compares checksums of the content in a way that it and the server support. If they support none, the transfer fails before
+    /// its first byte.
     case checksum
 }
 
-/// How a file is made at a server that names it itself.
+/// How a transport creates a file at a server that chooses the name.
 public enum CreationMode: String, Hashable, Sendable, Codable, CaseIterable {
-    /// With as few requests as the server allows: a small file goes along with the request that makes it. If the answer to that is lost, one
-    /// complete copy can be left at the server.
+    /// With as few requests as the server allows: the request that creates a small file contains it. If its response is lost, one complete copy can
+    /// stay at the server.
     case automatic
-    /// By a request of its own, without content. If the answer to that is lost, one empty file can be left at the server.
+    /// With a separate request without content. If its response is lost, one empty file can stay at the server.
     case separate
 }

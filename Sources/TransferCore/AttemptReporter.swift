@@ -1,20 +1,20 @@
-/// What a running attempt tells the queue.
+/// Reports of a running attempt to the queue.
 ///
-/// Every method may be called from any thread.
+/// Call the methods from any thread.
 public struct AttemptReporter: Sendable {
-    private let reportProgress: @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void
-    private let saveCheckpoint: @Sendable (Checkpoint) async throws -> Void
-    private let askAllowance: @Sendable (Int) -> Allowance
-    private let reportTotal: @Sendable (Int64) -> Void
-    private let tellOfActivity: @Sendable () -> Void
-    private let tellOfRecord: @Sendable () -> Void
-    private let tellOfWait: @Sendable () -> Void
-    private let tellOfAnswer: @Sendable () -> Void
+    private let progressHandler: @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void
+    private let checkpointHandler: @Sendable (Checkpoint) async throws -> Void
+    private let allowanceHandler: @Sendable (Int) -> Allowance
+    private let totalHandler: @Sendable (Int64) -> Void
+    private let activityHandler: @Sendable () -> Void
+    private let recordHandler: @Sendable () -> Void
+    private let waitHandler: @Sendable () -> Void
+    private let answerHandler: @Sendable () -> Void
 
-    /// Makes a reporter; called by the queue and by tests of transports.
+    /// Creates a reporter. For the queue and tests of transports.
     ///
     /// - Parameters:
-    ///   - progress: Must not block: transports call it from inside a C library's loop.
+    ///   - progress: Must not block: transports call it inside a C library's event loop.
     ///   - checkpoint: Returns once the checkpoint is durable.
     ///   - allowance: Must not block.
     ///   - total: Must not block.
@@ -32,80 +32,81 @@ public struct AttemptReporter: Sendable {
         wait: @escaping @Sendable () -> Void = {},
         answer: @escaping @Sendable () -> Void = {}
     ) {
-        reportProgress = progress
-        saveCheckpoint = checkpoint
-        askAllowance = allowance
-        reportTotal = total
-        tellOfActivity = activity
-        tellOfRecord = record
-        tellOfWait = wait
-        tellOfAnswer = answer
+        progressHandler = progress
+        checkpointHandler = checkpoint
+        allowanceHandler = allowance
+        totalHandler = total
+        activityHandler = activity
+        recordHandler = record
+        waitHandler = wait
+        answerHandler = answer
     }
 
-    /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
+    /// Reports the progress of the file. Cheap and lossy: call it whenever bytes move.
     ///
-    /// Confirmed bytes are reported after the ``save(_:)`` that vouches for them, where the transport needs one to find them again.
+    /// If the transport needs a checkpoint to find confirmed bytes again, it reports them after the ``save(_:)`` that covers them.
     ///
     /// - Parameters:
-    ///   - sent: The position in the file up to which the network took bytes, or, of a download, brought them.
-    ///   - confirmed: The position up to which the other end confirmed, at most `sent` at the end of an attempt. Of a download: up to which the
-    ///     bytes are synced to the disk.
+    ///   - sent: The position in the file, in bytes, up to which the network took bytes, or, for a download, delivered them.
+    ///   - confirmed: The position up to which the other end confirmed bytes, at most `sent` at the end of an attempt. For a download, the position
+    ///     up to which bytes are synced to the disk.
     public func report(sent: Int64, confirmed: Int64) {
-        reportProgress(sent, confirmed)
+        progressHandler(sent, confirmed)
     }
 
-    /// Tells how many bytes a download has, as soon as the server said so, and again if that changes. Uploads are known without.
+    /// Reports the size of a download in bytes, as soon as the server reports it, and after each change. Not needed for uploads.
     public func report(total: Int64) {
-        reportTotal(total)
+        totalHandler(total)
     }
 
-    /// Tells that the attempt works on something that moves no bytes, such as the checksum of a large file; say so every few seconds, as the
-    /// queue ends an attempt that it takes for stalled.
+    /// Reports work that moves no bytes, such as the checksum of a large file. Call it every few seconds; otherwise the queue ends the attempt as
+    /// stalled.
     public func reportActivity() {
-        tellOfActivity()
+        activityHandler()
     }
 
-    /// Reports that the server performed a request that needed the account's credentials, such as a login or a question about an earlier upload. The
+    /// Reports that the server performed a request that needed the account's credentials, such as a login or a query about an earlier upload. The
     /// endpoint works, so other sessions may use it. Not needed once bytes are confirmed.
     public func reportAnswer() {
-        tellOfAnswer()
+        answerHandler()
     }
 
-    /// Tells that all that one request brings was sent, and the other end's answer is awaited: until something moves again, the response timeout
-    /// counts instead of the stall timeout. After the last byte of a file above 1 MiB that is so without this call, but not after
-    /// ``reportActivity()``.
+    /// Reports that a request was sent completely and its response is pending. Until bytes move again, the response timeout applies instead of the
+    /// stall timeout. Not needed after the last byte of a file above 1 MiB, unless ``reportActivity()`` was called since.
     public func reportWaiting() {
-        tellOfWait()
+        waitHandler()
     }
 
-    /// Tells that the other end keeps a record of each attempt that succeeds, as the handler of a form may: then no other file takes this one's place
-    /// before it is stored that it has arrived. A process that is killed before that sends it once more. Said before the attempt ends.
-    public func reportRecord() {
-        tellOfRecord()
-    }
-
-    /// Makes a checkpoint durable, and returns when it is.
+    /// Reports that the other end keeps a record of each successful attempt, as the handler of a form may. Call it before the attempt ends.
     ///
-    /// - Throws: When it can't be stored; the transport then ends its attempt with that error.
-    public func save(_ checkpoint: Checkpoint) async throws {
-        try await saveCheckpoint(checkpoint)
+    /// The queue then stores the arrival of the file before it starts another one in its place. If the process is killed before that, the file is
+    /// sent once more.
+    public func reportRecord() {
+        recordHandler()
     }
 
-    /// How many of the next `limit` bytes may be moved now under the rate limits in force. Asked before each write or read.
+    /// Stores a checkpoint. Returns when it is durable.
+    ///
+    /// - Throws: An error if it can't be stored; end the attempt with that error.
+    public func save(_ checkpoint: Checkpoint) async throws {
+        try await checkpointHandler(checkpoint)
+    }
+
+    /// Returns the number of bytes, up to `limit`, that the rate limits allow now. Call it before each write or read.
     public func allowance(upTo limit: Int) -> Allowance {
-        askAllowance(limit)
+        allowanceHandler(limit)
     }
 }
 
-/// An answer of the rate limits.
+/// The number of bytes that the rate limits allow.
 public struct Allowance: Hashable, Sendable {
-    /// How many bytes may be moved now; 0 means none before ``retryAfter``.
+    /// The allowed number of bytes; 0 means none before ``retryAfter``.
     public var bytes: Int
 
-    /// When ``bytes`` is 0, how long to wait before asking again.
+    /// The time until the next request for an allowance, if ``bytes`` is 0.
     public var retryAfter: Duration
 
-    /// Makes an answer.
+    /// Creates an allowance.
     public init(bytes: Int, retryAfter: Duration = .zero) {
         self.bytes = bytes
         self.retryAfter = retryAfter

@@ -1,4 +1,4 @@
-/// A text that lets whoever has it do something, such as the address of an upload: stored, and never shown by accident.
+/// A text that grants access, such as the URL of an upload. Stored, but never printed by accident.
 package struct Capability: Hashable, Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     package let text: String
 
@@ -27,7 +27,7 @@ extension Capability: Codable {
     }
 }
 
-/// Values by their names, any of which may be a ``Capability``: of what is printed of them only the names are a part.
+/// Values by name. Any value may be a ``Capability``, so the description contains only the names.
 package struct NamedCapabilities: Hashable, Sendable {
     package let values: [String: String]
 
@@ -37,13 +37,13 @@ package struct NamedCapabilities: Hashable, Sendable {
 }
 
 extension NamedCapabilities: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The names, as a dictionary of capabilities is written.
+    /// The names, in the format of a dictionary of capabilities.
     package var description: String { "\(values.mapValues(Capability.init))" }
 
-    /// As ``description``.
+    /// Same as ``description``.
     package var debugDescription: String { description }
 
-    /// That of a dictionary of capabilities, so that `dump` shows the names.
+    /// The mirror of a dictionary of capabilities, so that `dump` shows only the names.
     package var customMirror: Mirror { Mirror(reflecting: values.mapValues(Capability.init)) }
 }
 

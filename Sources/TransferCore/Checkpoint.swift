@@ -1,18 +1,20 @@
 public import Foundation
 
-/// What a transport needs to go on with one file at one endpoint: opaque to the queue, which stores it with the identity of the source.
+/// The data with which a transport resumes one file at one endpoint.
+///
+/// It is opaque to the queue, which stores it with the identity of the source.
 public struct Checkpoint: Hashable, Sendable, Codable {
-    /// The transport's own bytes. May hold a capability, such as an upload URL, but never a credential.
+    /// Data in a format of the transport. May contain a capability, such as an upload URL, but never a credential.
     public var data: Data
 
-    /// How many bytes of the file, from its start, this checkpoint vouches for.
+    /// The number of bytes from the start of the file that this checkpoint covers.
     public var confirmed: Int64
 
-    /// When the other end means to remove what it has, if it said so. The queue shows it and does not act on it: whether something is gone is
-    /// found by asking.
+    /// The time at which the other end will remove its content, if known. The queue shows it but does not act on it: the transport finds out by a
+    /// request.
     public var expiresAt: Date?
 
-    /// Makes a checkpoint.
+    /// Creates a checkpoint.
     public init(data: Data, confirmed: Int64, expiresAt: Date? = nil) {
         self.data = data
         self.confirmed = confirmed

@@ -6,23 +6,23 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// A way to files below a folder that no symbolic link below it can lead out of.
+/// Access to files below a folder that never leaves it through a symbolic link.
 ///
-/// Each component is opened in the folder before it, without following links (openat(2), O_NOFOLLOW), so that nothing that somebody puts in
-/// the way meanwhile is ever followed. The root itself is the app's choice, and may be reached through links.
+/// Each component is opened in its parent folder without following links (openat(2), O_NOFOLLOW), so a link that another process creates at any time
+/// is not followed. The app chooses the root, and its path may contain links.
 package enum ConfinedFolder {
-    /// Opens the folder that a file is in, or is to be in. Blocks.
+    /// Opens the parent folder of an existing or future file. Blocks.
     ///
     /// - Parameters:
     ///   - name: The file's name below the root: relative, without `..`.
-    ///   - creates: Whether folders that are missing are made; each is durable when this returns.
+    ///   - creates: Whether to create missing folders; each is durable when this returns.
     /// - Returns: The folder, and the file's own name in it. The caller closes the descriptor.
-    /// - Throws: A ``TransferError`` that names what is in the way.
+    /// - Throws: A ``TransferError`` that names the path.
     package static func open(
         _ root: FilePath, parentOf name: FilePath, creates: Bool
     ) throws(TransferError) -> (folder: FileDescriptor, name: FilePath) {
         guard !name.isAbsolute, name.components.allSatisfy({ $0.kind == .regular }), let last = name.lastComponent else {
-            throw .unsafeName("The name \(name) would leave its folder; name a file below \(root).")
+            throw .unsafeName("The name \(name) would leave its folder. Use a relative path below \(root).")
         }
         var path = root
         var folder = try openFolder(nil, root, at: path)
@@ -36,12 +36,12 @@ package enum ConfinedFolder {
         return (folder, FilePath(root: nil, components: last))
     }
 
-    /// Opens what is below a folder for reading, or the folder itself for an empty name. Blocks.
+    /// Opens a file or folder below a folder for reading, or the folder itself for an empty name. Blocks.
     ///
     /// - Parameters:
-    ///   - name: Below the root: relative, without `..`.
+    ///   - name: The path below the root: relative, without `..`.
     ///   - followsLast: Whether the last component may be a symbolic link.
-    ///   - options: Further flags of open(2).
+    ///   - options: Additional flags of open(2).
     /// - Returns: A descriptor that the caller closes.
     package static func openForReading(
         _ root: FilePath, _ name: FilePath, followsLast: Bool = false, options: CInt = 0
@@ -76,7 +76,7 @@ package enum ConfinedFolder {
         let result = unsafe name.withPlatformString { unsafe mkdirat(parent.rawValue, $0, 0o777) }
         guard result == 0 else {
             guard errno == EEXIST else { throw .destinationUnavailable(path, errno: errno) }
-            // The process that made it may have ended before its name was durable. Some file systems do not sync folders.
+            // The process that created it may have ended before its name was durable. Some file systems can't sync folders.
             _ = fsync(parent.rawValue)
             return
         }
@@ -85,37 +85,38 @@ package enum ConfinedFolder {
 }
 
 extension TransferError {
-    /// The error for a file or folder on this machine that can't be made or written.
+    /// The error for a local file or folder that can't be created or written.
     package static func destinationUnavailable(_ path: FilePath, errno code: CInt) -> TransferError {
         let reason = Errno(rawValue: code).description
         switch code {
         case ENOSPC, EDQUOT:
-            return TransferError(.noSpace, .diskFull, "\(path) can't be written: the disk is full. Free some space.", cause: reason)
+            return TransferError(.noSpace, .diskFull, "Cannot write \(path): the disk is full. Free some space.", cause: reason)
         case EMFILE, ENFILE:
-            return TransferError(.noSpace, .notWritable, "\(path) can't be opened: too many files are open.", cause: reason)
+            return TransferError(
+                .noSpace, .notWritable, "Cannot open \(path): too many open files. Raise the limit (ulimit -n).", cause: reason)
         case ELOOP, ENOTDIR:
             return TransferError(
-                .permanent, .unsafeName, "\(path) is a symbolic link, or no folder; nothing is written through it.", cause: reason)
+                .permanent, .unsafeName, "\(path) is a symbolic link or not a folder. Downloads don't follow links.", cause: reason)
         case ENOENT:
-            return TransferError(.permanent, .noSuchFile, "\(path) does not exist; make that folder first.", cause: reason)
+            return TransferError(.permanent, .noSuchFile, "\(path) does not exist. Create the folder first.", cause: reason)
         case EACCES, EPERM, EROFS:
-            return TransferError(.permanent, .notWritable, "\(path) can't be written: permission is missing.", cause: reason)
+            return TransferError(.permanent, .notWritable, "Cannot write \(path): permission denied. Check its permissions.", cause: reason)
         case EISDIR:
-            return TransferError(.permanent, .notWritable, "\(path) is a folder, so no file can take its place.", cause: reason)
+            return TransferError(.permanent, .notWritable, "\(path) is a folder. Choose another name for the file.", cause: reason)
         case ENAMETOOLONG:
-            return TransferError(.permanent, .unsafeName, "\(path) is too long a name for its file system.", cause: reason)
+            return TransferError(.permanent, .unsafeName, "The name \(path) is too long for its file system.", cause: reason)
         case EFBIG:
-            return TransferError(.permanent, .tooLarge, "\(path) would be larger than its file system takes.", cause: reason)
+            return TransferError(.permanent, .tooLarge, "\(path) would exceed the file size limit of its file system.", cause: reason)
         case EIO:
-            return TransferError(.transient, .notWritable, "\(path) can't be written: the disk failed.", cause: reason)
+            return TransferError(.transient, .notWritable, "Cannot write \(path): the disk failed.", cause: reason)
         default:
-            return TransferError(.permanent, .notWritable, "\(path) can't be written.", cause: reason)
+            return TransferError(.permanent, .notWritable, "Cannot write \(path).", cause: reason)
         }
     }
 
-    /// The error for a download that may not replace what is there.
+    /// The error for a download that may not replace an existing file.
     package static func fileExists(_ path: FilePath) -> TransferError {
         TransferError(
-            .permanent, .fileExists, "\(path) exists already. Move it away, choose another name, or allow that it is replaced.")
+            .permanent, .fileExists, "\(path) already exists. Move it, choose another name, or change the overwrite policy.")
     }
 }

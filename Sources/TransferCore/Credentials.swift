@@ -1,11 +1,11 @@
-/// Names a secret and says what it is for; never holds the secret itself.
+/// A reference to a secret, with its purpose. Never contains the secret itself.
 public struct CredentialReference: Hashable, Sendable, Codable {
-    /// What a secret is used as. The list is open: a transport may define kinds of its own.
+    /// The purpose of a secret. The list is open: a transport may define its own kinds.
     public struct Kind: RawRepresentable, Hashable, Sendable, Codable {
         /// The name as it is stored.
         public let rawValue: String
 
-        /// Makes a kind of a name.
+        /// Creates a kind from a name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
@@ -13,37 +13,37 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         /// An OAuth 2.0 bearer token, sent as `Authorization: Bearer …` (RFC 6750, section 2.1).
         public static let bearerToken = Kind(rawValue: "bearer")
 
-        /// The password that goes with the user name in the endpoint's address.
+        /// The password for the user name in the endpoint's address.
         public static let password = Kind(rawValue: "password")
 
         /// The value of the header named by ``CredentialReference/name``.
         public static let header = Kind(rawValue: "header")
 
-        /// What the private key of a client certificate is encrypted with, which the endpoint's settings name.
+        /// The passphrase for the private key of the client certificate in the endpoint's settings.
         public static let clientKeyPassphrase = Kind(rawValue: "clientKeyPassphrase")
 
-        /// The password that goes with the user name for a proxy, which the endpoint's settings name.
+        /// The password for the proxy user in the endpoint's settings.
         public static let proxyPassword = Kind(rawValue: "proxyPassword")
     }
 
-    /// Where a secret is read from.
+    /// The location of a secret.
     public enum Source: Hashable, Sendable, Codable {
         /// An environment variable of this process.
         case environment(String)
-        /// A file whose content, without a line break at its end, is the secret. Only its owner may be able to read it.
+        /// A file with the secret, without a line break at its end. Only its owner may have permission to read it.
         case file(String)
     }
 
-    /// What the secret is used as.
+    /// The purpose of the secret.
     public var kind: Kind
 
-    /// Where the secret is read from.
+    /// The location of the secret.
     public var source: Source
 
-    /// For the kind ``Kind/header``, the header's name; otherwise nil.
+    /// The header's name, for the kind ``Kind/header``; otherwise nil.
     public var name: String?
 
-    /// Makes a reference.
+    /// Creates a reference.
     public init(kind: Kind, source: Source, name: String? = nil) {
         self.kind = kind
         self.source = source
@@ -60,18 +60,17 @@ public struct CredentialReference: Hashable, Sendable, Codable {
         CredentialReference(kind: .password, source: source)
     }
 
-    /// A header whose value is secret.
+    /// A header with a secret value.
     public static func header(_ name: String, _ source: Source) -> CredentialReference {
         CredentialReference(kind: .header, source: source, name: name)
     }
 }
 
-/// Reads the secrets that references name.
+/// Reads secrets by their references.
 ///
-/// The queue hands one to each attempt. A transport asks it when a connection needs the secret, and keeps the secret no longer than that
-/// connection.
+/// The queue passes one to each attempt. A transport reads a secret when a connection needs it, and keeps it no longer than that connection.
 public protocol CredentialProvider: Sendable {
-    /// Reads a secret. Called by transports, on any executor, at most once a request.
+    /// Reads a secret. Transports call it on any executor, at most once per request.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/credentials`` that names the reference, never a value.
     func secret(for reference: CredentialReference) async throws -> Secret
@@ -81,12 +80,12 @@ public protocol CredentialProvider: Sendable {
 public struct Secret: Sendable, CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     private let value: String
 
-    /// Wraps a value.
+    /// Creates a secret.
     public init(_ value: String) {
         self.value = value
     }
 
-    /// The value in clear, for the one place that puts it on the wire.
+    /// Returns the value, for the code that sends it.
     public func reveal() -> String {
         value
     }

@@ -1,22 +1,22 @@
 public import Foundation
 
-/// An address that an account's sessions can be sent to, and the transport that speaks there.
+/// An address for an account's sessions, and its transport.
 ///
-/// An endpoint is persisted. It therefore names its credentials (see ``CredentialReference``) and never carries them.
+/// The queue stores endpoints. An endpoint therefore refers to credentials (see ``CredentialReference``) and never contains them.
 public struct Endpoint: Hashable, Sendable, Codable {
-    /// The transport that serves this endpoint.
+    /// The transport of this endpoint.
     public var transport: TransportID
 
-    /// A URL in the transport's own scheme. Its path is the folder that remote names are relative to.
+    /// A URL in a scheme of the transport. Remote names are relative to its path.
     public var address: String
 
-    /// Where the secrets for this endpoint come from, read each time a connection needs them.
+    /// References to the secrets of this endpoint. Transports read them whenever a connection needs them.
     public var credentials: [CredentialReference]
 
-    /// What the transport alone understands, for example additional headers; the keys are documented by the transport.
+    /// Settings that only the transport interprets, for example additional headers. The transport documents the names.
     public var settings: [String: String]
 
-    /// Makes an endpoint; ``validate()`` tells whether its address makes sense.
+    /// Creates an endpoint. ``validate()`` checks its address.
     public init(
         transport: TransportID, address: String, credentials: [CredentialReference] = [], settings: [String: String] = [:]
     ) {
@@ -26,35 +26,35 @@ public struct Endpoint: Hashable, Sendable, Codable {
         self.settings = settings
     }
 
-    /// The address without its query, which may hold a secret: for messages and logs.
+    /// The address without its query, which may contain a secret: for messages and logs.
     public var location: String { String(address.prefix { $0 != "?" }) }
 
-    /// Checks what holds for every transport: the address is a URL with a scheme and a host, and without a password or a fragment.
+    /// Checks the rules of all transports: the address is a URL with a scheme and a host, and without a password or a fragment.
     ///
-    /// Called by the queue when an account is saved, on the caller's executor.
+    /// The queue calls it when an account is saved, on the caller's executor.
     ///
     /// - Returns: The parsed address.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` and the code ``TransferError/Code/invalidEndpoint``.
     @discardableResult
     public func validate() throws(TransferError) -> URL {
-        // The address may hold the very password that it is refused for, so no message repeats it whole.
+        // The address may contain a password, so no message repeats it completely.
         guard let components = URLComponents(string: address), let url = components.url else {
-            throw .invalidEndpoint("The endpoint address is not a URL; write it as scheme://host/folder/.")
+            throw .invalidEndpoint("The endpoint address is not a URL. Use scheme://host/folder/.")
         }
         guard let scheme = components.scheme, !scheme.isEmpty else {
-            throw .invalidEndpoint("The endpoint address has no scheme; write it as scheme://host/folder/.")
+            throw .invalidEndpoint("The endpoint address has no scheme. Use scheme://host/folder/.")
         }
         guard components.password == nil else {
-            throw .invalidEndpoint("The endpoint address for \(components.host ?? "a host") carries a password; name a credential instead.")
+            throw .invalidEndpoint("The endpoint address for \(components.host ?? "a host") contains a password. Use a credential instead.")
         }
         guard let host = components.host, !host.isEmpty else {
-            throw .invalidEndpoint("The endpoint address with the scheme \(scheme) has no host; write it as \(scheme)://host/folder/.")
+            throw .invalidEndpoint("The endpoint address with the scheme \(scheme) has no host. Use \(scheme)://host/folder/.")
         }
         if let port = components.port, !(1...65_535).contains(port) {
-            throw .invalidEndpoint("The endpoint address for \(host) has the port \(port); ports go from 1 to 65535.")
+            throw .invalidEndpoint("The endpoint address for \(host) has the invalid port \(port). Use 1 to 65535.")
         }
         guard components.fragment == nil else {
-            throw .invalidEndpoint("The endpoint address for \(host) ends in a fragment (#…), which no server sees; remove it.")
+            throw .invalidEndpoint("The endpoint address for \(host) has a fragment (#…), which clients don't send. Remove it.")
         }
         return url
     }

@@ -1,11 +1,11 @@
-/// What kind of failure an error is. The transport sets the class; the class alone decides what the queue does next.
+/// The kind of a failure. The transport sets it, and it alone determines the reaction of the queue.
 ///
-/// The list is open so that it can grow; the queue takes a class that it does not know for ``transient``.
+/// The list is open. The queue treats an unknown class like ``transient``.
 public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, CustomStringConvertible {
     /// The name as it is stored and shown.
     public let rawValue: String
 
-    /// Makes a class of a name.
+    /// Creates a class from a name.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
@@ -13,28 +13,28 @@ public struct FailureClass: RawRepresentable, Hashable, Sendable, Codable, Custo
     /// The name.
     public var description: String { rawValue }
 
-    /// A reset, a time-out, a stall, a busy server: the queue tries again after a growing, random delay.
+    /// A reset, a time-out, a stall, a busy server: the queue retries after a growing, random delay.
     public static let transient = FailureClass(rawValue: "transient")
-    /// Nothing that speaks this transport answers there: the queue tries the account's next endpoint, else as ``transient``.
+    /// No server of this transport responds: the queue tries the account's next endpoint. Without one, it reacts as for ``transient``.
     public static let unreachable = FailureClass(rawValue: "unreachable")
-    /// The server does not accept who we are: the account is blocked until a person acts.
+    /// The server rejects the client's identity: the account is blocked until a person acts.
     public static let credentials = FailureClass(rawValue: "credentials")
-    /// We do not accept who the server is (TLS, host key): the account is blocked until a person acts.
+    /// The client rejects the server's identity (TLS, host key): the account is blocked until a person acts.
     public static let trust = FailureClass(rawValue: "trust")
-    /// What the checkpoint refers to is gone: the queue starts that file over, once.
+    /// The checkpoint's remote content is gone: the queue restarts the file, once.
     public static let resumeLost = FailureClass(rawValue: "resumeLost")
-    /// The local file is no longer the one that the checkpoint was made of.
+    /// The local file has changed since the checkpoint.
     public static let sourceChanged = FailureClass(rawValue: "sourceChanged")
     /// The local file vanished or can't be read.
     public static let sourceLost = FailureClass(rawValue: "sourceLost")
     /// This machine lacks space or descriptors.
     public static let noSpace = FailureClass(rawValue: "noSpace")
-    /// The server lacks space or quota for us.
+    /// The server lacks space or quota for the account.
     public static let remoteFull = FailureClass(rawValue: "remoteFull")
-    /// The transport or the server can't do what is asked for.
+    /// The transport or the server does not support a requested feature.
     public static let unsupported = FailureClass(rawValue: "unsupported")
-    /// An answer that makes no sense: tried again twice.
+    /// An invalid response: retried twice.
     public static let protocolViolation = FailureClass(rawValue: "protocol")
-    /// Trying again would give the same answer.
+    /// A retry would get the same response.
     public static let permanent = FailureClass(rawValue: "permanent")
 }

@@ -1,49 +1,49 @@
 public import Foundation
 public import Logging
 
-/// What the queue hands to a transport for one run of one file.
+/// One attempt to transfer one file, which the queue passes to a transport.
 public struct FileAttempt: Sendable {
-    /// What moves, and which way.
+    /// The content and its direction.
     public enum Payload: Hashable, Sendable {
-        /// A local file, or bytes that arrive while they are sent, to the endpoint.
+        /// A local file, or a growing source, to the endpoint.
         case upload(UploadSource)
         /// A remote file, to this machine.
         case download(DownloadDestination)
     }
 
-    /// Stays the same over all attempts of one life of the transfer, and is new when the file starts over.
+    /// The ID of the transfer. It stays the same over all attempts until the file restarts, which creates a new one.
     ///
-    /// Safe as a part of a remote name: ASCII letters, digits and hyphens, at most 64 characters.
+    /// It can be part of a remote name: ASCII letters, digits and hyphens, at most 64 characters.
     public let transferID: String
 
-    /// Which attempt of this life it is, from 1.
+    /// The number of the attempt since the file started or restarted, from 1.
     public let number: Int
 
-    /// Where to.
+    /// The endpoint.
     public let endpoint: Endpoint
 
-    /// What moves, and which way.
+    /// The content and its direction.
     public let payload: Payload
 
-    /// The name at the endpoint, relative to its folder.
+    /// The remote name, relative to the folder of the endpoint.
     public let remotePath: RemotePath
 
-    /// Where an earlier attempt of this life at this endpoint got to, or nil to begin at byte 0.
+    /// The last checkpoint of this transfer at this endpoint, or nil to begin at byte 0.
     public let checkpoint: Checkpoint?
 
-    /// What the session asks for.
+    /// The session's options.
     public let options: AttemptOptions
 
-    /// Which session and item it belongs to, for hooks of the app's.
+    /// The session and item of the file, for hooks of the app.
     public let origin: AttemptOrigin
 
-    /// Reads the secrets that the endpoint names.
+    /// Reads the endpoint's secrets.
     public let credentials: any CredentialProvider
 
-    /// Carries the session's and the item's IDs as metadata.
+    /// The logger. Its metadata contains the IDs of session and item.
     public let logger: Logger
 
-    /// Makes an attempt; called by the queue and by tests of transports.
+    /// Creates an attempt. For the queue and tests of transports.
     public init(
         transferID: String, number: Int = 1, endpoint: Endpoint, payload: Payload, remotePath: RemotePath, checkpoint: Checkpoint? = nil,
         options: AttemptOptions = AttemptOptions(), origin: AttemptOrigin = AttemptOrigin(), credentials: any CredentialProvider,
@@ -61,7 +61,7 @@ public struct FileAttempt: Sendable {
         self.logger = logger
     }
 
-    /// Makes an attempt to upload; called by the queue and by tests of transports.
+    /// Creates an attempt for an upload. For the queue and tests of transports.
     public init(
         transferID: String, number: Int = 1, endpoint: Endpoint, source: UploadSource, remotePath: RemotePath,
         checkpoint: Checkpoint? = nil,
@@ -73,9 +73,9 @@ public struct FileAttempt: Sendable {
             checkpoint: checkpoint, options: options, origin: origin, credentials: credentials, logger: logger)
     }
 
-    /// What to send.
+    /// The source of an upload.
     ///
-    /// A transport that only uploads asks for it first, and so refuses downloads with the right error.
+    /// A transport that only uploads reads this first, so that downloads fail with the right error.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is a download.
     public var source: UploadSource {
@@ -85,7 +85,7 @@ public struct FileAttempt: Sendable {
         }
     }
 
-    /// Where to put what is received.
+    /// The destination of a download.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the attempt is an upload.
     public var destination: DownloadDestination {
@@ -100,16 +100,16 @@ public struct FileAttempt: Sendable {
     }
 }
 
-/// Which session and item an attempt belongs to.
+/// The session and item of an attempt.
 public struct AttemptOrigin: Hashable, Sendable {
     /// The session's ID.
     public var session: String
     /// The position of the item or file in its session, from 0.
     public var item: Int64
-    /// The app's own value of the session, as JSON.
+    /// The session's context, a value of the app, as JSON.
     public var context: Data?
 
-    /// Makes an origin; the defaults are for tests of transports.
+    /// Creates an origin. The defaults are for tests of transports.
     public init(session: String = "", item: Int64 = 0, context: Data? = nil) {
         self.session = session
         self.item = item

@@ -7,18 +7,18 @@ public import SystemPackage
 #endif
 
 extension FilePath {
-    /// The path's bytes, without the NUL that ends them: names are bytes, whatever their encoding (path_resolution(7)).
+    /// The path's bytes, without the final NUL. Names are bytes of any encoding (path_resolution(7)).
     public var bytes: [UInt8] {
         unsafe withPlatformString { pointer in
             unsafe [UInt8](UnsafeRawBufferPointer(start: pointer, count: strlen(pointer)))
         }
     }
 
-    /// A path of bytes, such as those of a ``RemotePath``. They must not hold a NUL: what follows one is cut off.
+    /// Creates a path from bytes, such as those of a ``RemotePath``. A NUL ends the path.
     public init(bytes: some Collection<UInt8>) {
         let terminated = bytes.map(CChar.init(bitPattern:)) + [0]
         self = unsafe terminated.withUnsafeBufferPointer { buffer in
-            // The buffer holds at least the NUL, so it has a base address.
+            // The buffer contains at least the NUL, so it has a base address.
             unsafe buffer.baseAddress.map { unsafe FilePath(platformString: $0) } ?? FilePath()
         }
     }

@@ -1,52 +1,52 @@
 public import Logging
 
-/// A transport that can list the folders of its endpoints, so that a session can download a folder with all that is in it.
+/// A transport that can list remote folders, so that a session can download a whole folder.
 public protocol FolderListing: Transport {
-    /// Lists one folder, and none of those in it.
+    /// Lists one folder, without the content of folders in it.
     ///
-    /// The queue calls it from a task of its own, for one folder after the other, and goes on with the next one itself. It looks at each name
-    /// before it uses it, so names are handed over as the server tells them; `.` and `..`, which some servers list, may be among them.
+    /// The queue calls it on a task of its own, for one folder after the other. It checks each name before it uses it, so pass names on as the server
+    /// sends them, including `.` and `..`.
     ///
-    /// **Memory.** A folder may have a million names: hand them over in pieces of some hundred or thousand, and ask for the next ones when
-    /// `receive` has returned. A folder with nothing in it needs no call.
+    /// **Memory.** A folder may have a million names. Pass entries on in groups of some hundred or thousand, and request the next ones when `receive`
+    /// has returned. An empty folder needs no call.
     ///
-    /// **Kinds.** Tell what an entry is itself, not what a link leads to, unless ``ListingAttempt/resolvesLinks`` is set.
+    /// **Kinds.** Report the kind of a link itself, not of its target, unless ``ListingAttempt/resolvesLinks`` is set.
     ///
-    /// **Errors.** As of ``Transport/perform(_:reporting:)``, and those that `receive` throws, as they are. A folder that does not exist is an
-    /// error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``; so is a file in its place. What was
-    /// handed over before an error is forgotten: the queue lists the folder anew, or tells that it could not be listed.
+    /// **Errors.** The same as of ``Transport/perform(_:reporting:)``. Rethrow errors of `receive` unchanged. If the folder does not exist, or is a file,
+    /// throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/noSuchRemoteFile``. After an error, the queue discards the
+    /// received entries, and lists the folder again or fails it.
     ///
-    /// An attempt to receive a file that turns out to be a folder throws the class ``FailureClass/permanent`` with the code
-    /// ``TransferError/Code/isFolder``: the queue then lists it.
+    /// If an attempt for a file finds a folder, throw an error of the class ``FailureClass/permanent`` with the code ``TransferError/Code/isFolder``: the
+    /// queue then lists the folder.
     ///
-    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels when nothing was
-    /// handed over for the session's stall time-out.
+    /// **Cancellation.** When the task is cancelled, stop within 100 ms and throw `CancellationError`. The queue also cancels a listing that passes on
+    /// no entries for the session's stall timeout.
     ///
-    /// - Parameter receive: Takes entries, in any order; one call at a time. Throws when the listing is to end.
+    /// - Parameter receive: Takes entries in any order, one call at a time. Throws to end the listing.
     func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws
 }
 
-/// What the queue hands to a transport for one listing of one folder.
+/// One attempt to list one folder, which the queue passes to a transport.
 public struct ListingAttempt: Sendable {
-    /// Where the folder is.
+    /// The endpoint.
     public let endpoint: Endpoint
 
-    /// The folder's name at the endpoint, relative to its own folder.
+    /// The folder's remote name, relative to the folder of the endpoint.
     public let remotePath: RemotePath
 
-    /// Whether a symbolic link to a regular file is listed as that file. One that leads to anything else, or nowhere, is a link all the same.
+    /// Whether a symbolic link to a regular file is listed as that file. Other links are listed as links.
     public let resolvesLinks: Bool
 
-    /// What the session asks for.
+    /// The session's options.
     public let options: AttemptOptions
 
-    /// Reads the secrets that the endpoint names.
+    /// Reads the endpoint's secrets.
     public let credentials: any CredentialProvider
 
-    /// Carries the session's ID as metadata.
+    /// The logger. Its metadata contains the session's ID.
     public let logger: Logger
 
-    /// Makes an attempt; called by the queue and by tests of transports.
+    /// Creates an attempt. For the queue and tests of transports.
     public init(
         endpoint: Endpoint, remotePath: RemotePath, resolvesLinks: Bool = false, options: AttemptOptions = AttemptOptions(),
         credentials: any CredentialProvider, logger: Logger
@@ -60,27 +60,27 @@ public struct ListingAttempt: Sendable {
     }
 }
 
-/// Something in a remote folder.
+/// An entry of a remote folder.
 public struct RemoteEntry: Hashable, Sendable {
-    /// What it is.
+    /// The kind of an entry.
     public enum Kind: Hashable, Sendable {
-        /// A regular file; the size in bytes is nil if the server does not tell it. It is shown until the file is received, and not relied on.
+        /// A regular file. The size in bytes is nil if the server does not report it. The queue shows it until it receives the file, and does not rely on it.
         case file(size: Int64?)
         /// A folder.
         case folder
-        /// A symbolic link, wherever it leads.
+        /// A symbolic link to any target.
         case symbolicLink
-        /// A device, a socket, or whatever else can't be received.
+        /// A device, a socket, or another entry that can't be received.
         case other
     }
 
-    /// The name in its folder, as the server tells it: bytes, and not checked for what they could do to a path.
+    /// The name in its folder, as unchecked bytes from the server. It may not be safe in a path.
     public var name: [UInt8]
 
-    /// What it is.
+    /// The kind.
     public var kind: Kind
 
-    /// Makes an entry.
+    /// Creates an entry.
     public init(name: [UInt8], kind: Kind) {
         self.name = name
         self.kind = kind

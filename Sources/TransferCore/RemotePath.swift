@@ -1,24 +1,24 @@
-/// A name below an endpoint's folder: one or more components, none of which can leave it.
+/// A relative path below an endpoint's folder that can't leave it.
 ///
-/// Names are bytes, as they are on the file systems at both ends; UTF-8 is neither required nor normalised.
+/// Names are bytes, as on the file systems of both ends. They need not be UTF-8, and are not normalised.
 public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
-    /// The path's bytes, components separated by `/`, with neither a leading nor a trailing one.
+    /// The path's bytes: components separated by `/`, without a leading or trailing one.
     public let bytes: [UInt8]
 
-    /// Checks and takes a path.
+    /// Creates a path from bytes.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` if the path is empty, absolute, holds a NUL, or has a component
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` if the path is empty or absolute, contains a NUL, or has a component
     ///   that is empty, `.` or `..`.
     public init(bytes: some Collection<UInt8>) throws(TransferError) {
         self.bytes = [UInt8](bytes)
         if let problem { throw .unsafeName("The remote name \"\(self)\" \(problem)") }
     }
 
-    /// What is wrong with the bytes.
+    /// The reason for which the bytes are not a valid path, or nil.
     private var problem: String? {
         let (slash, dot) = (UInt8(ascii: "/"), UInt8(ascii: "."))
-        guard !bytes.contains(0) else { return "holds a NUL byte." }
-        guard bytes.first != slash else { return "is absolute; name it relative to the endpoint's folder." }
+        guard !bytes.contains(0) else { return "contains a NUL byte." }
+        guard bytes.first != slash else { return "is absolute. Use a path relative to the endpoint's folder." }
         var start = 0
         while true {
             let end = bytes[start...].firstIndex(of: slash) ?? bytes.count
@@ -29,18 +29,18 @@ public struct RemotePath: Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Checks and takes a path given as text.
+    /// Creates a path from text.
     ///
-    /// - Throws: As ``init(bytes:)``.
+    /// - Throws: The same errors as ``init(bytes:)``.
     public init(_ path: String) throws(TransferError) {
         try self.init(bytes: path.utf8)
     }
 
-    /// The last component's bytes: the file's own name.
+    /// The bytes of the last component, which is the file's name.
     public var lastComponent: [UInt8] {
         [UInt8](bytes.split(separator: UInt8(ascii: "/")).last ?? [])
     }
 
-    /// The path as text; bytes that are not UTF-8 are shown as U+FFFD.
+    /// The path as text. Invalid UTF-8 is replaced with U+FFFD.
     public var description: String { String(decoding: bytes, as: UTF8.self) }
 }

@@ -1,23 +1,23 @@
-/// The beginning of what a server answered to a file, for the app to read: a form handler's JSON, an object store's name for the version.
+/// The beginning of a server's response to an upload, for the app: for example a form handler's JSON, or an object store's version name.
 ///
-/// Stored and shown as it is. A transport keeps none that repeats a secret.
+/// The queue stores and shows it unchanged. A transport must not keep a response that repeats a secret.
 public struct ServerAnswer: Hashable, Sendable, Codable {
-    /// How many bytes of an answer's text a transport may keep.
+    /// The most bytes of a response body that a transport may keep.
     public static let maximumBytes = 4096
 
     /// The status code, for example 201.
     public var status: Int
 
-    /// The media type of ``text`` as the server named it, for example `application/json`; nil if it did not.
+    /// The media type of ``text`` according to the server, for example `application/json`; or nil.
     public var mediaType: String?
 
-    /// The answer's body as UTF-8, at most ``maximumBytes`` of it.
+    /// The first ``maximumBytes`` of the body at most, as UTF-8.
     public var text: String
 
     /// Whether the body was longer than ``text``.
     public var isTruncated: Bool
 
-    /// Makes an answer; called by transports.
+    /// Creates an answer. For transports.
     public init(status: Int, mediaType: String? = nil, text: String = "", isTruncated: Bool = false) {
         self.status = status
         self.mediaType = mediaType

@@ -1,21 +1,21 @@
 import Locking
 
-/// How far a source has come whose bytes arrive while it is sent, and word when it goes on.
+/// The state of a growing source, whose bytes arrive during the upload, with notifications of its growth.
 ///
-/// The queue writes an app's stream to a file in its spool and tells here how far that file may be read; a transport reads the file, and asks
-/// here what there is. Equal only to itself. Every method may be called from any thread, and none blocks.
+/// The queue writes an app's stream to a file in its spool and reports here how far that file is readable. A transport reads the file and this state.
+/// Two values are equal only if they are the same object. Call the methods from any thread; none blocks.
 ///
-/// The app's producer waits while it is so and so far ahead of what is confirmed. So a transport that gets a confirmation only at the end of a
-/// request ends its request when there is nothing left to read, rather than wait for more in it. What was confirmed may be given back to the
-/// disk, and reads as zeros then: a transport never reads before the position that it confirmed, or that its checkpoint vouches for.
+/// The app's producer waits while it is too far ahead of the confirmed bytes. So a transport that gets a confirmation only at the end of a request must
+/// end its request when there is nothing to read, instead of waiting for more. The disk blocks of confirmed bytes may be freed, and read as zeros then:
+/// never read before the confirmed position, or the one that the checkpoint covers.
 public final class SourceGrowth: Sendable {
-    /// What there is of a source.
+    /// The readable bytes of a source.
     public enum Extent: Hashable, Sendable {
-        /// So many bytes can be read, and more will come.
+        /// The number of readable bytes. More will come.
         case growing(Int64)
-        /// All bytes can be read; their number is the size.
+        /// All bytes are readable. Their number is the size.
         case complete(Int64)
-        /// No more will come, as the app's producer failed.
+        /// The app's producer failed, so no more bytes will come.
         case failed(TransferError)
     }
 
@@ -24,20 +24,20 @@ public final class SourceGrowth: Sendable {
         var waiting: [(offset: Int64, call: @Sendable () -> Void)] = []
     }
 
-    /// How many bytes there will be, if the app said so; what comes is checked against it.
+    /// The expected size in bytes, if the app set it. The queue compares the stream with it.
     public let length: Int64?
 
     private let state: Locked<State>
     private let release: @Sendable (Int64) -> Void
     private let lift: @Sendable (Int64) -> Void
 
-    /// Makes the growth of a source; called by the queue and by tests of transports.
+    /// Creates the state of a source. For the queue and tests of transports.
     ///
     /// - Parameters:
-    ///   - extent: What there is now.
-    ///   - length: How many bytes there will be; nil if nobody knows.
-    ///   - release: Called when the bytes before an offset are needed no more; must not block.
-    ///   - lift: Called when the producer is to come to an offset without waiting for confirmations, `.max` for its end; must not block.
+    ///   - extent: The readable bytes.
+    ///   - length: The expected size in bytes, or nil if unknown.
+    ///   - release: Called when the bytes before an offset are no longer needed. Must not block.
+    ///   - lift: Called to let the producer reach an offset without waiting for confirmations, `.max` for its end. Must not block.
     public init(
         _ extent: Extent = .growing(0), length: Int64? = nil, release: @escaping @Sendable (Int64) -> Void = { _ in },
         lift: @escaping @Sendable (Int64) -> Void = { _ in }
@@ -48,11 +48,12 @@ public final class SourceGrowth: Sendable {
         self.lift = lift
     }
 
-    /// What there is now.
+    /// The readable bytes.
     public var extent: Extent { state.withLock { $0.extent } }
 
-    /// Calls back once, as soon as there is a byte at the offset, or the source is complete or failed: at once, on the caller's thread, if that
-    /// is so already, and otherwise on the thread of the producer.
+    /// Calls back once when the byte at the offset is readable, or the source is complete or failed.
+    ///
+    /// The call is made on the caller's thread before this returns if that holds already, and otherwise on the producer's thread.
     ///
     /// - Parameter call: Must not block.
     public func whenReadable(at offset: Int64, call: @escaping @Sendable () -> Void) {
@@ -64,7 +65,7 @@ public final class SourceGrowth: Sendable {
         if isReadable { call() }
     }
 
-    /// Returns when there is a byte at the offset, or the source is complete or failed.
+    /// Waits until the byte at the offset is readable, or the source is complete or failed.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
     public func waitUntilReadable(at offset: Int64) async throws(CancellationError) {
@@ -73,13 +74,14 @@ public final class SourceGrowth: Sendable {
             continuation.yield()
             continuation.finish()
         }
-        // The stream ends without an element when the task that waits is cancelled.
+        // The stream ends without an element if the waiting task is cancelled.
         for await _ in answers { return }
         throw CancellationError()
     }
 
-    /// Returns when all bytes before an offset can be read, or the source is complete or failed, and lets the producer come so far without
-    /// waiting for confirmations: for a transport whose server takes no less at once.
+    /// Waits until all bytes before an offset are readable, or the source is complete or failed. Lets the producer get there without confirmations.
+    ///
+    /// For a transport whose server requires that many bytes in one request.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
     public func waitUntilReadable(upTo end: Int64) async throws(CancellationError) {
@@ -87,8 +89,9 @@ public final class SourceGrowth: Sendable {
         try await waitUntilReadable(at: end - 1)
     }
 
-    /// Returns when the source is complete or failed, and lets the producer come to its end without waiting for confirmations: for a transport
-    /// whose server must know the length before the first byte. All of the source is on the disk then.
+    /// Waits until the source is complete or failed. Lets the producer get to its end without confirmations, so all of it is on disk then.
+    ///
+    /// For a transport whose server needs the length before the first byte.
     ///
     /// - Throws: `CancellationError` when the task is cancelled before.
     public func waitUntilComplete() async throws(CancellationError) {
@@ -96,7 +99,7 @@ public final class SourceGrowth: Sendable {
         try await waitUntilReadable(at: .max)
     }
 
-    /// Tells that more can be read, or that no more will come. Called by the producer; what comes after an end is ignored.
+    /// Reports new readable bytes, or the end. Called by the producer; calls after the end have no effect.
     public func update(_ extent: Extent) {
         let due = state.withLock { state -> [@Sendable () -> Void] in
             guard case .growing = state.extent else { return [] }
@@ -108,7 +111,7 @@ public final class SourceGrowth: Sendable {
         for call in due { call() }
     }
 
-    /// Tells that the bytes before an offset are needed no more, as the other end confirmed them. Called by the transport.
+    /// Reports that the other end confirmed the bytes before an offset, so they are no longer needed. Called by the transport.
     public func confirmed(before offset: Int64) {
         release(offset)
     }

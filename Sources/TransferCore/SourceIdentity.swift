@@ -7,26 +7,26 @@ public import SystemPackage
     import Darwin
 #endif
 
-/// What tells one content of a local file from another without reading it.
+/// The properties that distinguish versions of a local file without reading it.
 ///
-/// Stored beside each checkpoint, so that an upload is never continued with bytes of another version.
+/// The queue stores it with each checkpoint, so that an upload never continues with bytes of another version.
 public struct SourceIdentity: Hashable, Sendable, Codable {
     /// The size in bytes.
     public var size: Int64
     /// The time of the last modification, in nanoseconds since 1970.
     public var modificationTime: Int64
-    /// The inode number; only comparable within one boot.
+    /// The inode number. Only comparable within one boot.
     public var inode: UInt64
-    /// The device number; only comparable within one boot.
+    /// The device number. Only comparable within one boot.
     public var device: UInt64
-    /// Which boot of which machine the inode and device numbers belong to.
+    /// The ID of the boot to which the inode and device numbers belong.
     public var bootID: String
 
-    /// What the start and the end of the part that is confirmed were, made by the queue and stored with a checkpoint; not part of any
-    /// comparison of two identities.
+    /// A digest of the start and the end of the confirmed bytes. The queue computes it and stores it with a checkpoint. Comparisons of two
+    /// identities ignore it.
     package var prefixDigest: String?
 
-    /// Makes an identity of its parts.
+    /// Creates an identity.
     public init(size: Int64, modificationTime: Int64, inode: UInt64, device: UInt64, bootID: String) {
         self.size = size
         self.modificationTime = modificationTime
@@ -35,17 +35,17 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
         self.bootID = bootID
     }
 
-    /// How a file differs from what it was.
+    /// The difference between two versions of a file.
     public enum Difference: Hashable, Sendable {
-        /// The content is certainly or very probably another; the sentence says what changed.
+        /// The content certainly or very probably differs. The text names the change.
         case content(String)
-        /// Size and time are the same, but it is another file on disk: only reading it can tell.
+        /// Size and time are the same, but it is another file on disk, so only its content can show a difference.
         case fileReplaced
     }
 
-    /// Compares with the identity taken earlier, in the manner of `rsync`: size and modification time decide.
+    /// Compares with an earlier identity. As with `rsync`, size and modification time decide.
     ///
-    /// Inode and device are only compared within one boot, as both may change over a restart or a remount.
+    /// Inode and device are compared only within one boot, as both may change at a reboot or a remount.
     ///
     /// - Returns: nil if the file is the same.
     public func difference(from earlier: SourceIdentity) -> Difference? {
@@ -63,9 +63,9 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Reads the identity of the regular file at a path, following symbolic links.
     ///
-    /// Blocks for as long as the file system takes: not for the cooperative thread pool if that may be a network.
+    /// Blocks on the file system. Don't call it on the cooperative thread pool if the file may be on a network.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` if there is none or it is no regular file.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost`` if there is no regular file.
     public init(ofFileAt path: FilePath) throws(TransferError) {
         var status = stat()
         let result = unsafe path.withPlatformString { unsafe stat($0, &status) }
@@ -75,8 +75,8 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
 
     /// Reads the identity of an open file.
     ///
-    /// - Parameter path: Named in errors only.
-    /// - Throws: As ``init(ofFileAt:)``.
+    /// - Parameter path: The path, for errors only.
+    /// - Throws: The same errors as ``init(ofFileAt:)``.
     public init(of descriptor: FileDescriptor, path: FilePath) throws(TransferError) {
         var status = stat()
         guard unsafe fstat(descriptor.rawValue, &status) == 0 else { throw .sourceUnavailable(path, errno: errno) }
@@ -100,7 +100,7 @@ public struct SourceIdentity: Hashable, Sendable, Codable {
     }
 
     package static let currentBootID: String = {
-        // Linux: proc(5). Elsewhere nothing is as cheap; an empty ID compares inode and device always, which errs on the safe side.
+        // Linux: proc(5). Other systems have nothing as cheap. With an empty ID, inode and device are always compared, which is the safe choice.
         let contents = try? String(contentsOfFile: "/proc/sys/kernel/random/boot_id", encoding: .utf8)
         return contents?.trimmingCharacters(in: .whitespacesAndNewlines) ?? ""
     }()
@@ -114,16 +114,18 @@ extension TransferError {
         case ENOENT:
             return TransferError(.sourceLost, .noSuchFile, "\(path) does not exist.", cause: reason)
         case ENOTDIR:
-            return TransferError(.sourceLost, .noSuchFile, "A part of the path \(path) is no folder.", cause: reason)
+            return TransferError(.sourceLost, .noSuchFile, "A component of the path \(path) is not a folder.", cause: reason)
         case EACCES, EPERM:
-            return TransferError(.sourceLost, .notReadable, "\(path) can't be read: permission is missing.", cause: reason)
+            return TransferError(.sourceLost, .notReadable, "Cannot read \(path): permission denied. Check its permissions.", cause: reason)
         case ELOOP:
             return TransferError(
-                .sourceLost, .notReadable, "\(path) is a symbolic link that is not followed, or one without an end.", cause: reason)
+                .sourceLost, .notReadable, "\(path) is a symbolic link that the session does not follow, or a loop of links.", cause: reason
+            )
         case EMFILE, ENFILE:
-            return TransferError(.noSpace, .notReadable, "\(path) can't be opened: too many files are open.", cause: reason)
+            return TransferError(
+                .noSpace, .notReadable, "Cannot open \(path): too many open files. Raise the limit (ulimit -n).", cause: reason)
         default:
-            return TransferError(.sourceLost, .notReadable, "\(path) can't be read.", cause: reason)
+            return TransferError(.sourceLost, .notReadable, "Cannot read \(path).", cause: reason)
         }
     }
 }

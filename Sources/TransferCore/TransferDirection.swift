@@ -1,4 +1,4 @@
-/// Which way the bytes go.
+/// The direction of a transfer.
 public enum TransferDirection: String, Hashable, Sendable, Codable {
     /// From this machine to the endpoint.
     case upload

@@ -1,17 +1,17 @@
 public import SystemPackage
 
-/// What a transport says of a file that it moved completely.
+/// The result of a complete transfer of a file.
 public struct TransferReceipt: Hashable, Sendable, Codable {
-    /// How many bytes the file has at its destination.
+    /// The size of the file at its destination, in bytes.
     public var bytes: Int64
 
-    /// Where the file is now, without credentials; nil if the transport can't tell.
+    /// The URL of the remote file, without credentials; nil if unknown.
     public var remoteURL: String?
 
-    /// The checksum that both ends agreed on, as `algorithm:hex`; nil if none was compared.
+    /// The checksum that both ends have, as `algorithm:hex`; nil if none was compared.
     public var checksum: String?
 
-    /// Where a download is now, if that is not where it was to go, as something was there, or the server gave it a name; nil otherwise.
+    /// The path of a download that differs from its destination, because a file existed there or the server named it; otherwise nil.
     public var localPath: FilePath? {
         get { localPathBytes.map { FilePath(bytes: $0) } }
         set { localPathBytes = newValue?.bytes }
@@ -19,21 +19,22 @@ public struct TransferReceipt: Hashable, Sendable, Codable {
 
     private var localPathBytes: [UInt8]?
 
-    /// What the server answered when it had the whole file, for transports whose servers say more than that; nil otherwise.
+    /// The server's response to the whole file, if the transport keeps it; otherwise nil.
     public var answer: ServerAnswer?
 
-    /// What somebody should know although the file was moved, each a sentence: what went wrong beside its content, or what can't be seen from here.
+    /// Warnings about the complete file, each a sentence: problems apart from its content, or properties that can't be verified.
     public var warnings: [String]
 
-    /// What is still at the other end and the file does not need, as it could not be removed yet; nil if there is nothing. Never the file itself:
-    /// the queue has the transport discard it later, over restarts, and does not store it with the receipt.
+    /// Remote content that the file does not need and that could not be removed yet, or nil. Never the file itself.
+    ///
+    /// The queue lets the transport discard it later, over restarts, and does not store it with the receipt.
     public var leftovers: Checkpoint?
 
     private enum CodingKeys: String, CodingKey {
         case bytes, remoteURL, checksum, localPathBytes, answer, warnings
     }
 
-    /// Makes a receipt.
+    /// Creates a receipt.
     public init(
         bytes: Int64, remoteURL: String? = nil, checksum: String? = nil, localPath: FilePath? = nil, answer: ServerAnswer? = nil,
         warnings: [String] = []

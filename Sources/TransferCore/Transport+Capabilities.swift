@@ -1,57 +1,56 @@
-/// A transport that can remove what a cancelled upload left at its endpoint.
+/// A transport that can remove the remote content of a cancelled upload.
 public protocol PartialDiscarding: Transport {
-    /// Removes the partial content that a checkpoint refers to. Content that is already gone counts as removed.
+    /// Removes the incomplete content of a checkpoint. Content that is already gone counts as removed.
     ///
-    /// The queue calls it outside the slots, from a task of its own, and again later if it throws.
+    /// The queue calls it on a task of its own, without a slot, and again later if it throws.
     ///
-    /// - Throws: A ``TransferError``; the class ``FailureClass/unsupported`` means that the server will never do it.
+    /// - Throws: A ``TransferError``. The class ``FailureClass/unsupported`` means that a retry is useless.
     func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws
 }
 
-/// A transport that can say whether an endpoint makes sense, without asking anybody.
+/// A transport that can validate an endpoint without a connection.
 public protocol EndpointValidating: Transport {
     /// Checks an endpoint's address, settings and kinds of credentials, as an attempt would before it connects.
     ///
-    /// The queue calls it when an account is saved, on the caller's executor, so that a misspelt setting is told there and not by a session.
+    /// The queue calls it when an account is saved, on the caller's executor, so that the call reports a misspelt setting, not a session.
     ///
     /// - Throws: A ``TransferError`` of the class ``FailureClass/permanent`` or ``FailureClass/unsupported``.
     func validate(_ endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport that can say whether an endpoint can do what a session wants of it, without asking anybody.
+/// A transport that can validate a session's options for an endpoint without a connection.
 public protocol SessionValidating: Transport {
-    /// Checks a session's options, as an attempt would before it connects: what metadata and headers can be carried, and which settings make sense.
+    /// Checks a session's options, as an attempt would before it connects: metadata, headers and settings.
     ///
-    /// The queue calls it on its own and on its callers' executors, before a session is stored and before its options or items change, so that
-    /// what can't be done is told there and not when the session runs. An item with a place at the server is asked about with its
-    /// ``AttemptOptions/uploadURL``.
+    /// The queue calls it on its own and on its callers' executors, before it stores a session and before the session's options or items change, so
+    /// that the call fails, not the session. For an item with an existing upload, the options have its ``AttemptOptions/uploadURL``.
     ///
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` for what another endpoint of the account may be able to do; of the
-    ///   class ``FailureClass/permanent`` for what would fail the session's files wherever else they may go, which refuses the session. Its
-    ///   message names the thing and says what to do, and is not followed by any other.
+    /// - Throws: A ``TransferError``: of the class ``FailureClass/unsupported`` if another endpoint of the account may have the feature; of the class
+    ///   ``FailureClass/permanent`` if the session's files would fail at any endpoint, which rejects the session. The message names the option and the
+    ///   remedy, and no other message follows it.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError)
 }
 
-/// A transport whose endpoints keep files by their remote names, so that two files with one name meet there.
+/// A transport whose endpoints keep files by their remote names, so that files with the same name collide.
 ///
-/// A transport that does not conform keeps such files apart.
+/// The queue assumes that other transports keep such files apart.
 public protocol FileNaming: Transport {
-    /// Decides what happens to two files that have one remote name at an endpoint.
+    /// Returns the effect of two files with the same remote name at an endpoint.
     ///
-    /// The queue calls it on its callers' executors, before a session is stored and before items are added to one. It refuses files that would
-    /// be lost.
+    /// The queue calls it on its callers' executors, before it stores a session and before it adds items to one. It rejects files that would be
+    /// lost.
     ///
     /// - Parameters:
-    ///   - options: What the session asks for.
-    ///   - endpoint: One of its account's.
+    ///   - options: The session's options.
+    ///   - endpoint: An endpoint of its account.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash
 }
 
-/// What happens to two files that have one remote name.
+/// The effect of two files with the same remote name.
 public enum NameClash: Hashable, Sendable {
     /// The endpoint keeps both.
     case keptApart
-    /// The second file is refused, and the first one stays.
+    /// The second file is rejected, and the first one stays.
     case refused
     /// The second file counts as sent, and the first one stays.
     case leftOut
@@ -59,35 +58,35 @@ public enum NameClash: Hashable, Sendable {
     case replaced
 }
 
-/// A transport that can say whether an endpoint answers, without moving a file.
+/// A transport that can check an endpoint without transferring a file.
 public protocol EndpointChecking: Transport {
-    /// Connects to an endpoint and asks what it can do.
+    /// Connects to an endpoint and reads its capabilities.
     ///
-    /// - Throws: A ``TransferError`` of the class that an attempt would have met.
+    /// - Throws: A ``TransferError`` of the same class as that of a failed attempt.
     func check(_ endpoint: Endpoint, credentials: any CredentialProvider) async throws -> EndpointReport
 }
 
-/// What a server says of itself.
+/// The properties of a server.
 public struct EndpointReport: Hashable, Sendable {
-    /// The protocol's version that was agreed on.
+    /// The negotiated protocol version.
     public var version: String?
 
-    /// What the server offers, in its own words.
+    /// The features of the server, by its names for them.
     public var features: [String]
 
-    /// The largest file that it takes, in bytes; nil if it does not say.
+    /// The largest accepted file, in bytes; nil if unreported.
     public var maximumSize: Int64?
 
-    /// Its other limits, by the protocol's names for them, such as `packet` in bytes; empty if it has none, or does not say.
+    /// Other limits, by the protocol's names for them, such as `packet` in bytes; empty if unreported.
     public var limits: [String: Int64]
 
-    /// The fingerprint of the key that it proved to have, as people compare it; nil where the protocol has no such keys.
+    /// The fingerprint of the server's verified host key, in the format for comparisons; nil if the protocol has no host keys.
     public var hostKeyFingerprint: String?
 
-    /// How long one request and its answer took.
+    /// The duration of one request and its response.
     public var latency: Duration
 
-    /// Makes a report.
+    /// Creates a report.
     public init(
         version: String? = nil, features: [String] = [], maximumSize: Int64? = nil, limits: [String: Int64] = [:],
         hostKeyFingerprint: String? = nil, latency: Duration

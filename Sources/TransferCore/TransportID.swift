@@ -1,20 +1,20 @@
-/// The name of a transport as it is written to the store, for example `"tus"`.
+/// The name of a transport in the store, for example `"tus"`.
 ///
-/// A transport never changes its ID once it is released: persisted accounts and checkpoints refer to it.
+/// Never change the ID of a released transport: stored accounts and checkpoints refer to it.
 public struct TransportID: RawRepresentable, Hashable, Sendable, Codable, ExpressibleByStringLiteral, CustomStringConvertible {
-    /// The name itself: lower-case ASCII letters, digits and hyphens by convention.
+    /// The name: lower-case ASCII letters, digits and hyphens by convention.
     public let rawValue: String
 
-    /// Makes an ID of a name.
+    /// Creates an ID from a name.
     public init(rawValue: String) {
         self.rawValue = rawValue
     }
 
-    /// Makes an ID of a literal name.
+    /// Creates an ID from a literal name.
     public init(stringLiteral value: String) {
         rawValue = value
     }
 
-    /// The name itself.
+    /// The name.
     public var description: String { rawValue }
 }

@@ -1,32 +1,31 @@
 public import SystemPackage
 
-/// A local file to send, and what it was when the queue looked.
+/// A local file to send, with its identity when the queue read it.
 public struct UploadSource: Hashable, Sendable {
     /// The file.
     public let path: FilePath
 
-    /// What the file must still be when it is opened and after its last byte; a transport that finds it different throws an error of the
-    /// class ``FailureClass/sourceChanged``.
+    /// The identity that the file must have when it is opened and after its last byte. If it differs, throw an error of the class
+    /// ``FailureClass/sourceChanged``.
     public let identity: SourceIdentity
 
-    /// The folder that the file was found in, and which links may lead to it; nil for a file that an app named itself.
+    /// The folder in which the queue found the file, and the links that may lead to it; nil for a file that the app named.
     package let confinement: SourceConfinement?
 
-    /// Set while the bytes still arrive in the file; nil for a file that is whole.
+    /// The state of a growing source; nil for a complete file.
     ///
-    /// The size in ``identity`` means nothing then, and the file is not compared with it.
+    /// For a growing source, ignore the size in ``identity``, and don't compare the file with it.
     public let growth: SourceGrowth?
 
-    /// Whether the file is the queue's own copy of bytes from memory, so that its permissions mean nothing to the other end. So is any source that
-    /// grows.
+    /// Whether the file is the queue's copy of bytes from memory, or a growing source. Its permissions then mean nothing to the other end.
     public let isSpooled: Bool
 
-    /// Makes a source.
+    /// Creates a source.
     public init(path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false) {
         self.init(path: path, identity: identity, growth: growth, isSpooled: isSpooled, confinement: nil)
     }
 
-    /// Makes a source that was found in a folder.
+    /// Creates a source for a file that was found in a folder.
     package init(
         path: FilePath, identity: SourceIdentity, growth: SourceGrowth? = nil, isSpooled: Bool = false, confinement: SourceConfinement?
     ) {
@@ -37,24 +36,24 @@ public struct UploadSource: Hashable, Sendable {
         self.confinement = confinement
     }
 
-    /// Opens the file for reading, by no symbolic link that the queue would not follow. Blocks.
+    /// Opens the file for reading, without following links that the session's policy excludes. Blocks.
     ///
-    /// Transports use this instead of opening ``path``, as links may have been put in the way since the queue looked.
+    /// Use this instead of opening ``path``, as another process may have created links since the queue read the folder.
     ///
     /// - Returns: A descriptor that the caller closes.
     /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceLost``.
     public func open() throws(TransferError) -> FileDescriptor { try SourceConfinement.open(path, within: confinement) }
 
-    /// The size in bytes of a file that is whole.
+    /// The size of a complete file in bytes.
     public var size: Int64 { identity.size }
 }
 
-/// Where a file was found, and which symbolic links may lead to it from there.
+/// The folder in which a file was found, and the symbolic links that may lead to it from there.
 package struct SourceConfinement: Hashable, Sendable {
-    /// The folder that a person or an app named.
+    /// The folder given by a person or an app.
     package var root: FilePath
 
-    /// Whether the file itself may be a link. No folder below the root ever is.
+    /// Whether the file itself may be a link. Folders below the root must not be links.
     package var followsFile: Bool
 
     package init(root: FilePath, followsFile: Bool) {
@@ -64,7 +63,7 @@ package struct SourceConfinement: Hashable, Sendable {
 
     /// Opens a file for reading. Blocks.
     ///
-    /// - Parameter confinement: Nil to follow all links.
+    /// - Parameter confinement: The allowed links; nil to follow all links.
     package static func open(_ path: FilePath, within confinement: SourceConfinement?) throws(TransferError) -> FileDescriptor {
         do throws(Errno) {
             guard let confinement else { return try ConfinedFolder.openForReading(path, FilePath()) }

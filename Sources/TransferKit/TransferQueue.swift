@@ -119,9 +119,9 @@ public actor TransferQueue {
         discards = DiscardOutbox(
             store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
-        sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger) { [hub, clock = configuration.clock] in
-            hub.publishUnnumbered(.storeTrimmed($0), at: clock.date())
-        }
+        sweeper = RowSweeper(
+            store: store, clock: configuration.clock, logger: configuration.logger, discardsMayBeDue: { [discards] in discards.look() },
+            tell: { [hub, clock = configuration.clock] in hub.publishUnnumbered(.storeTrimmed($0), at: clock.date()) })
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
@@ -188,16 +188,18 @@ public actor TransferQueue {
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
-        if !(writes + log).isEmpty, clockStoredAt.map({ now.uptime - $0 >= Self.clockInterval }) ?? true {
-            clockStoredAt = now.uptime
-            log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now)))
-        }
-        do throws(StoreRefusal) {
-            look(after: try await store.commitOrBlame(writes + log))
-        } catch {
-            guard let culprit = error.culprit, culprit.index >= writes.count else { throw error }
-            configuration.logger.error("The change log can't be written. \(error.error.message)")
-            look(after: try await store.commitOrBlame(writes))
+        let isClockDue = !(writes + log).isEmpty && clockStoredAt.map { now.uptime - $0 >= Self.clockInterval } ?? true
+        if isClockDue { log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now))) }
+        while true {
+            do throws(StoreRefusal) {
+                look(after: try await store.commitOrBlame(writes + log))
+                if isClockDue { clockStoredAt = now.uptime }
+                return
+            } catch {
+                guard let culprit = error.culprit, culprit.index >= writes.count else { throw error }
+                configuration.logger.error("The change log or the clock can't be written. \(error.error.message)")
+                log.remove(at: culprit.index - writes.count)
+            }
         }
     }
 

@@ -2,15 +2,15 @@ import Locking
 package import SystemPackage
 package import TransferCore
 
-/// Threads for calls that wait for disks: a few for each, so that a disk that hangs keeps nobody from using another.
+/// Threads for calls that wait for disks. Each disk has its own, so a hanging disk does not block the others.
 package final class DiskThreads: Sendable {
     private enum Disk: Hashable {
         case device(UInt64)
-        /// Which device it is on could only be asked of that device.
+        /// A folder of unknown device, as only the device itself could report it.
         case folder(FilePath)
     }
 
-    /// They end with the last one who uses them: there may be any number of folders.
+    /// The threads end with their last user, as there may be any number of folders.
     private struct Entry {
         weak let threads: WorkerThreads?
     }
@@ -18,18 +18,18 @@ package final class DiskThreads: Sendable {
     private let limit: Int
     private let entries = Locked<[Disk: Entry]>([:])
 
-    /// - Parameter limit: How many threads a disk may have.
+    /// - Parameter limit: The most threads of a disk.
     package init(limit: Int) {
         self.limit = limit
     }
 
-    /// The threads for a file that is read.
+    /// Returns the threads for a file to read.
     package func threads(for source: UploadSource) -> WorkerThreads { threads(.device(source.identity.device)) }
 
-    /// The threads for a file that is received.
+    /// Returns the threads for a file to write.
     package func threads(for destination: DownloadDestination) -> WorkerThreads { threads(.folder(destination.root)) }
 
-    /// The threads for files of which no more is known than the folder that they are in.
+    /// Returns the threads for files of which only the folder is known.
     package func threads(forFilesIn folder: FilePath) -> WorkerThreads { threads(.folder(folder)) }
 
     private func threads(_ disk: Disk) -> WorkerThreads {

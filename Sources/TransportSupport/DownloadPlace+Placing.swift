@@ -7,11 +7,11 @@ import TransferCore
     import Darwin
 #endif
 
-/// How a complete part gets its final name: at once and as a whole, and never one that it may not have.
+/// Gives a complete part file its final name: atomically, and according to the overwrite policy.
 extension DownloadPlace {
-    /// Gives the complete part its name, and syncs the folder.
+    /// Gives the complete part file its final name, and syncs the folder.
     ///
-    /// - Returns: Where it is; nil if the policy leaves what was there.
+    /// - Returns: The final path; nil if the policy keeps an existing file.
     func put(_ descriptor: FileDescriptor, _ remote: RemoteFileState) throws(TransferError) -> FilePath? {
         let own = try status(of: descriptor)
         var final = try ownName(own)
@@ -29,7 +29,7 @@ extension DownloadPlace {
         return final.map { destination.path.removingLastComponent().pushing($0) }
     }
 
-    /// The name that a complete part has already, besides that of a part.
+    /// Returns the final name that a complete part file already has, or nil.
     func ownName(_ own: Status) throws(TransferError) -> FilePath? {
         if let noted = try notedName(own) { return noted }
         guard destination.overwrite == .rename else { return try status(of: name)?.identity == own.identity ? name : nil }
@@ -43,11 +43,11 @@ extension DownloadPlace {
 
     private static let mostNumbers = 10_000
 
-    /// What the file is called if so many other names are taken.
+    /// Returns the name of the file with a number, if other names exist.
     private static func numbered(_ name: FilePath, _ number: Int) -> FilePath {
         guard number > 0 else { return name }
         let bytes = name.bytes
-        // The dot of a hidden file begins no extension.
+        // The first dot of a hidden file does not begin an extension.
         let dot = bytes.lastIndex(of: UInt8(ascii: ".")).flatMap { $0 > 0 ? $0 : nil } ?? bytes.endIndex
         let suffix = Array(" (\(number))".utf8) + bytes[dot...]
         // A name has at most 255 bytes (NAME_MAX, limits.h).
@@ -66,7 +66,7 @@ extension DownloadPlace {
         throw .fileExists(destination.path)
     }
 
-    /// - Returns: Whether it is in place; false if what is there is to be left.
+    /// - Returns: Whether the file is in place; false if the existing file stays.
     private func place(_ own: Status) throws(TransferError) -> Bool {
         if destination.overwrite == .never || destination.overwrite == .skip {
             let result = link(to: name)
@@ -76,15 +76,15 @@ extension DownloadPlace {
             if destination.overwrite == .never { throw .fileExists(destination.path) }
             return false
         }
-        let way = DownloadDestination.placingName(of: part)
-        try unlink(way)
-        let result = link(to: way)
+        let temporary = DownloadDestination.placingName(of: part)
+        try unlink(temporary)
+        let result = link(to: temporary)
         guard result == 0 || Self.meansNoLinks(result) else { throw .destinationUnavailable(destination.path, errno: result) }
         guard result == 0 else { return try renamePart(own, to: name, replaces: true) }
         do throws(TransferError) {
-            try rename(way, to: name)
+            try rename(temporary, to: name)
         } catch {
-            try? unlink(way)
+            try? unlink(temporary)
             throw error
         }
         return true
@@ -97,7 +97,7 @@ extension DownloadPlace {
         guard result == 0 else { throw .destinationUnavailable(destination.path, errno: errno) }
     }
 
-    /// - Returns: 0, or the error's number.
+    /// - Returns: 0, or the error number.
     private func link(to new: FilePath) -> CInt {
         if faults.refusesLinks { return EPERM }
         return unsafe part.withPlatformString { part in

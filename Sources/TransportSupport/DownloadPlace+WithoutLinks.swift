@@ -7,9 +7,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// What a file system does not do, and where to stop; for tests.
+/// Missing features of a file system, and points to stop at, for tests.
 package struct PlacingFaults: Sendable {
-    /// A moment at which a process may be killed.
+    /// A step after which a process may be killed.
     package enum Step: Sendable, CaseIterable {
         /// The note is durable.
         case noted
@@ -19,22 +19,22 @@ package struct PlacingFaults: Sendable {
         case renamed
     }
 
-    /// Hard links are refused, as on FAT.
+    /// Hard links are not supported, as on FAT.
     package var refusesLinks = false
-    /// A rename can't be told to fail where there is a file.
+    /// Renames that fail for an existing file are not supported.
     package var refusesExclusiveRename = false
     package var reached: @Sendable (Step) -> Void = { _ in }
 
     package init() {}
 }
 
-/// Placing on a file system without hard links, such as FAT, exFAT and some SMB shares: the part is renamed.
+/// Placing on a file system without hard links, such as FAT, exFAT and some SMB shares: the part file is renamed.
 ///
-/// Afterwards nothing tells the delivered file from one that somebody else put there. So a note beside the part first says which file is about
-/// to get which name. The queue removes it with the part, once it has stored that the download is complete.
+/// Afterwards nothing distinguishes the delivered file from one of another program. So a note in the same folder first records which file gets which
+/// name. The queue removes it with the part file, once it has stored the completion of the download.
 extension DownloadPlace {
     private struct Note {
-        /// Device and inode of the part.
+        /// Device and inode of the part file.
         var identity: [UInt64]
         var size: Int64
         var name: FilePath
@@ -65,7 +65,7 @@ extension DownloadPlace {
         try unlink(noteName)
     }
 
-    /// Nil if there is no note. What has the note's name may be anything, such as a second link to the part.
+    /// Returns the note, or nil if there is none. A file with the note's name may be anything, such as a second link to the part file.
     private func readNote() -> Note? {
         let flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         let descriptor = unsafe noteName.withPlatformString { unsafe openat(folder.rawValue, $0, flags) }
@@ -85,7 +85,7 @@ extension DownloadPlace {
         return Note(identity: [device, inode], size: size, name: name)
     }
 
-    /// The name that a part was given by a rename, if it still has it.
+    /// Returns the name that the part file got by a rename, if it still has it.
     func notedName(_ own: Status) throws(TransferError) -> FilePath? {
         guard let note = readNote(), note.identity == own.identity, note.size == own.size, try isThere(note) else { return nil }
         return note.name
@@ -96,12 +96,12 @@ extension DownloadPlace {
         return found.isRegular && found.identity == note.identity && found.size == note.size
     }
 
-    /// Opens the file that a part became by a rename, if it is still there.
+    /// Opens the renamed part file, if it still exists.
     func openDelivered() throws(TransferError) -> FileDescriptor? {
         guard let note = readNote(), try isThere(note) else { return nil }
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
-        // A complete file may have got a mode without write permission since.
+        // A complete file may have lost write permission since.
         if descriptor < 0, errno == EACCES {
             descriptor = unsafe note.name.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
         }
@@ -109,7 +109,7 @@ extension DownloadPlace {
         return FileDescriptor(rawValue: descriptor)
     }
 
-    /// Removes the empty file that an attempt for this part took the name with before it ended.
+    /// Removes the empty file with which an earlier attempt reserved the name.
     func removePlaceholder(of own: Status) throws(TransferError) {
         guard let note = readNote(), note.identity == own.identity, note.size == own.size, own.size > 0,
             let found = try status(of: note.name), found.isRegular, found.size == 0
@@ -117,10 +117,10 @@ extension DownloadPlace {
         try unlink(note.name)
     }
 
-    /// Renames the part.
+    /// Renames the part file.
     ///
-    /// - Parameter replaces: Whether what has the name is replaced.
-    /// - Returns: Whether it was renamed; false if the name is taken.
+    /// - Parameter replaces: Whether an existing file is replaced.
+    /// - Returns: Whether it was renamed; false if the name exists.
     func renamePart(_ own: Status, to name: FilePath, replaces: Bool) throws(TransferError) -> Bool {
         if !replaces, try status(of: name) != nil { return false }
         try write(Note(identity: own.identity, size: own.size, name: name))
@@ -145,13 +145,13 @@ extension DownloadPlace {
         private typealias RenameAt2 =
             @convention(c) (CInt, UnsafePointer<CChar>?, CInt, UnsafePointer<CChar>?, CUnsignedInt) -> CInt
 
-        /// renameat2(2), which Swift's module of the C library leaves out; nil where the library has none.
+        /// renameat2(2), which Swift's module of the C library lacks; nil if the library lacks it, too.
         private static let renameat2: RenameAt2? = unsafe dlsym(nil, "renameat2").map { unsafe unsafeBitCast($0, to: RenameAt2.self) }
     #endif
 
-    /// Renames the part unless the name is taken (renameat2(2), RENAME_NOREPLACE).
+    /// Renames the part file unless the name exists (renameat2(2), RENAME_NOREPLACE).
     ///
-    /// - Returns: Whether it was renamed; nil if the file system has no such rename.
+    /// - Returns: Whether it was renamed; nil if the file system does not support that.
     private func renameExclusively(to name: FilePath) throws(TransferError) -> Bool? {
         guard !faults.refusesExclusiveRename else { return nil }
         #if !canImport(Darwin)
@@ -174,7 +174,7 @@ extension DownloadPlace {
         }
     }
 
-    /// Takes a name by an empty file, which can only be made if there is none (open(2), O_EXCL).
+    /// Reserves a name with an empty file, which can be created only if there is none (open(2), O_EXCL).
     private func take(_ name: FilePath) throws(TransferError) -> Bool {
         let flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC
         let taken = unsafe name.withPlatformString { unsafe openat(folder.rawValue, $0, flags, Self.privateMode) }

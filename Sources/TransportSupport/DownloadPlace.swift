@@ -8,21 +8,23 @@ import TransferCore
     import Darwin
 #endif
 
-/// What a server says of a file, as far as it decides whether a local one is replaced.
+/// The properties of a remote file that decide whether it replaces a local one.
 struct RemoteFileState: Sendable {
     var size: Int64?
     /// Nanoseconds since 1970.
     var modificationTime: Int64?
 }
 
-/// The folder that a download goes to, open, and what happens to names in it. Everything here blocks.
+/// The open folder of a download, with operations on names in it. All of them block.
 final class DownloadPlace: Sendable {
     struct Status {
         var size: Int64
+        /// The bytes of its blocks on the disk, which may be beyond its size.
+        var allocated: Int64
         var modificationTime: Int64
         var isRegular: Bool
         var isFolder: Bool
-        /// How many names the file has.
+        /// The number of names of the file.
         var links: Int
         /// Device and inode.
         var identity: [UInt64]
@@ -30,7 +32,7 @@ final class DownloadPlace: Sendable {
 
     let destination: DownloadDestination
     let folder: FileDescriptor
-    /// In the folder, as the part is.
+    /// The name in the folder.
     let name: FilePath
     let part: FilePath
     let faults: PlacingFaults
@@ -41,13 +43,14 @@ final class DownloadPlace: Sendable {
         guard let part = destination.partName.lastComponent, part.kind == .regular,
             destination.partName.removingLastComponent() == destination.name.removingLastComponent()
         else {
-            throw TransferError(.permanent, .internalFailure, "The part \(destination.partName) is not beside \(destination.name).")
+            throw TransferError(
+                .permanent, .internalFailure, "The part file \(destination.partName) is not in the folder of \(destination.name).")
         }
         self.part = FilePath(root: nil, components: part)
         (folder, name) = try ConfinedFolder.open(destination.root, parentOf: destination.name, creates: creates)
     }
 
-    /// Nil if the folder does not exist.
+    /// Opens the folder of a download. Returns nil if it does not exist.
     static func existing(_ destination: DownloadDestination) throws(TransferError) -> DownloadPlace? {
         do throws(TransferError) {
             return try DownloadPlace(destination, creates: false)
@@ -63,10 +66,10 @@ final class DownloadPlace: Sendable {
 
     // MARK: The part
 
-    /// Opens the part that a checkpoint vouches for, or makes a new one.
+    /// Opens the part file of a checkpoint, or creates a new one.
     ///
-    /// - Parameter size: That of the whole file; nil if nobody knows.
-    /// - Returns: Also whether it has its final name already.
+    /// - Parameter size: The size of the whole file in bytes; nil if unknown.
+    /// - Returns: The part file, and whether it already has its final name.
     func openPart(from confirmed: Int64, of size: Int64?) throws(TransferError) -> (FileDescriptor, isInPlace: Bool) {
         if let found = try openExistingPart() {
             do throws(TransferError) {
@@ -76,7 +79,7 @@ final class DownloadPlace: Sendable {
                 try requireMayReplace(try self.status(of: name))
                 if confirmed > 0 {
                     guard status.isRegular, status.size >= confirmed else { throw resumeLost() }
-                    try requireSpace((size ?? 0) - confirmed)
+                    try requireSpace((size ?? 0) - max(confirmed, status.allocated))
                     return (found, false)
                 }
             } catch {
@@ -98,13 +101,13 @@ final class DownloadPlace: Sendable {
         return (FileDescriptor(rawValue: descriptor), false)
     }
 
-    /// Whatever has that name; nil if nothing that could be the part.
+    /// Opens any file with the part file's name. Returns nil if it can't be the part file.
     private func openExistingPart() throws(TransferError) -> FileDescriptor? {
-        // Without O_NONBLOCK, opening a FIFO that somebody put there would wait for its other end (open(2)).
+        // Without O_NONBLOCK, opening a FIFO of that name would wait for its other end (open(2)).
         let flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC
         var descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDWR | flags) }
         if descriptor < 0, errno == EACCES {
-            // A complete file keeps the name of its part until the store knows, and may have got a mode without write permission since.
+            // A complete file keeps the part file's name until its completion is stored, and may have lost write permission since.
             descriptor = unsafe part.withPlatformString { unsafe openat(folder.rawValue, $0, O_RDONLY | flags) }
         }
         if descriptor >= 0 { return FileDescriptor(rawValue: descriptor) }
@@ -121,7 +124,7 @@ final class DownloadPlace: Sendable {
         if final.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
     }
 
-    /// Asked before the first byte, so that a disk is not filled by what can't be completed on it.
+    /// Checks the free space before the first byte, so that a file that can't be completed does not fill the disk.
     private func requireSpace(_ bytes: Int64) throws(TransferError) {
         guard bytes > 0 else { return }
         var found = statvfs()
@@ -130,13 +133,13 @@ final class DownloadPlace: Sendable {
         guard !free.overflow, free.partialValue < UInt64(bytes) else { return }
         throw TransferError(
             .noSpace, .diskFull,
-            "\(destination.path) needs \(bytes) bytes more, but its disk has \(free.partialValue) free. Free some space.")
+            "\(destination.path) needs \(bytes) more bytes, but its disk has \(free.partialValue) free. Free some space.")
     }
 
-    /// Files up to this size are made without a reservation, which would cost each of many small ones a system call.
+    /// The largest file without a reservation, in bytes. A reservation would cost each of many small files a system call.
     private static let smallSize: Int64 = 1 << 20
 
-    /// Takes the space for a whole part from the disk.
+    /// Reserves disk space for a whole part file.
     func reserve(_ size: Int64, for part: FileDescriptor) throws(TransferError) {
         guard size > Self.smallSize else { return }
         do throws(Errno) {
@@ -144,12 +147,12 @@ final class DownloadPlace: Sendable {
         } catch {
             throw TransferError(
                 .noSpace, .diskFull,
-                "\(destination.path) needs \(size) bytes, but other files take what its disk has left. Free some space.")
+                "\(destination.path) needs \(size) bytes, but other files use the rest of its disk. Free some space.")
         }
     }
 
     private func resumeLost() -> TransferError {
-        TransferError(.resumeLost, .uploadGone, "What was received of \(destination.path) is gone from this machine; it begins anew.")
+        TransferError(.resumeLost, .uploadGone, "The part file of \(destination.path) is gone. The download restarts.")
     }
 
     func cut(_ part: FileDescriptor, to size: Int64) throws(TransferError) {
@@ -171,7 +174,7 @@ final class DownloadPlace: Sendable {
         guard unsafe futimens(part.rawValue, times) == 0 else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
-    /// What only this user may read and write.
+    /// Permissions for this user only.
     static let privateMode: mode_t = 0o600
 
     /// The permissions that this process gives new files (umask(2)).
@@ -180,7 +183,7 @@ final class DownloadPlace: Sendable {
             let mask = umask(0o077)
             umask(mask)
         #else
-            // Changing the mask to read it would change the files that other threads make meanwhile.
+            // Changing the mask to read it would affect files that other threads create at that time.
             let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
             let line = status.split(separator: "\n").first { $0.hasPrefix("Umask:") }
             let mask = line?.split(separator: "\t").last.flatMap { mode_t($0, radix: 8) } ?? 0o077
@@ -188,8 +191,8 @@ final class DownloadPlace: Sendable {
         return 0o666 & ~mask | privateMode
     }()
 
-    /// Gives a complete part the permissions of any new file. Until then only this user could read it, and this is still so where the file system
-    /// has no permissions of its own.
+    /// Gives a complete part file the permissions of a new file. Before, only this user can read it. Fails without harm if the file system has no
+    /// permissions.
     func publish(_ part: FileDescriptor) {
         _ = fchmod(part.rawValue, Self.usualMode)
     }
@@ -199,23 +202,23 @@ final class DownloadPlace: Sendable {
         guard result == 0 || errno == ENOENT else { throw .destinationUnavailable(destination.partPath, errno: errno) }
     }
 
-    // MARK: What is there
+    // MARK: The existing file
 
-    /// Whether the policy leaves what is there.
+    /// Whether the policy keeps the existing file.
     func isUpToDate(_ remote: RemoteFileState) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles, let local = try status(of: name) else { return false }
         if destination.overwrite == .skip { return true }
         if local.isFolder { throw .destinationUnavailable(destination.path, errno: EISDIR) }
         guard local.isRegular else { return false }
         if destination.overwrite == .newer {
-            guard let modificationTime = remote.modificationTime else { throw notTold("when it changed last") }
+            guard let modificationTime = remote.modificationTime else { throw unreported("modification time") }
             return Self.compare(modificationTime, local.modificationTime) <= 0
         }
-        guard let size = remote.size else { throw notTold("how large it is") }
+        guard let size = remote.size else { throw unreported("size") }
         return size == local.size && remote.modificationTime.map { Self.compare($0, local.modificationTime) == 0 } ?? true
     }
 
-    /// As `rsync` does: a time of whole seconds is compared with the other one's whole seconds, as HTTP and SFTP version 3 tell no more.
+    /// Compares times like `rsync`: a time of whole seconds by the second, as HTTP and SFTP version 3 have no fractions.
     private static func compare(_ remote: Int64, _ local: Int64) -> Int {
         let second: Int64 = 1_000_000_000
         // Times before 1970 are rounded down, too.
@@ -224,10 +227,10 @@ final class DownloadPlace: Sendable {
         return left < right ? -1 : left > right ? 1 : 0
     }
 
-    private func notTold(_ what: String) -> TransferError {
+    private func unreported(_ property: String) -> TransferError {
         TransferError(
             .unsupported, .unsupported,
-            "\(destination.path) exists, and the server does not tell \(what), which the policy \"\(destination.overwrite.rawValue)\" compares."
+            "\(destination.path) exists, and the server does not report the \(property) that the policy \"\(destination.overwrite.rawValue)\" compares."
         )
     }
 
@@ -237,7 +240,7 @@ final class DownloadPlace: Sendable {
         return Status(found)
     }
 
-    /// Of what has a name in the folder, not of what a link leads to; nil if nothing has it.
+    /// Returns the status of a name in the folder, without following a link; nil if the name does not exist.
     func status(of name: FilePath) throws(TransferError) -> Status? {
         var found = stat()
         let result = unsafe name.withPlatformString { unsafe fstatat(folder.rawValue, $0, &found, AT_SYMLINK_NOFOLLOW) }
@@ -255,6 +258,8 @@ extension DownloadPlace.Status {
             let modified = found.st_mtim
         #endif
         size = Int64(found.st_size)
+        // stat(2): in units of 512 bytes, whatever the file system's blocks are.
+        allocated = Int64(clamping: found.st_blocks).multipliedReportingOverflow(by: 512).partialValue
         modificationTime = Int64(modified.tv_sec) &* 1_000_000_000 &+ Int64(modified.tv_nsec)
         isRegular = found.st_mode & S_IFMT == S_IFREG
         isFolder = found.st_mode & S_IFMT == S_IFDIR
@@ -264,6 +269,6 @@ extension DownloadPlace.Status {
 }
 
 extension OverwritePolicy {
-    /// Whether it may leave what is there, and what comes counts as transferred.
+    /// Whether it may keep the existing file, so that the download counts as transferred.
     var comparesFiles: Bool { self == .different || self == .newer || self == .skip }
 }

@@ -1,24 +1,24 @@
 public import SystemPackage
 public import TransferCore
 
-/// An open local file that is being sent, and what it must still be.
+/// An open local file to send, with the identity that it must keep.
 ///
-/// Keeps its descriptor open until the last reference goes, so that a read under way on another thread never meets a descriptor that was
-/// closed and given to another file.
+/// The descriptor is open until the last reference ends, so a read on another thread never uses a descriptor that was closed and reused for another
+/// file.
 public final class FileReader: Sendable {
-    /// The file as the queue named it.
+    /// The file.
     public let source: UploadSource
 
-    /// Open for reading; never closed by a user of this object.
+    /// The descriptor, open for reading. Don't close it.
     public let descriptor: FileDescriptor
 
     private let threads: WorkerThreads
 
-    /// Opens a file and makes sure that it is the one that the queue looked at. One that still grows is not compared.
+    /// Opens a file and compares it with the identity that the queue read. A growing file is not compared.
     ///
-    /// - Parameter threads: Does what may block; also used by ``verifyUnchanged()``.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which says what changed, or
-    ///   ``FailureClass/sourceLost``; `CancellationError` at once, however long the disk takes.
+    /// - Parameter threads: Threads for blocking calls, also those of ``verifyUnchanged()``.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/sourceChanged``, which names the change, or ``FailureClass/sourceLost``;
+    ///   `CancellationError` immediately, even if the disk hangs.
     public static func open(_ source: UploadSource, on threads: WorkerThreads) async throws -> FileReader {
         try await threads.runUnlessCancelled {
             let reader = try FileReader(source, threads: threads)
@@ -34,18 +34,18 @@ public final class FileReader: Sendable {
     }
 
     deinit {
-        // Nothing was written, so nothing can be lost by an error here.
+        // Nothing was written, so an error here loses no data.
         try? descriptor.close()
     }
 
-    /// Makes sure, after the last byte was read, that the file did not change meanwhile.
+    /// Verifies that the file has not changed since it was opened. Call it after the last byte was read.
     ///
-    /// - Throws: As ``open(_:on:)``.
+    /// - Throws: The same errors as ``open(_:on:)``.
     public func verifyUnchanged() async throws {
         try await threads.runUnlessCancelled { try self.compare() }
     }
 
-    /// The error for a file that ended before the size that it had.
+    /// Returns the error for a file that is shorter than its size was.
     public func endedEarly(at offset: Int64) -> TransferError {
         .sourceChanged(source.path, "it ended at byte \(offset) of \(source.size)")
     }
@@ -56,13 +56,13 @@ public final class FileReader: Sendable {
         switch identity.difference(from: source.identity) {
         case nil: return
         case .content(let change)?: throw .sourceChanged(source.path, change)
-        case .fileReplaced?: throw .sourceChanged(source.path, "another file was put in its place")
+        case .fileReplaced?: throw .sourceChanged(source.path, "another file replaced it")
         }
     }
 }
 
 extension TransferError {
     fileprivate static func sourceChanged(_ path: FilePath, _ change: String) -> TransferError {
-        TransferError(.sourceChanged, .sourceChanged, "\(path) changed while it was sent: \(change).")
+        TransferError(.sourceChanged, .sourceChanged, "\(path) changed during the upload: \(change).")
     }
 }

@@ -9,26 +9,26 @@ public import TransferCore
     import Darwin
 #endif
 
-/// An open local file that is being received: the part of a download, until ``finish(size:modificationTime:staysPrivate:)`` gives it its name.
+/// An open local file to receive: the part file of a download, until ``finish(size:modificationTime:staysPrivate:)`` gives it its final name.
 ///
-/// Nothing is written outside of the destination's root, whatever links are put in the way. Open it when the server has agreed to send the
-/// file, not before, so that a refusal leaves no empty part behind. The descriptors are open until the last reference goes, so that a write
-/// under way on another thread never meets a descriptor that was closed and given to another file.
+/// It writes nothing outside of the destination's root, even if links are created there. Open it after the server has accepted the request, so that a
+/// rejection leaves no empty part file. The descriptors are open until the last reference ends, so a write on another thread never uses a descriptor that
+/// was closed and reused for another file.
 public final class FileWriter: Sendable {
-    /// Where the file goes, as the queue named it.
+    /// The destination of the file.
     public let destination: DownloadDestination
 
-    /// Open for reading and writing; never closed by a user of this object.
+    /// The descriptor, open for reading and writing. Don't close it.
     public let descriptor: FileDescriptor
 
-    /// From where on bytes are wanted: what was confirmed, or the whole size if ``isInPlace``.
+    /// The position of the first missing byte: the confirmed position, or the size of the file if ``isInPlace``.
     public let start: Int64
 
-    /// Whether an earlier attempt received the file completely and gave it its name, and only its end was not stored. Then
-    /// ``finish(size:modificationTime:staysPrivate:)`` with the size ``start`` is all that is left to do.
+    /// Whether an earlier attempt received the whole file and gave it its final name, but its completion was not stored. Then only call
+    /// ``finish(size:modificationTime:staysPrivate:)`` with the size ``start``.
     public let isInPlace: Bool
 
-    /// Where the file is once it is complete: where it was to go, or, under ``OverwritePolicy/rename``, beside what is there.
+    /// The path of the complete file: the destination, or another name in its folder with ``OverwritePolicy/rename``.
     public var finalPath: FilePath { placed.withLock { $0 } ?? destination.path }
 
     private let placed = Locked<FilePath?>(nil)
@@ -36,22 +36,22 @@ public final class FileWriter: Sendable {
     let place: DownloadPlace
     private let schedule: Locked<SyncSchedule>
 
-    /// Opens the part of a download, or makes a new one, and the folders that it is in.
+    /// Opens the part file of a download, or creates it with its folders.
     ///
     /// - Parameters:
-    ///   - confirmed: What the attempt's checkpoint vouches for. Anything beyond is cut off, as nobody knows whether the disk has it.
-    ///   - size: How many bytes the whole file has; nil if the server does not say. If the disk has no room for the rest, nothing is made.
-    ///   - threads: Does everything that may block.
-    /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part is gone or shorter; with the code
-    ///   ``TransferError/Code/fileExists`` if the policy forbids to replace what is there; ``FailureClass/noSpace`` or
-    ///   ``FailureClass/permanent``, naming the path, if the disk or its permissions refuse.
+    ///   - confirmed: The number of bytes that the attempt's checkpoint covers. Bytes after them are removed, as they may not be on disk.
+    ///   - size: The size of the whole file in bytes; nil if unknown. If the disk lacks space for the rest, nothing is created.
+    ///   - threads: Threads for blocking calls.
+    /// - Throws: A ``TransferError``: of the class ``FailureClass/resumeLost`` if the part file is gone or too short; with the code
+    ///   ``TransferError/Code/fileExists`` if the policy forbids replacing an existing file; of the class ``FailureClass/noSpace`` or
+    ///   ``FailureClass/permanent`` if the file can't be created or written. The message names the path.
     public static func open(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) async throws -> FileWriter {
         try await open(destination, from: confirmed, size: size, on: threads, syncing: SyncSchedule(at: .now))
     }
 
-    /// As ``open(_:from:size:on:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
+    /// Like ``open(_:from:size:on:)``, but blocks the caller's thread: for callbacks of a C library with its own thread.
     public static func openNow(
         _ destination: DownloadDestination, from confirmed: Int64 = 0, size: Int64? = nil, on threads: WorkerThreads
     ) throws(TransferError) -> FileWriter {
@@ -65,7 +65,7 @@ public final class FileWriter: Sendable {
         let place = try DownloadPlace(destination, creates: true, faults)
         let (part, isInPlace) = try place.openPart(from: confirmed, of: size)
         let writer = try FileWriter(place, part, from: confirmed, isInPlace: isInPlace, schedule, threads)
-        // Of two files that fit only one at a time, the second one waits before its first byte.
+        // If only one of two files fits on the disk, the second one fails before its first byte.
         if !isInPlace, let size { try place.reserve(size, for: part) }
         return writer
     }
@@ -101,27 +101,27 @@ public final class FileWriter: Sendable {
     }
 
     deinit {
-        // What matters was synced, and its errors were seen then.
+        // Important data was synced, which reported errors.
         try? descriptor.close()
     }
 
     // MARK: Content
 
-    /// Writes bytes at an offset, all of them, on one of the threads.
+    /// Writes all bytes at an offset, on one of the threads.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` or ``FailureClass/permanent``, naming the path.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` or ``FailureClass/permanent``. The message names the path.
     public func write(_ bytes: Data, at offset: Int64) async throws {
         try await threads.run { try unsafe bytes.withUnsafeBytes { unsafe try self.writeNow($0, at: offset) } }
     }
 
-    /// As ``write(_:at:)``, on the caller's thread, which may be blocked: for callbacks of a C library that own a thread.
+    /// Like ``write(_:at:)``, but blocks the caller's thread: for callbacks of a C library with its own thread.
     public func writeNow(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(TransferError) {
         var written = 0
         while written < bytes.count {
             let rest = unsafe UnsafeRawBufferPointer(rebasing: bytes[written...])
             let count = unsafe pwrite(descriptor.rawValue, rest.baseAddress, rest.count, off_t(offset) + off_t(written))
             if count < 0, errno == EINTR { continue }
-            // pwrite(2) of a regular file takes at least a byte, or says why not.
+            // pwrite(2) to a regular file writes at least one byte or fails.
             guard count > 0 else { throw .destinationUnavailable(destination.partPath, errno: count < 0 ? errno : EIO) }
             written += count
         }
@@ -129,26 +129,26 @@ public final class FileWriter: Sendable {
 
     // MARK: Checkpoints
 
-    /// Up to where the file is synced: what a checkpoint may vouch for.
+    /// The position up to which the file is synced, and a checkpoint may cover it.
     public var syncedPosition: Int64 { schedule.withLock { $0.synced } }
 
-    /// Whether 64 MiB were written since the file was last synced, or 5 s have passed. May be called on any thread, and does not wait.
+    /// Whether 64 MiB were written since the last sync, or 5 s have passed. Call it on any thread; it does not block.
     ///
-    /// - Parameter position: Up to where every byte was written.
+    /// - Parameter position: The position up to which all bytes are written.
     public func isSyncDue(upTo position: Int64) -> Bool { schedule.withLock { $0.isDue(position) } }
 
-    /// Syncs the file if 64 MiB were written since the last time, or 5 s have passed. Called after each write, before a checkpoint.
+    /// Syncs the file if 64 MiB were written since the last sync, or 5 s have passed. Call it after each write, before a checkpoint.
     ///
-    /// - Parameter position: Up to where every byte was written.
-    /// - Returns: Whether it was synced: then a checkpoint may vouch for `position`.
-    /// - Throws: As ``sync(upTo:)``.
+    /// - Parameter position: The position up to which all bytes are written.
+    /// - Returns: Whether the file was synced, so that a checkpoint may cover `position`.
+    /// - Throws: The same errors as ``sync(upTo:)``.
     public func syncIfDue(upTo position: Int64) async throws -> Bool {
         guard isSyncDue(upTo: position) else { return false }
         try await sync(upTo: position)
         return true
     }
 
-    /// Syncs the file now, so that a checkpoint may vouch for the position; for the end of an attempt.
+    /// Syncs the file, so that a checkpoint may cover the position. For the end of an attempt.
     ///
     /// - Throws: A ``TransferError`` that names the path.
     public func sync(upTo position: Int64) async throws {
@@ -168,16 +168,16 @@ public final class FileWriter: Sendable {
 
     // MARK: The end
 
-    /// Syncs the file, gives it its name as the policy says, and syncs its folder. When it returns, the file is complete and durable.
+    /// Syncs the file, gives it its final name according to the policy, and syncs its folder. When it returns, the file is complete and durable.
     ///
     /// - Parameters:
-    ///   - size: How many bytes the file has to have.
-    ///   - modificationTime: When the file changed last at the server, in nanoseconds since 1970; nil if it does not say.
-    ///   - staysPrivate: Whether the file keeps the permissions of a part, which only this user may read and write, because the transport sets
-    ///     others. By default the file gets those that this process gives new files.
-    /// - Returns: Whether the file is in place; false if the policy left what was there.
-    /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` where nothing may be replaced; ``FailureClass/protocolViolation`` if
-    ///   there are more or fewer bytes; as ``open(_:from:size:on:)`` otherwise.
+    ///   - size: The expected size in bytes.
+    ///   - modificationTime: The modification time at the server, in nanoseconds since 1970; nil if unknown.
+    ///   - staysPrivate: Whether the file keeps the permissions of a part file, which only this user may read and write, because the transport sets
+    ///     others. By default the file gets the permissions that this process gives new files.
+    /// - Returns: Whether the file is in place; false if the policy kept an existing file.
+    /// - Throws: A ``TransferError``: ``TransferError/Code/fileExists`` if an existing file may not be replaced; ``FailureClass/protocolViolation``
+    ///   if the number of bytes differs; otherwise the same errors as ``open(_:from:size:on:)``.
     @discardableResult
     public func finish(size: Int64, modificationTime: Int64? = nil, staysPrivate: Bool = false) async throws -> Bool {
         try await threads.run {
@@ -185,7 +185,7 @@ public final class FileWriter: Sendable {
             guard written == size else {
                 throw TransferError(
                     .protocolViolation, .badAnswer,
-                    "\(self.destination.path) has \(size) bytes at the server, but \(written) were received.")
+                    "Received \(written) bytes of \(self.destination.path), which has \(size) bytes at the server.")
             }
             if !self.isInPlace, !staysPrivate { self.place.publish(self.descriptor) }
             if !self.isInPlace, let modificationTime { try self.place.set(modificationTime, of: self.descriptor) }
@@ -198,12 +198,12 @@ public final class FileWriter: Sendable {
         }
     }
 
-    /// Whether the policy leaves what is at the destination already, so that nothing has to be received: asked before ``open(_:from:size:on:)``.
+    /// Whether the policy keeps an existing file, so that nothing needs to be received. Call it before ``open(_:from:size:on:)``.
     ///
     /// - Parameters:
-    ///   - size: The size at the server; nil if it does not say.
-    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:)``. Compared by the second if it is a whole one.
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not tell what the policy compares.
+    ///   - size: The size at the server in bytes; nil if unknown.
+    ///   - modificationTime: As for ``finish(size:modificationTime:staysPrivate:)``. A time of whole seconds is compared by the second.
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/unsupported`` if the server does not report a value that the policy compares.
     public static func isUpToDate(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?, on threads: WorkerThreads
     ) async throws -> Bool {
@@ -211,18 +211,18 @@ public final class FileWriter: Sendable {
         return try await threads.run { try isUpToDateNow(destination, size: size, modificationTime: modificationTime) }
     }
 
-    /// As ``isUpToDate(_:size:modificationTime:on:)``, on the caller's thread, which may be blocked.
+    /// Like ``isUpToDate(_:size:modificationTime:on:)``, but blocks the caller's thread.
     public static func isUpToDateNow(
         _ destination: DownloadDestination, size: Int64?, modificationTime: Int64?
     ) throws(TransferError) -> Bool {
         guard destination.overwrite.comparesFiles else { return false }
-        // A folder that does not exist holds no file, and is not made to find that out.
+        // Don't create a missing folder only to find that it has no file.
         guard let place = try DownloadPlace.existing(destination) else { return false }
         return try place.isUpToDate(RemoteFileState(size: size, modificationTime: modificationTime))
     }
 }
 
-/// When a file is synced: seldom enough to cost little, often enough to lose little.
+/// The times of syncs of a file: rarely enough to be cheap, and often enough to lose few bytes.
 package struct SyncSchedule: Sendable {
     private let bytes: Int64
     private let interval: Duration
@@ -232,8 +232,8 @@ package struct SyncSchedule: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
 
     /// - Parameters:
-    ///   - bytes: After how many bytes a sync is due, however soon that is.
-    ///   - interval: After how long one is due, however little was written.
+    ///   - bytes: The number of bytes after which a sync is due, regardless of the time.
+    ///   - interval: The time after which a sync is due, regardless of the number of bytes.
     package init(
         at time: ContinuousClock.Instant, bytes: Int64 = 64 << 20, interval: Duration = .seconds(5),
         now: @escaping @Sendable () -> ContinuousClock.Instant = { .now }
@@ -244,7 +244,7 @@ package struct SyncSchedule: Sendable {
         self.now = now
     }
 
-    /// Whether a position is far enough ahead, or late enough, that a sync is worth its cost.
+    /// Whether a sync is due at a position.
     package func isDue(_ position: Int64) -> Bool {
         position > synced && (position - synced >= bytes || now() - time >= interval)
     }

@@ -1,6 +1,6 @@
 import Locking
 
-/// A result that one caller waits for until somebody has it. The first one counts; it may be there before the caller is.
+/// A result for one waiting caller. The first result counts; it may arrive before the caller waits.
 package final class Once<Value: Sendable>: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Value, any Error>?
@@ -11,7 +11,9 @@ package final class Once<Value: Sendable>: Sendable {
 
     package init() {}
 
-    /// - Returns: Whether this is the result, and none came before.
+    /// Sets the result.
+    ///
+    /// - Returns: Whether this is the first result.
     @discardableResult package func resume(_ result: Result<Value, any Error>) -> Bool {
         let (isFirst, continuation) = state.withLock { state -> (Bool, CheckedContinuation<Value, any Error>?) in
             guard state.result == nil else { return (false, nil) }
@@ -23,7 +25,7 @@ package final class Once<Value: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Waits for the result, whether the caller is cancelled or not. Called once.
+    /// Waits for the result, even if the caller is cancelled. Call it once.
     package func value() async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             let result = state.withLock { state -> Result<Value, any Error>? in
@@ -34,9 +36,9 @@ package final class Once<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits for the result, or until the caller is cancelled. Called once.
+    /// Waits for the result, or until the caller is cancelled. Call it once.
     ///
-    /// - Parameter onCancel: Called when the caller was cancelled before there was a result.
+    /// - Parameter onCancel: Called if the caller is cancelled before the result.
     package func valueUnlessCancelled(onCancel: @escaping @Sendable () -> Void = {}) async throws -> Value {
         try await withTaskCancellationHandler {
             try await value()

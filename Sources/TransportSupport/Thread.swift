@@ -6,11 +6,11 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// Runs a function on a thread of its own, which is allowed to block and ends with the function.
+/// Runs a function on a new thread, which may block and ends with the function.
 ///
-/// SIGPIPE is blocked there, so that a library that writes to a closed socket gets an error instead of ending the process (pthread_sigmask(3)).
+/// The thread blocks SIGPIPE, so that a library that writes to a closed socket gets an error instead of ending the process (pthread_sigmask(3)).
 ///
-/// - Throws: The system's error if no thread can be made.
+/// - Throws: The system's error if the thread can't be created.
 package func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {
     let context = unsafe Unmanaged.passRetained(ThreadBody(body)).toOpaque()
     #if canImport(Darwin)
@@ -43,7 +43,7 @@ package func startThread(_ body: @escaping @Sendable () -> Void) throws(Errno) {
     #endif
 }
 
-/// A function can't go through a C pointer; an object can.
+/// Wraps a function in an object, as only an object can be passed through a C pointer.
 private final class ThreadBody: Sendable {
     let run: @Sendable () -> Void
 

@@ -3,16 +3,16 @@ import Locking
 import SystemPackage
 public import TransferCore
 
-/// A few threads for calls that block, such as reading a file on a slow disk.
+/// A limited number of threads for blocking calls, such as reading a file on a slow disk.
 ///
-/// Blocking calls must not run on the cooperative thread pool, which has one thread a core. The threads are made when work finds none idle,
-/// and end when the last reference to this object goes.
+/// Blocking calls must not run on the cooperative thread pool, which has one thread per core. A thread is created when work finds no idle one. The
+/// threads end when the last reference to this object ends.
 public final class WorkerThreads: Sendable {
     private let queue: JobQueue
 
-    /// Makes an object without threads yet.
+    /// Creates an object without threads.
     ///
-    /// - Parameter limit: How many threads there may be, at least 1. Work beyond that waits its turn.
+    /// - Parameter limit: The most threads, at least 1. More work waits for its turn.
     public init(limit: Int) {
         queue = JobQueue(limit: max(1, limit))
     }
@@ -21,15 +21,16 @@ public final class WorkerThreads: Sendable {
         queue.close()
     }
 
-    /// Runs a function on one of the threads, some time after this call returns. May be called from any thread. The threads stay until then, so that
-    /// who comes while the function hangs has no more of them than there may be.
+    /// Runs a function on one of the threads, after this call returns. Call it from any thread.
     ///
-    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and none can be made.
+    /// This object stays alive until then, so that the limit also holds for later work while the function hangs.
+    ///
+    /// - Throws: A ``TransferError`` of the class ``FailureClass/noSpace`` if there is no thread and none can be created.
     public func submit(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try queue.add { [self] in withExtendedLifetime(self, job) }
     }
 
-    /// Runs a function on one of the threads and hands back what it returns or throws.
+    /// Runs a function on one of the threads, and returns its result or rethrows its error.
     public func run<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         try await withCheckedThrowingContinuation { continuation in
             do {
@@ -40,7 +41,7 @@ public final class WorkerThreads: Sendable {
         }
     }
 
-    /// As ``run(_:)``, but for functions that change nothing: a caller that is cancelled does not wait for one that hangs.
+    /// Like ``run(_:)``, but a cancelled caller does not wait for the function. For functions without side effects.
     package func runUnlessCancelled<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
         let outcome = Once<Result>()
         try submit { outcome.resume(Swift.Result(catching: body)) }
@@ -48,7 +49,7 @@ public final class WorkerThreads: Sendable {
     }
 }
 
-/// What the threads share. They hold this and not the ``WorkerThreads``, whose end is what ends them.
+/// The shared state of the threads. They reference this and not the ``WorkerThreads``, whose end lets them end.
 private final class JobQueue: Sendable {
     private struct State {
         var jobs: [@Sendable () -> Void] = []
@@ -67,15 +68,17 @@ private final class JobQueue: Sendable {
     func add(_ job: @escaping @Sendable () -> Void) throws(TransferError) {
         try state.withLock { state throws(TransferError) in
             if state.idleThreads <= state.jobs.count, state.threads < limit {
-                // Under the lock, so that nobody else counts on a thread that then can't be made.
+                // Under the lock, so that no other caller relies on a thread that can't be created.
                 do throws(Errno) {
                     try startThread { self.work() }
                     state.threads += 1
                     state.idleThreads += 1
                 } catch {
-                    // If there are other threads, one of them does it.
+                    // If there are other threads, one of them runs the function.
                     if state.threads == 0 {
-                        throw TransferError(.noSpace, .internalFailure, "No thread can be made to read files with.", cause: "\(error)")
+                        throw TransferError(
+                            .noSpace, .internalFailure,
+                            "Cannot create a thread for reading files. Raise the limit of processes (ulimit -u).", cause: "\(error)")
                     }
                 }
             }

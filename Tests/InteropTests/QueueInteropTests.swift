@@ -18,7 +18,7 @@ import TransferKit
     /// A session that takes a few seconds, so that something can be done to it meanwhile.
     private static let large = 12 << 20
     /// Not complete before it is interrupted, however late that is; then ``atFullSpeed`` is what it goes on with.
-    private static let slowly = SessionOptions(rateLimit: 512 << 10)
+    private static let slowly = SessionOptions(rateLimit: 256 << 10)
     private static let atFullSpeed = SessionUpdate(rateLimit: 0)
 
     private func openQueue() async throws -> TransferQueue {
@@ -52,7 +52,7 @@ import TransferKit
         let waiting = try await queue.enqueue(try .upload([workshop.file("waiting", size: 1_000)], to: "real"))
         let urgent = try await queue.enqueue(try .upload([workshop.file("urgent", size: 3_000_000)], to: "real"))
         try await queue.start()
-        await large.waitUntilSent(2 << 20)
+        await large.waitUntilSent(1 << 20)
         try await urgent.run()
         try await queue.update(large.id, Self.atFullSpeed)
         var completed: [SessionID] = []
@@ -72,7 +72,7 @@ import TransferKit
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
         let next = try await queue.enqueue(try .upload([workshop.file("next", size: 1_000)], to: "real"))
         try await queue.start()
-        await large.waitUntilSent(2 << 20)
+        await large.waitUntilSent(1 << 20)
         try await large.hold()
         #expect(try await next.value.state == .completed)
         #expect(try await large.status.state == .held)
@@ -91,7 +91,7 @@ import TransferKit
         let large = try await queue.enqueue(try .upload([workshop.file("large", size: Self.large)], to: "real", options: Self.slowly))
         let next = try await queue.enqueue(try .upload([workshop.file("next", size: 1_000)], to: "real"))
         try await queue.start()
-        await large.waitUntilSent(2 << 20)
+        await large.waitUntilSent(1 << 20)
         #expect(try await large.pause() == .paused)
         // Whatever is done to it, the one behind does not get the slot.
         try await next.hold()

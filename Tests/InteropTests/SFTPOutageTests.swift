@@ -140,4 +140,51 @@ struct SFTPOutageTests {
         relay.withLock { $0 = nil }
         await folder.close()
     }
+
+    /// Each connection is cut after little more than may be unacknowledged: the client has the acknowledgements of the rest by then.
+    @Test func eachShortConnectionGetsAnUploadOn() async throws {
+        let (size, window, life) = (64 << 20, 4 << 20, 5 << 20)
+        let workshop = try Workshop()
+        let folder = try await SFTPServerFolder()
+        let relay = Locked<RawServer?>(nil)
+        let state = Locked((sent: 0, cuts: 0, passed: 0))
+        let started = try RawServer.relay(
+            to: folder.server.port,
+            passes: { way, count in
+                guard way == .fromClient else { return true }
+                let isCut = state.withLock { state in
+                    state.sent += count
+                    state.passed += count
+                    guard state.passed > life else { return false }
+                    (state.cuts, state.passed) = (state.cuts + 1, 0)
+                    return true
+                }
+                if isCut { relay.withLock { $0 }?.cut() }
+                return !isCut
+            })
+        relay.withLock { $0 = started }
+        let positions = Locked<[Int64]>([])
+        let transport = FallbackTransport(
+            base: SFTPTransport(),
+            willBegin: { attempt in
+                guard let stored = attempt.checkpoint, let checkpoint = UploadCheckpoint(stored) else { return }
+                positions.withLock { $0.append(checkpoint.acknowledged ?? stored.confirmed) }
+            })
+        let content = Data.unlike(size)
+        try content.write(to: folder.local.appending(path: "reel"))
+        let account = Account("real", endpoints: [try folder.endpoint(port: started.port)])
+        let queue = try await workshop.openQueue(account, transports: [transport], clock: clock.engineClock)
+        let session = try await queue.enqueue(.upload([FilePath(folder.local.appending(path: "reel").path)], to: "real"))
+        try await queue.start()
+        #expect(try await session.value.state == .completed)
+        let (sent, cuts, reached) = (state.withLock { $0.sent }, state.withLock { $0.cuts }, positions.withLock { $0 })
+        #expect(cuts > RetryPolicy().maximumAttempts && reached.count == cuts)
+        #expect(zip(reached, reached.dropFirst()).allSatisfy { $0 < $1 }, "\(reached)")
+        #expect(sent <= size * 11 / 10 + cuts * window, "\(cuts) cuts, \(sent) bytes")
+        #expect(try Data(contentsOf: folder.files.appending(path: "reel")) == content)
+        await queue.shutdown()
+        started.stop()
+        relay.withLock { $0 = nil }
+        await folder.close()
+    }
 }

@@ -2,6 +2,7 @@ import Crypto
 import Foundation
 import Locking
 import Logging
+import ScriptedSFTP
 import SystemPackage
 import Testing
 import TransferCore

@@ -31,7 +31,7 @@ import TransportTesting
         await #expect(throws: PromiseViolation.self) { try await promise.verify(untrue) }
         let unclean = try MemoryFixture(resumption: .fromStart, takesAllForComplete: true) { ForgetfulTransport(memory: $0) }
         let violation = await #expect(throws: PromiseViolation.self) { try await promise.verify(unclean) }
-        #expect(violation?.observation.hasSuffix("the other end takes what it got for the file.") == true)
+        #expect(violation?.observation.hasSuffix("the other end considers the incomplete file complete.") == true)
     }
 
     @Test func `each promise is broken by some defect`() {
@@ -108,6 +108,6 @@ import TransportTesting
     @Test func `a violation reads as a sentence and tells no secret`() async throws {
         let fixture = try MemoryFixture { BrokenTransport(memory: $0, defect: .tellsSecrets) }
         let violation = await #expect(throws: PromiseViolation.self) { try await TransportPromise.secretsAreKept.verify(fixture) }
-        #expect(violation?.description == "No secret is in an error, a receipt or a checkpoint — but: The error holds a secret.")
+        #expect(violation?.description == "Errors, receipts and checkpoints contain no secret. Observed: The error contains a secret.")
     }
 }

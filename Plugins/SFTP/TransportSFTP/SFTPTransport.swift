@@ -167,8 +167,10 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
             waiting: { reporter.reportActivity() }
         ) { connection in
+            // A connection that was used before says nothing of the server now.
+            let isNew = !connection.client.isReady
             var features = try await connection.client.features()
-            reporter.reportAnswer()
+            if isNew { reporter.reportAnswer() }
             if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
             return try await body(connection, features)
         }

@@ -31,7 +31,7 @@ enum FolderCheck {
             check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal))", fields: fields)
     }
 
-    /// Compares the free space beside the folder with the floor below which no session starts; nil if it can't be told.
+    /// Compares the free space beside the folder with the floor below which no session starts; nil if it is unknown.
     static func diskFinding(_ folder: FilePath) -> Finding? {
         let configuration = QueueConfiguration()
         guard let free = configuration.freeSpace(folder) else { return nil }

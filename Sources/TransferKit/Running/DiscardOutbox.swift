@@ -20,22 +20,27 @@ final class DiscardOutbox: Sendable {
         var worker: Task<Void, Never>?
         var alarm: Task<Void, Never>?
         var waiters: [CheckedContinuation<Void, Never>] = []
+
+        var hasWork: Bool { isDirty || isEager }
     }
 
-    private static let page = 64
+    static let page = 64
     /// How many hosts are asked at once.
     private static let mostHosts = 16
     /// How long a server may take to remove one thing.
-    private static let timeout = Duration.seconds(120)
+    static let timeout = Duration.seconds(120)
     /// How long a disk that hangs may hold up a shutdown.
     private static let lastRound = Duration.seconds(10)
+    /// How long new removals wait at most for a worker.
+    private static let longestPause = Duration.seconds(30)
     private static let firstDelay = Duration.seconds(10)
     private static let longestDelay = Duration.seconds(3_600)
 
-    private let store: QueueStore
+    let store: QueueStore
     private let transports: [TransportID: any Transport]
+    let parts: LocalParts
     private let credentials: any CredentialProvider
-    private let clock: EngineClock
+    let clock: EngineClock
     private let logger: Logger
     private let randomFraction: @Sendable () -> Double
     private let mailbox: Mailbox
@@ -51,7 +56,8 @@ final class DiscardOutbox: Sendable {
         randomFraction: @escaping @Sendable () -> Double, mailbox: Mailbox
     ) {
         self.store = store
-        self.transports = transports.merging([LocalParts.transportID: LocalParts(sources: store.sources)]) { $1 }
+        self.transports = transports
+        parts = LocalParts(sources: store.sources)
         self.credentials = credentials
         self.clock = clock
         self.logger = logger
@@ -115,15 +121,9 @@ final class DiscardOutbox: Sendable {
         for waiter in waiters { waiter.resume() }
     }
 
-    private func removeParts() async {
-        while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
-            !found.due.isEmpty, await discardParts(found.due)
-        {}
-    }
-
     private func begin() {
         state.withLock { state in
-            guard state.isDirty, !state.isClosed, state.worker == nil else { return }
+            guard state.hasWork, !state.isClosed, state.worker == nil else { return }
             state.worker = Task { await self.work() }
         }
         changes.send()
@@ -131,14 +131,14 @@ final class DiscardOutbox: Sendable {
 
     private func work() async {
         await pauses.learn(from: store, at: clock.moment)
+        var isStored = await workOffHosts()
+        // Read here and not earlier: ``finish(within:)`` may set it while the hosts are worked off.
         let isEager = state.withLock { state in
             defer { state.isEager = false }
             return state.isEager
         }
-        guard await workOffHosts() else { return end(clock.date() + Self.firstDelay) }
-        if isEager {
-            guard await tryWhatWasPutOff() else { return end(clock.date() + Self.firstDelay) }
-        }
+        if isStored, isEager { isStored = await tryWhatWasPutOff() }
+        guard isStored else { return end(clock.date() + Self.firstDelay) }
         end((try? await store.dueDiscards(at: clock.date(), limit: 0, isLocalOnly: !isEnabled))?.next)
     }
 
@@ -152,7 +152,7 @@ final class DiscardOutbox: Sendable {
 
     /// Runs a worker for each host with due removals until nothing is due.
     ///
-    /// - Returns: Whether all results are stored. If not, asking the servers again at once would help nobody.
+    /// - Returns: Whether the store could be read and all results are stored. If not, the hosts are asked again later.
     private func workOffHosts() async -> Bool {
         await withTaskGroup(of: Report.self) { group in
             var active: Set<String> = []
@@ -160,6 +160,8 @@ final class DiscardOutbox: Sendable {
             var missed: Set<String> = []
             var isStored = true
             var listens = false
+            // Reading the hosts takes longer the more is due. While workers run, it takes at most a twentieth of the time.
+            var pause = Duration.zero
             while isStored, !Task.isCancelled {
                 let version = changes.version
                 let isDirty = state.withLock { state in
@@ -167,7 +169,12 @@ final class DiscardOutbox: Sendable {
                     return state.isDirty
                 }
                 if isDirty {
-                    guard let hosts = await dueHosts() else { return false }
+                    let start = clock.now()
+                    guard let hosts = await dueHosts() else {
+                        isStored = false
+                        break
+                    }
+                    pause = min((clock.now() - start) * 20, Self.longestPause)
                     for (host, places) in hosts {
                         guard active.count < Self.mostHosts, active.insert(host).inserted else {
                             missed.insert(host)
@@ -179,8 +186,9 @@ final class DiscardOutbox: Sendable {
                 guard !active.isEmpty else { break }
                 if !listens {
                     listens = true
-                    group.addTask { [changes] in
+                    group.addTask { [changes, clock, pause] in
                         try? await changes.wait(after: version)
+                        try? await clock.sleep(pause)
                         return .change
                     }
                 }
@@ -244,12 +252,13 @@ final class DiscardOutbox: Sendable {
         let now = clock.moment
         let until = now.date + (pause.end - now.uptime)
         let postponement = DiscardPostponement(
-            places: places, dueAt: now.date, expiredAt: steadyDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
+            places: places, dueAt: now.date, expiredAt: expiryDate, until: until, leftAloneUntil: pause.isAskedFor ? until : nil)
         return (try? await mailbox.send(.postponed(postponement))) != nil
     }
 
-    /// The date of the opening plus the time since, which decides what is given up: a date that was set says nothing of how long it was tried.
-    private var steadyDate: Date { opening.date + (clock.now() - opening.uptime) }
+    /// The date that decides which removals are given up: the present date or, if that is earlier, the date of the opening plus the time since.
+    /// A clock that is set ahead, or was ahead at the opening, gives up no removal early.
+    private var expiryDate: Date { min(clock.date(), opening.date + (clock.now() - opening.uptime)) }
 
     /// - Returns: Whether what came of it is stored.
     private func tryWhatWasPutOff() async -> Bool {
@@ -287,8 +296,8 @@ final class DiscardOutbox: Sendable {
                     if (try? await clock.sleep(delay)) != nil { self?.look() }
                 }
             }
-            // Who waits for what came meanwhile waits for that, too.
-            guard !state.isDirty || state.isClosed else { return ([], true) }
+            // The waiters also wait for the removals that were added since.
+            guard !state.hasWork || state.isClosed else { return ([], true) }
             defer { state.waiters = [] }
             return (state.waiters, false)
         }
@@ -296,28 +305,36 @@ final class DiscardOutbox: Sendable {
         if again { begin() }
     }
 
-    /// Removes parts on this machine, all at once, so that what came of them shares a transaction: each download that completes leaves one.
-    private func discardParts(_ items: [PendingDiscard]) async -> Bool {
-        await withTaskGroup(of: Bool.self) { group in
-            for item in items where item.isPart && !Task.isCancelled {
-                group.addTask { await self.discard(item) }
-            }
-            return await group.reduce(true) { $0 && $1 }
-        }
-    }
-
     /// - Returns: Whether what came of it is stored.
     private func discard(_ item: PendingDiscard) async -> Bool {
         guard let transport = transports[item.endpoint.transport] as? any PartialDiscarding else {
             // Another process may have the transport; without the capability nobody can do it.
             let isMissing = transports[item.endpoint.transport] == nil
-            return await settle(item, isMissing && item.giveUpAt > steadyDate ? clock.date() + delay(item) : nil)
+            return await settle(item, isMissing && item.giveUpAt > expiryDate ? clock.date() + delay(item) : nil)
         }
-        do {
+        let result = await Self.result {
             let message = "\(item.endpoint.location) took longer than \(Self.timeout) to remove what a session left there."
             try await Deadline.run(for: Self.timeout, clock, message) { [credentials] in
                 try await transport.discard(item.checkpoint, at: item.endpoint, credentials: credentials)
             }
+        }
+        return await settle(item, result)
+    }
+
+    static func result(_ body: () async throws -> Void) async -> Result<Void, any Error> {
+        do {
+            return .success(try await body())
+        } catch {
+            return .failure(error)
+        }
+    }
+
+    /// Stores the result of a removal.
+    ///
+    /// - Returns: Whether it is stored.
+    func settle(_ item: PendingDiscard, _ result: Result<Void, any Error>) async -> Bool {
+        do {
+            try result.get()
             return await settle(item, nil)
         } catch let error as TransferError where error.failureClass == .unsupported {
             // A server that removes nothing by its own word is no surprise.
@@ -333,12 +350,13 @@ final class DiscardOutbox: Sendable {
             let now = clock.moment
             let delay = delay(item, retryAfter: error?.retryAfter)
             let asked = error?.retryAfter.map { min($0, RetryPolicy.longestRetryAfter) }
-            if error?.code == .timedOut || asked != nil {
+            // A part has no host: its disk is left alone while a removal there has not returned.
+            if !item.isPart, error?.code == .timedOut || asked != nil {
                 let length = asked.map { max($0, Self.firstDelay) } ?? delay
                 pauses.leaveAlone(item.endpoint, PausedHosts.Pause(end: now.uptime + length, isAskedFor: asked != nil))
             }
             return await settle(
-                item, item.giveUpAt <= steadyDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
+                item, item.giveUpAt <= expiryDate ? nil : now.date + delay, leftAloneUntil: asked.map { now.date + $0 })
         }
     }
 
@@ -359,8 +377,4 @@ final class DiscardOutbox: Sendable {
     private func store(_ result: DiscardResult) async -> Bool {
         (try? await mailbox.send(.discarded(result))) != nil
     }
-}
-
-extension PendingDiscard {
-    fileprivate var isPart: Bool { endpoint.transport == LocalParts.transportID }
 }

@@ -6,22 +6,43 @@ import Locking
 /// Not on a concurrent queue: Dispatch runs that on the threads that the cooperative pool has as well, which are as many as the machine has
 /// cores, and makes up for blocked ones only after a second. Each serial queue gets a thread of its own at once.
 package enum DiskThread {
-    /// Whose calls share threads: what hangs in one lane keeps no other from its own threads.
-    package enum Lane {
-        /// Files of sessions, which may be on a network share that does not answer.
+    /// Calls that share threads. A lane whose calls hang takes no threads from the others.
+    package enum Lane: CaseIterable {
+        /// Local files of sessions, which may be on a network share that does not answer.
         case files
+        /// Part files that are removed, on the same shares.
+        case parts
+        /// Files and pipes that hold credentials.
+        case credentials
         /// The storage folder.
         case storage
+
+        /// The most calls of the lane that run at once.
+        package var limit: Int {
+            switch self {
+            case .files: 64
+            case .parts, .credentials: 16
+            case .storage: 8
+            }
+        }
     }
 
-    private static let files = BlockingQueues("transferkit.files", limit: 64)
-    private static let storage = BlockingQueues("transferkit.storage", limit: 8)
+    private static let files = BlockingQueues("transferkit.files", limit: Lane.files.limit)
+    private static let parts = BlockingQueues("transferkit.parts", limit: Lane.parts.limit)
+    private static let credentials = BlockingQueues("transferkit.credentials", limit: Lane.credentials.limit)
+    private static let storage = BlockingQueues("transferkit.storage", limit: Lane.storage.limit)
 
     /// Runs a body on a thread that may be blocked. It waits for a thread while all of the lane are in use.
     package static func run<Value: Sendable, Failure: Error>(
         _ lane: Lane = .files, _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let queues = lane == .files ? files : storage
+        let queues =
+            switch lane {
+            case .files: files
+            case .parts: parts
+            case .credentials: credentials
+            case .storage: storage
+            }
         let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
             queues.run { continuation.resume(returning: Result(catching: body)) }
         }

@@ -25,11 +25,13 @@ package struct FileHistory: Equatable, Sendable {
     /// Whether the last attempt got a sign of life from its endpoint.
     var hasMoved = false
     /// Whether the last attempt's endpoint performed a request of it.
-    var isAnswered = false
+    private(set) var isAnswered = false
+    /// Whether the last attempt moved so much that an outage is no reason to repeat it soon.
+    private(set) var isCostly = false
     /// Whether the last attempt failed for the endpoint, and not for the file.
     private(set) var isOutage = false
-    /// How often each endpoint had answered when the file's present row of failures there began.
-    private var answersAtFirst: [Endpoint: Int] = [:]
+    /// How often each endpoint had answered when the file last failed there in a way that may be an outage; none once it answered the file.
+    private var answersAtFailure: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// How often the file began anew since it last got further than ever.
     private var fruitlessRestarts = 0
@@ -84,7 +86,8 @@ package struct FileHistory: Equatable, Sendable {
     package mutating func failed(
         _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.Row = .init()
     ) {
-        isOutage = FailureVerdict.isOutage(error) && !isOwn(error, at: endpoint, liveness)
+        let isOwn = isOwn(error, at: endpoint, liveness)
+        isOutage = FailureVerdict.isOutage(error) && !isOwn
         if !isOutage { failures += 1 }
         if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
@@ -100,18 +103,35 @@ package struct FileHistory: Equatable, Sendable {
         isOutage || FailureVerdict.isUnreachable(error, violations: violations)
     }
 
-    /// Whether a failure is the file's own: its endpoint answered in the attempt, or has answered others since the file first failed there, and no
-    /// other file has failed since.
+    /// Whether a failure is the file's own: its endpoint answered in the attempt, or has answered other files since the file's last failure there,
+    /// and no other file has failed there since.
     private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
-        guard FailureVerdict.mayConcernOneFile(error) else {
-            answersAtFirst[endpoint] = nil
+        guard FailureVerdict.isOutage(error), FailureVerdict.mayConcernOneFile(error) else {
+            answersAtFailure[endpoint] = nil
             return false
         }
-        guard !isAnswered, let first = answersAtFirst[endpoint] else {
-            answersAtFirst[endpoint] = liveness.answers
-            return isAnswered
-        }
-        return liveness.answers > first && !liveness.isShared
+        guard !isAnswered else { return true }
+        guard let known = answersAtFailure.updateValue(liveness.answers, forKey: endpoint) else { return false }
+        return liveness.answers > known && !liveness.isShared
+    }
+
+    /// An attempt begins.
+    package mutating func began() {
+        hasMoved = false
+        isAnswered = false
+        isCostly = false
+    }
+
+    /// What an attempt that did not complete the file got from its endpoint.
+    ///
+    /// - Parameters:
+    ///   - isAnswered: Whether the endpoint performed a request of it.
+    ///   - moved: How many bytes moved.
+    package mutating func ended(at endpoint: Endpoint, isAnswered: Bool, moved: Int64) {
+        self.isAnswered = isAnswered
+        isCostly = moved > FileWindow.smallSize
+        // What the endpoint answered this file is no sign that it serves others.
+        if isAnswered { answersAtFailure[endpoint] = nil }
     }
 
     /// The next attempt is due at a time, as uptime.

@@ -6,8 +6,7 @@ import TransferCore
 extension FileRunner {
     /// Looks at what moves, and makes the attempt; nil if another run probes the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
-        history.hasMoved = false
-        history.isAnswered = false
+        history.began()
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
@@ -91,7 +90,8 @@ extension FileRunner {
             file.size = active.size
             history.hasMoved = prepared.signs.hasAnswered
             // What may have left a record is not repeated without end.
-            history.isAnswered = prepared.signs.hasServed || active.leavesRecord && active.moved > 0
+            history.ended(
+                at: prepared.endpoint, isAnswered: prepared.signs.hasServed || active.leavesRecord && active.moved > 0, moved: active.moved)
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }

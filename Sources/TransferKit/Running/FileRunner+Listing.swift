@@ -33,8 +33,7 @@ extension FileRunner {
     /// Lists the folder, and returns when all of it is taken.
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
-        history.hasMoved = false
-        history.isAnswered = false
+        history.began()
         let path = try RemotePath(bytes: file.destination)
         guard let transport = context.transports[endpoint.transport] as? any FolderListing else {
             throw TransferError(

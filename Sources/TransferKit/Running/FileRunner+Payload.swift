@@ -71,7 +71,7 @@ extension FileRunner {
         case .failed(let error): throw error
         }
         let path = file.source
-        let identity = try await DiskThread.run { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
+        let identity = try await DiskThread.run(.storage) { () throws(TransferError) in try SourceIdentity(ofFileAt: path) }
         return MovingFile(
             payload: .upload(UploadSource(path: path, identity: identity, growth: stream.growth)), size: size, identity: identity,
             stream: stream)

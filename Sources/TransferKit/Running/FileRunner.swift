@@ -203,7 +203,7 @@ struct FileRunner: Sendable {
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
             isProven: context.proven.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
             isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
-            isOfFile: !history.isOutage)
+            isOfFile: !history.isOutage, isCostly: history.isCostly)
     }
 
     private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {

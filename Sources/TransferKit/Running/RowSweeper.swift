@@ -16,11 +16,18 @@ package final class RowSweeper: Sendable {
     private let store: QueueStore
     private let clock: EngineClock
     private let logger: Logger
+    private let discardsMayBeDue: @Sendable () -> Void
     private let tell: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    /// - Parameter tell: Takes a sentence about what was deleted because the store had reached a limit.
-    init(store: QueueStore, clock: EngineClock, logger: Logger, tell: @escaping @Sendable (String) -> Void) {
+    /// - Parameters:
+    ///   - discardsMayBeDue: Called after each round of work, which may have put removals into the discard outbox.
+    ///   - tell: Takes a sentence about what was deleted because the store had reached a limit.
+    init(
+        store: QueueStore, clock: EngineClock, logger: Logger, discardsMayBeDue: @escaping @Sendable () -> Void,
+        tell: @escaping @Sendable (String) -> Void
+    ) {
+        self.discardsMayBeDue = discardsMayBeDue
         self.tell = tell
         self.store = store
         self.clock = clock
@@ -65,6 +72,8 @@ package final class RowSweeper: Sendable {
 
     private func trim() async throws(QueueError) {
         let counts = Locked((sessions: 0, removals: 0))
+        // Also if a later piece fails.
+        defer { tell(of: counts.withLock { $0 }) }
         while try await store.trim(
             StoreLimits(),
             { [logger] trimmed in
@@ -77,11 +86,13 @@ package final class RowSweeper: Sendable {
                 }
             })
         {}
-        let (sessions, removals) = counts.withLock { $0 }
-        if sessions > 0 { tell("\(sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
-        guard removals > 0 else { return }
+    }
+
+    private func tell(of deleted: (sessions: Int, removals: Int)) {
+        if deleted.sessions > 0 { tell("\(deleted.sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
+        guard deleted.removals > 0 else { return }
         let sentence =
-            "\(removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
+            "\(deleted.removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
         logger.warning("\(sentence)")
         tell(sentence)
     }
@@ -92,6 +103,8 @@ package final class RowSweeper: Sendable {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
+                    // Also if one of these fails: it may have stored some removals before, and the next round comes later.
+                    defer { discardsMayBeDue() }
                     try await trim()
                     try await store.finishResets()
                     try await store.finishDiscards()

@@ -18,7 +18,7 @@ struct SessionFiles {
     struct Waiting {
         let file: PendingFile
         let checkpoints: [String: StoredCheckpoint]
-        let dueAt: Duration
+        var dueAt: Duration
         /// What it waits for, if an attempt failed.
         let error: TransferError?
     }
@@ -57,6 +57,8 @@ struct SessionFiles {
     private var unavailable: TransferError?
     /// The first file that failed, by position; one that failed in an earlier run comes first.
     private var failure: (position: Int64, error: TransferError)?
+    /// Files of which it was reported that they lack space.
+    private var shortOfSpace: Set<Int64> = []
     /// Whether the run was interrupted before a file was finished.
     private var leavesFiles = false
     private var end: Result<RunOutcome, any Error>?
@@ -114,7 +116,13 @@ struct SessionFiles {
 
     private mutating func startWhatMay(_ group: inout TaskGroup<Happening>) async {
         await prepareWhatMay(&group)
-        guard !isPreparing, let last = prepared.last(where: { $0.preparation != nil })?.preparation else { return }
+        guard !isPreparing else { return }
+        guard let last = prepared.last(where: { $0.preparation != nil })?.preparation else {
+            // They came while others waited for the store, and have nothing to wait for.
+            for starting in prepared { begin(starting, &group) }
+            prepared = []
+            return
+        }
         isPreparing = true
         let count = prepared.count
         group.addTask {
@@ -236,6 +244,7 @@ struct SessionFiles {
             stop(with: .failure(error))
         case .file(let runner, let result):
             window.remove(runner.file.position)
+            if case .success(.noSpace) = result {} else { retryForSpace() }
             switch result {
             case .success(let outcome): handle(outcome, of: runner)
             case .failure(let error):
@@ -277,23 +286,30 @@ struct SessionFiles {
         }
     }
 
-    /// Until a file that lacks space is tried again while others are in flight.
-    private static let spaceInterval = Duration.seconds(5)
+    /// Until a file that lacks space is tried again while the same others are in flight.
+    private static let spaceInterval = Duration.seconds(30)
 
     private mutating func waitForSpace(_ runner: FileRunner, _ error: TransferError) {
         var waiting = runner
         waiting.history.wait(until: context.clock.now() + Self.spaceInterval, after: error)
         histories[runner.file.position] = waiting.history
-        wait(waiting, error)
+        wait(waiting, error, isNews: shortOfSpace.insert(runner.file.position).inserted)
     }
 
-    private mutating func wait(_ runner: FileRunner, _ error: TransferError?) {
+    /// A file in flight has ended: what lacks space may fit now.
+    private mutating func retryForSpace() {
+        let now = context.clock.now()
+        for (position, file) in waiting where file.error?.failureClass == .noSpace { waiting[position]?.dueAt = min(file.dueAt, now) }
+    }
+
+    /// - Parameter isNews: Whether the failure was not reported before.
+    private mutating func wait(_ runner: FileRunner, _ error: TransferError?, isNews: Bool = true) {
         let position = runner.file.position
         let now = context.clock.now()
         let dueAt = runner.history.dueAt ?? now
         waiting[position] = Waiting(file: runner.file, checkpoints: runner.checkpoints, dueAt: dueAt, error: error)
         // A failure that ends the run is told with its end.
-        guard let error, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
+        guard let error, isNews, end == nil, !window.isEmpty || mayTakeNew && !feed.isFinished else { return }
         context.live.disconnect { context.post(.attemptFailed(error, retryIn: dueAt - now, endsRun: $0)) }
     }
 

@@ -148,6 +148,9 @@ package struct EndpointHealth: Sendable, Equatable {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
+    /// Whether an endpoint was given up, and no attempt has moved bytes there since.
+    func isLeftAlone(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
+
     /// Whether attempts there failed since the last one that moved bytes.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil

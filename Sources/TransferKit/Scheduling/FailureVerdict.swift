@@ -25,6 +25,8 @@ package enum FailureVerdict: Equatable {
         package var outageAttempts = 0
         /// Whether a failure that looks like an outage is the file's own, as the present endpoint serves others.
         package var isOfFile = false
+        /// Whether the last attempt moved so much that an outage is no reason to repeat it soon.
+        package var isCostly = false
         /// Whether the present endpoint could not be reached for as long as the session waits for it.
         package var isOutageTooLong = false
         /// Protocol violations in a row, the last one included.
@@ -50,9 +52,10 @@ package enum FailureVerdict: Equatable {
             failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
             hasCheckpoint: Bool = false,
             mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false,
-            outageAttempts: Int = 0, isOutageTooLong: Bool = false, isOfFile: Bool = false
+            outageAttempts: Int = 0, isOutageTooLong: Bool = false, isOfFile: Bool = false, isCostly: Bool = false
         ) {
             self.isOfFile = isOfFile
+            self.isCostly = isCostly
             self.failures = failures
             self.outageAttempts = outageAttempts
             self.isOutageTooLong = isOutageTooLong
@@ -126,8 +129,8 @@ package enum FailureVerdict: Equatable {
         } else {
             again = .retry(
                 after: rules.retry.delay(
-                    afterFailures: isOutage ? history.outageAttempts : history.failures, retryAfter: error.retryAfter, isOutage: isOutage,
-                    fraction: fraction))
+                    afterFailures: isOutage ? history.outageAttempts : history.failures, retryAfter: error.retryAfter,
+                    isOutage: isOutage && !history.isCostly, fraction: fraction))
         }
         if isOutage || Self.isUnreachable(error, violations: history.violations) {
             let mayLeave = !history.hasCheckpoint || history.mayFallBack || isExhausted || isOutage && history.isOutageTooLong

@@ -24,6 +24,11 @@ extension Roster {
         }
     }
 
+    /// How many sessions of an account wait for nothing of their own.
+    func eligible(of account: AccountKey) -> Int {
+        [false, true].reduce(0) { $0 + (lines[LineKey(account: account, needsCheapNetwork: $1)]?.count ?? 0) }
+    }
+
     /// What keeps the sessions of any account from starting may have changed.
     mutating func recallAllLines() {
         for line in heads.recallAll() { putHead(of: line) }

@@ -31,6 +31,7 @@ package struct Roster: Sendable {
         var inOrder = RankedKeys()
 
         var isEmpty: Bool { marked.isEmpty && inOrder.isEmpty }
+        var count: Int { marked.count + inOrder.count }
         var first: SessionKey? { marked.first ?? inOrder.first }
     }
 

@@ -71,7 +71,26 @@ extension Scheduler {
 
     /// An endpoint gave a sign of life: the failures before it no longer count, whichever run met them.
     mutating func endpointWorks(_ endpoint: Endpoint) {
-        if flags.health.hasFailures(at: endpoint) { changeHealth { $0.works(endpoint) } }
+        guard flags.health.hasFailures(at: endpoint) else { return }
+        let wasLeftAlone = flags.health.isLeftAlone(endpoint)
+        changeHealth { $0.works(endpoint) }
+        if wasLeftAlone { skipBackoff(at: endpoint) }
+    }
+
+    /// An endpoint that was left alone works again: sessions that wait after a failure try it now.
+    private mutating func skipBackoff(at endpoint: Endpoint) {
+        let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
+        let waiting = roster.due.keys.filter { key in
+            guard let entry = roster[key], entry.conditions.isSuperset(of: .backoff), entry.conditions.isDisjoint(with: .unreadable)
+            else { return false }
+            return users.contains(entry.account)
+        }
+        for key in Set(waiting).sorted().prefix(Self.mostAtOnce) {
+            mutate(key) { entry, details in
+                entry.conditions.remove(.backoff)
+                details.retryAt = nil
+            }
+        }
     }
 
     /// A run is over, and what it was to find out of endpoints is left to others.

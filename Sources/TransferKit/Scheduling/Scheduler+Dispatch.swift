@@ -33,7 +33,7 @@ extension Scheduler {
     static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
-    private mutating func wake(at now: Moment) {
+    mutating func wake(at now: Moment) {
         roster.recallLines(by: now.uptime)
         var woken = 0
         while let first = roster.due.first, first.due <= now.uptime.nanoseconds, woken < Self.mostAtOnce {

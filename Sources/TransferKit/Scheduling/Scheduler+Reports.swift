@@ -127,7 +127,7 @@ extension Scheduler {
     }
 
     private mutating func end(
-        _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction
+        _ before: Entry, run: UInt64, _ reported: RunOutcome, at now: Moment, _ transaction: inout Transaction
     ) {
         let key = before.key
         let wasEnding = before.conditions.contains(.ending)
@@ -138,6 +138,7 @@ extension Scheduler {
             details.run = 0
             entry.conditions.subtract([.ending, .connected, .hasNewItems])
         }
+        let outcome = wasEnding ? reported : lettingOthersProbe(before, reported, at: now)
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
@@ -165,6 +166,20 @@ extension Scheduler {
             wait(key, outcome, at: now, &transaction)
         }
         finishStoppingIfQuiet(&transaction)
+    }
+
+    /// How many others of its account probe an endpoint at most before the same session does so again.
+    private static let mostBefore = 29
+
+    /// A session whose endpoints are left alone waits until each of the others that could start had its turn to probe them: the failure may be
+    /// its own, and must not keep the others from a server that works for them.
+    private mutating func lettingOthersProbe(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> RunOutcome {
+        guard case .backoff(let delay, let error) = outcome, FailureVerdict.isOutage(error),
+            case .unavailable(let until?) = ability(of: entry, at: now)
+        else { return outcome }
+        wake(at: now)
+        let others = min(roster.eligible(of: entry.account), Self.mostBefore)
+        return .backoff(max(delay, until - now.uptime + EndpointHealth.outagePause * others), error)
     }
 
     /// A run that was told to end has let go: the session is now what it was meant to be.

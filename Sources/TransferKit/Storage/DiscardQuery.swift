@@ -39,9 +39,11 @@ package enum DiscardQuery {
     /// Whether something is due after ?1.
     static let hasFar = "SELECT EXISTS (SELECT 1 FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL)"
 
-    /// What is due after ?1 is due at ?2.
-    static let clamp =
-        "UPDATE discard INDEXED BY discard_due SET next_attempt_at = ?2, left_alone_until = 0 WHERE next_attempt_at > ?1 AND held_by IS NULL"
+    /// Makes at most 10,000 of the removals due at ?2 that are due after ?1.
+    static let clamp = """
+        UPDATE discard SET next_attempt_at = ?2, left_alone_until = 0
+        WHERE key IN (SELECT key FROM discard INDEXED BY discard_due WHERE next_attempt_at > ?1 AND held_by IS NULL LIMIT 10000)
+        """
 
     /// An endpoint as text; a damaged row can have bytes.
     private static let place = "ifnull(CAST(endpoint AS TEXT), '')"

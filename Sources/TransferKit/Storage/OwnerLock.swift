@@ -30,7 +30,7 @@ package final class OwnerLock: Sendable {
     ///
     /// - Throws: ``QueueError`` with the code `storageInUse`, naming the owner's process, or `storageUnavailable`.
     package static func acquire(in folder: FilePath, timeout: Duration, clock: EngineClock) async throws(QueueError) -> OwnerLock {
-        let descriptor = try await DiskThread.run { () throws(QueueError) in
+        let descriptor = try await DiskThread.run(.storage) { () throws(QueueError) in
             try StorageFolder.open(folder.appending("owner.lock"), .readWrite, options: .create)
         }
         // flock(2) has no time-out; its blocking form can't be given up without a signal.

@@ -35,6 +35,10 @@ extension QueueStore {
 
     /// Moves what a cancelled session left at its servers into the outbox: at most ``sweptRows`` rows. A mark says that there are more, over restarts.
     static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+        // One in quarantine keeps its checkpoints.
+        let isQueued = try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM schedule WHERE session = ?)"), arguments: [key])
+        guard isQueued == true else { return }
         let rows = try StoredRow.fetchAll(
             db.cachedStatement(
                 sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? ORDER BY position, endpoint LIMIT ?"),

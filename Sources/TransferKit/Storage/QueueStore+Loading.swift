@@ -25,7 +25,7 @@ extension QueueStore {
             return Locked<(Scheduler, [(SessionKey, String)])?>((scheduler, unreadable))
         }
         let upper = try await rest
-        let (scheduler, unreadable, recovery) = try await read { [clock] db in
+        let (scheduler, unreadable, recovery) = try await read { db in
             // Taken, as a copy would be one of everything.
             var (scheduler, unreadable) = lower.withLock { $0.take() } ?? (Scheduler(settings), [])
             upper.withLock { $0.take() }?.forEach { Self.load($0, $1, $2, into: &scheduler, &unreadable) }
@@ -36,7 +36,6 @@ extension QueueStore {
             recovery += unreadable.map { .quarantine($0.0, $0.1) }
             recovery += try SessionKey.fetchAll(db, sql: "SELECT DISTINCT held_by FROM discard WHERE held_by IS NOT NULL")
                 .map { .releaseDiscards($0) }
-            if try Self.hasFarDiscards(at: clock.date(), in: db) { recovery.append(.clampDiscards) }
             // Killed between the end of a cancelled run and what follows from it.
             recovery += try SessionKey.fetchAll(
                 db,
@@ -48,6 +47,7 @@ extension QueueStore {
             return (scheduler, unreadable, recovery)
         }
         try await recover(recovery)
+        while try await read({ [clock] in try Self.hasFarDiscards(at: clock.date(), in: $0) }), try await recover([.clampDiscards]) {}
         let interrupted = scheduler.foundRunning.compactMap { scheduler.roster[$0] }.sorted { $0.rank < $1.rank }.map(\.id)
         var news: [QueueEvent.Kind] = interrupted.isEmpty ? [] : [.changed(interrupted, .waiting)]
         news += unreadable.map { .quarantined($0.1) }
@@ -57,17 +57,22 @@ extension QueueStore {
 
     /// Stores what an opening makes of what it found. A change that the store refuses for good is left out, so that it keeps nothing else from
     /// being opened: the session that it is about meets it again.
-    private func recover(_ writes: [StoreWrite]) async throws(QueueError) {
+    ///
+    /// - Returns: Whether all changes are stored.
+    @discardableResult
+    private func recover(_ writes: [StoreWrite]) async throws(QueueError) -> Bool {
+        let count = writes.count
         var writes = writes
         while !writes.isEmpty {
             do throws(StoreRefusal) {
                 try await commitOrBlame(writes)
-                return
+                break
             } catch {
                 guard let culprit = error.culprit, error.error.code != .storageDamaged else { throw error.error }
                 writes.remove(at: culprit.index)
             }
         }
+        return writes.count == count
     }
 
     private static func loadSettings(into scheduler: inout Scheduler, from db: Database) throws {

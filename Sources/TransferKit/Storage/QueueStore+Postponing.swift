@@ -45,7 +45,7 @@ extension QueueStore {
         try Bool.fetchOne(db, sql: DiscardQuery.hasFar, arguments: [farthestAttempt(now)]) ?? false
     }
 
-    /// Makes removals due that are put off beyond that: the date was another one then.
+    /// Makes at most 10,000 removals due that are put off beyond that: the date was another one then.
     static func clampDiscards(at now: Date, in db: Database) throws {
         try execute(db, DiscardQuery.clamp, [farthestAttempt(now), StoreCoding.encode(now)])
     }

@@ -51,6 +51,7 @@ extension QueueStore {
             [StoreCoding.encode(transaction.now), reason, try StoreCoding.encode(content), key])
         let number = db.lastInsertedRowID
         try endReset(of: key, in: db)
+        try endDiscard(of: key, in: db)
         try takeOut(key, quarantine: number, in: db)
         try sweep(key, quarantine: number, &transaction.rowsToSweep, in: db)
         // The sweeper also looks whether there is too much in quarantine now.

@@ -46,7 +46,7 @@ package enum StoreWrite: Sendable {
     case discarded(Int64)
     case discardFailed(Int64, nextAttempt: Date, leftAloneUntil: Date?)
     case postponeDiscards(DiscardPostponement)
-    /// Removals that are due in a far future, as the date was another one when they were put off, are due now.
+    /// At most 10,000 removals that are due in a far future, as the date was another one when they were put off, are due now.
     case clampDiscards
 
     /// The date and the steady date at present.

@@ -124,7 +124,7 @@ package final class StreamSpool: Sendable {
             return
         }
         let path = path
-        let opened = try await DiskThread.run { () throws(TransferError) in
+        let opened = try await DiskThread.run(.storage) { () throws(TransferError) in
             do {
                 return isFound ? try Spool.reopen(path, at: offset) : try Spool.make(path)
             } catch {
@@ -223,7 +223,7 @@ package final class StreamSpool: Sendable {
 
     /// - Throws: What the body throws; `CancellationError` once the file was closed.
     private func withFile(_ body: @escaping @Sendable (FileDescriptor) throws -> Void) async throws {
-        try await DiskThread.run { [file] in
+        try await DiskThread.run(.storage) { [file] in
             try file.withLock { file in
                 guard let file else { throw CancellationError() }
                 try body(file)
@@ -281,7 +281,7 @@ package final class StreamSpool: Sendable {
         producer?.tell(.refused(error))
         growth.update(.failed(error))
         return Task { [file, path] in
-            await DiskThread.run {
+            await DiskThread.run(.storage) {
                 file.withLock { file in
                     try? file?.close()
                     file = nil

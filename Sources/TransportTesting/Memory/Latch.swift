@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// Something to wait for that happens once. Waiting ends when the task is cancelled.
+/// A condition that occurs once, and that tasks can wait for. Cancelling a task ends its wait.
 package final class Latch: Sendable {
     private let state = Locked(State())
 
@@ -24,7 +24,7 @@ package final class Latch: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Returns once the latch is open.
+    /// Waits until the latch is open.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before.
     package func wait() async throws {
@@ -35,7 +35,7 @@ package final class Latch: Sendable {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let isOver = state.withLock { state in
-                    // The handler below may already have run and found nobody waiting.
+                    // The handler below may have run before this task waited.
                     guard !state.isOpen, !Task.isCancelled else { return true }
                     state.waiting[id] = continuation
                     return false

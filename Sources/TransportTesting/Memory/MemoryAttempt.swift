@@ -1,8 +1,8 @@
 public import TransferCore
 
-/// One attempt that a ``MemoryTransport`` was asked for.
+/// One attempt of a ``MemoryTransport``.
 public struct MemoryAttempt: Sendable {
-    /// How an attempt ended.
+    /// The end of an attempt.
     public enum Outcome: Hashable, Sendable {
         /// The file is complete.
         case completed
@@ -10,25 +10,24 @@ public struct MemoryAttempt: Sendable {
         case failed(TransferError)
         /// It threw a `CancellationError`.
         case cancelled
-        /// It threw another error, described here: one that the reporter threw at it.
+        /// It threw another error, with this description: an error of the reporter.
         case failedOtherwise(String)
     }
 
-    /// The life of the transfer that it belongs to.
+    /// The ID of the transfer.
     public let transferID: String
-    /// Which attempt of that life it was said to be.
+    /// The number of the attempt for that ID.
     public let number: Int
     /// The remote name.
     public let path: RemotePath
-    /// Where to.
+    /// The endpoint.
     public let endpoint: Endpoint
-    /// The checkpoint that it was given.
+    /// The checkpoint from which it resumed.
     public let checkpoint: Checkpoint?
-    /// The position in the file from which it moved bytes: what the other end had of the checkpoint's upload; of a download, what was received
-    /// and synced before.
+    /// The position in the file of its first byte: the number of bytes that the other end had, or, for a download, that were synced before.
     public internal(set) var startOffset: Int64
-    /// How many bytes it moved so far.
+    /// The number of bytes that it moved so far.
     public internal(set) var bytesMoved: Int64 = 0
-    /// How it ended, or nil while it runs.
+    /// The end, or nil while it runs.
     public internal(set) var outcome: Outcome?
 }

@@ -1,32 +1,31 @@
 import Locking
 public import TransferCore
 
-/// Something that goes wrong in one attempt on purpose; see ``MemoryTransport/faults``.
+/// A scripted fault in one attempt; see ``MemoryTransport/faults``.
 public enum MemoryFault: Hashable, Sendable {
     /// Fails with this error before the first byte.
     case fail(TransferError)
 
-    /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint vouches for the last of them.
+    /// Breaks the connection after this many bytes of the attempt arrived, before a checkpoint covers the last of them.
     ///
-    /// If fewer are left, all of them arrive, the file is complete at the other end, and the answer that says so is lost. A listing breaks after
-    /// so many entries.
+    /// If fewer remain, all of them arrive, the remote file is complete, and the response is lost. A listing breaks after this many entries.
     case cut(afterBytes: Int64)
 
-    /// The other end forgets what it has of an unfinished file; an attempt with a checkpoint fails with ``FailureClass/resumeLost``.
+    /// The other end loses the content of an unfinished file. An attempt with a checkpoint fails with ``FailureClass/resumeLost``.
     case forget
 }
 
-/// The faults that are still to happen. Each happens to the first attempt that starts after it was appended and that it is meant for.
+/// The pending faults. Each affects the first matching attempt that starts after it was appended.
 public final class MemoryFaultList: Sendable {
     private let entries = Locked<[(fault: MemoryFault, path: String?)]>([])
 
     init() {}
 
-    /// Adds a fault after the others. From any thread.
+    /// Adds a fault after the others. Call it from any thread.
     ///
     /// - Parameters:
-    ///   - path: The remote name that it happens to, or nil for whatever comes first.
-    ///   - times: To how many attempts it happens.
+    ///   - path: The remote name of the file, or nil for any file.
+    ///   - times: The number of affected attempts.
     public func append(_ fault: MemoryFault, for path: String? = nil, times: Int = 1) {
         entries.withLock { $0.append(contentsOf: repeatElement((fault: fault, path: path), count: times)) }
     }
@@ -36,7 +35,7 @@ public final class MemoryFaultList: Sendable {
         entries.withLock { $0 = [] }
     }
 
-    /// Whether all faults have happened.
+    /// Whether no fault is pending.
     public var isEmpty: Bool { entries.withLock { $0.isEmpty } }
 
     func take(for path: RemotePath) -> MemoryFault? {

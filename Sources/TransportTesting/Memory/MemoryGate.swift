@@ -12,14 +12,14 @@ public final class MemoryGate: Sendable {
 
     var isOpen: Bool { opening.isOpen }
 
-    /// Returns once an attempt is, or was, held at the gate.
+    /// Waits until an attempt is or was held at the gate.
     ///
     /// - Throws: `CancellationError` if the task is cancelled before.
     public func reached() async throws {
         try await arrival.wait()
     }
 
-    /// Lets the attempts go on, those held and those to come.
+    /// Lets held and future attempts continue.
     public func open() {
         opening.open()
     }

@@ -1,7 +1,7 @@
 import Foundation
 import TransferCore
 
-/// The other end: what has arrived.
+/// The content at the other end.
 struct MemoryStore: Sendable {
     struct Upload: Sendable {
         let address: String
@@ -10,22 +10,22 @@ struct MemoryStore: Sendable {
         var isComplete = false
     }
 
-    /// A file to be downloaded.
+    /// A file for downloads.
     struct RemoteFile: Sendable {
         var content: Data
-        /// What a server would call an entity tag (RFC 9110, section 8.8.3).
+        /// The version, like an entity tag of a server (RFC 9110, section 8.8.3).
         var version: String
         var modificationTime: Int64?
         var tellsSize = true
 
-        /// In bytes, as far as the other end tells.
+        /// The size in bytes, if the other end reports it.
         var size: Int64? { tellsSize ? Int64(content.count) : nil }
     }
 
     private var files: [String: RemoteFile] = [:]
-    /// Folders that may have nothing in them.
+    /// Folders that may be empty.
     var folders: Set<String> = []
-    /// Where symbolic links lead.
+    /// The targets of symbolic links.
     var links: [String: String] = [:]
     private var versions = 0
     private(set) var uploads: [String: Upload] = [:]
@@ -50,7 +50,7 @@ struct MemoryStore: Sendable {
         uploads[id]?.isComplete = true
     }
 
-    /// Forgets an upload unless it is complete, as what is complete is the receiver's.
+    /// Removes an upload unless it is complete, as complete content belongs to the receiver.
     mutating func discard(_ id: String) {
         if uploads[id]?.isComplete == false { uploads[id] = nil }
     }
@@ -61,7 +61,7 @@ struct MemoryStore: Sendable {
             content: content, version: "version-\(versions)", modificationTime: modificationTime, tellsSize: tellsSize)
     }
 
-    /// Makes a file another one, with the same content.
+    /// Gives a file a new version with the same content.
     mutating func touch(_ path: String) {
         versions += 1
         files[path]?.version = "version-\(versions)"
@@ -72,7 +72,7 @@ struct MemoryStore: Sendable {
         return latest(path, at: nil, where: \.isComplete).map { RemoteFile(content: $0.content, version: "upload") }
     }
 
-    /// What is in a folder of files that can be downloaded, by name; nil if there is no such folder.
+    /// Returns the entries of a folder for downloads, by name; nil if there is no such folder.
     func entries(of folder: String, resolvesLinks: Bool) -> [RemoteEntry]? {
         var kinds: [String: RemoteEntry.Kind] = [:]
         let uploaded = completePaths.map(\.description)
@@ -91,12 +91,12 @@ struct MemoryStore: Sendable {
         return kinds.sorted { $0.key < $1.key }.map { RemoteEntry(name: Array($0.key.utf8), kind: $0.value) }
     }
 
-    /// How many bytes of an upload there are; nil if there is no such upload.
+    /// Returns the number of bytes of an upload; nil if there is no such upload.
     func size(of id: String) -> Int64? {
         uploads[id].map { Int64($0.content.count) }
     }
 
-    /// The latest upload of a name that fits.
+    /// Returns the latest matching upload of a name.
     func latest(_ path: String, at address: String?, where fits: (Upload) -> Bool = { _ in true }) -> Upload? {
         for id in (idsByPath[path] ?? []).reversed() {
             guard let upload = uploads[id], address == nil || upload.address == address else { continue }
@@ -105,7 +105,7 @@ struct MemoryStore: Sendable {
         return nil
     }
 
-    /// The names that are complete, in the order of their creation.
+    /// The names of complete uploads, in the order of their creation.
     var completePaths: [RemotePath] {
         order.compactMap { uploads[$0] }.filter(\.isComplete).map(\.path)
     }

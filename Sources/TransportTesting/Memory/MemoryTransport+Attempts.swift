@@ -5,18 +5,18 @@ extension MemoryTransport {
     /// All attempts so far, in the order in which they started.
     public var attempts: [MemoryAttempt] { state.withLock { $0.attempts } }
 
-    /// How many attempts run now.
+    /// The number of running attempts.
     public var runningCount: Int { state.withLock { $0.running } }
 
-    /// The largest ``runningCount`` there ever was.
+    /// The largest ``runningCount`` so far.
     public var peakRunningCount: Int { state.withLock { $0.peakRunning } }
 
     /// Whether ``shutdown()`` was called.
     public var isShutDown: Bool { state.withLock { $0.isShutDown } }
 
-    /// Returns once this many attempts have started, counted from the beginning.
+    /// Waits until this many attempts have started, counted from the beginning.
     ///
-    /// - Returns: All attempts that started by then.
+    /// - Returns: All attempts that have started.
     /// - Throws: `CancellationError` if the task is cancelled before.
     @discardableResult
     public func attemptsStarted(_ count: Int) async throws -> [MemoryAttempt] {

@@ -4,13 +4,13 @@ import TransferCore
 import TransportSupport
 
 extension MemoryTransport {
-    /// Puts a file at the other end, for downloads. One of that name is replaced, and what was received of it can't be continued.
+    /// Creates a remote file for downloads. It replaces a file of that name, whose downloads can't be continued.
     ///
-    /// Complete uploads can be downloaded, too, by their names.
+    /// Complete uploads can also be downloaded by their names.
     ///
     /// - Parameters:
-    ///   - modificationTime: What the other end tells of it, in nanoseconds since 1970; nil if it tells nothing.
-    ///   - tellsSize: Whether the other end tells the size before the last byte.
+    ///   - modificationTime: The reported modification time, in nanoseconds since 1970; nil for none.
+    ///   - tellsSize: Whether the other end reports the size before the last byte.
     public func provide(_ content: Data, as path: String, modificationTime: Int64? = nil, tellsSize: Bool = true) {
         state.withLock { $0.store.provide(content, as: path, modificationTime: modificationTime, tellsSize: tellsSize) }
     }
@@ -57,7 +57,7 @@ extension MemoryTransport {
             if let cut, position >= cut { throw connectionLost(attempt, "received") }
             chunks += 1
             if chunks.isMultiple(of: chunksPerCheckpoint) || position == size {
-                // A transport over a network asks for syncIfDue(upTo:), so that the disk does not hold the network up.
+                // A transport over a network uses syncIfDue(upTo:), so that the disk does not delay the network.
                 try await writer.sync(upTo: position)
                 try await reporter.save(Checkpoint(data: Data(file.version.utf8), confirmed: position))
                 confirmed = position
@@ -71,18 +71,18 @@ extension MemoryTransport {
         return receipt
     }
 
-    /// The file as it is now; what was received of another version can't be continued.
+    /// Returns the current file. A part file of another version can't be continued.
     private func find(_ attempt: FileAttempt, version: String? = nil) throws(TransferError) -> MemoryStore.RemoteFile {
         let path = attempt.remotePath.description
         guard let file = state.withLock({ $0.store.remoteFile(path) }) else {
             if state.withLock({ $0.store.entries(of: path, resolvesLinks: false) }) != nil {
-                throw TransferError(.permanent, .isFolder, "\(path) is a folder at the other end, and no file.")
+                throw TransferError(.permanent, .isFolder, "\(path) is a folder at the other end.")
             }
             throw TransferError(.permanent, .noSuchRemoteFile, "There is no file \(attempt.remotePath) at the other end.")
         }
         let known = version ?? attempt.checkpoint.map { String(decoding: $0.data, as: UTF8.self) } ?? file.version
         guard file.version == known else {
-            throw TransferError(.resumeLost, .uploadGone, "\(attempt.remotePath) is another file at the other end now; it begins anew.")
+            throw TransferError(.resumeLost, .uploadGone, "\(attempt.remotePath) changed at the other end. The download restarts.")
         }
         return file
     }

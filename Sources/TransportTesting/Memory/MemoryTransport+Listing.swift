@@ -2,24 +2,24 @@ import Locking
 public import TransferCore
 
 extension MemoryTransport: FolderListing {
-    /// Makes an empty folder at the other end; those that files are in are there without that.
+    /// Creates an empty remote folder. Parent folders of files exist without this call.
     public func provideFolder(_ path: String) {
         state.withLock { _ = $0.store.folders.insert(path) }
     }
 
-    /// Makes a symbolic link at the other end, to a file's or a folder's name.
+    /// Creates a remote symbolic link to the name of a file or folder.
     public func provideLink(_ path: String, to target: String) {
         state.withLock { $0.store.links[path] = target }
     }
 
-    /// Which folders were listed, in the order in which their listings began.
+    /// The listed folders, in the order in which their listings began.
     public var listings: [RemotePath] { state.withLock { $0.listings } }
 
-    /// Lists a folder of the files that can be downloaded, in the order of their names, a hundred at once.
+    /// Lists a folder for downloads, in the order of names, a hundred entries at a time.
     ///
     /// A gate at byte 0 of the folder's name holds it before the first entry.
     ///
-    /// - Throws: The faults that were scripted; `CancellationError`; what the receiver throws.
+    /// - Throws: Scripted faults; `CancellationError`; errors of the receiver.
     public func list(_ attempt: ListingAttempt, receive: @escaping @Sendable ([RemoteEntry]) async throws -> Void) async throws {
         let fault = faults.take(for: attempt.remotePath)
         let path = attempt.remotePath.description
@@ -33,7 +33,7 @@ extension MemoryTransport: FolderListing {
         for start in stride(from: 0, to: entries.count, by: 100) {
             try Task.checkCancellation()
             if case .cut(let count) = fault, start >= count {
-                throw TransferError(.transient, .connectionLost, "The connection broke while \(path) was listed.")
+                throw TransferError(.transient, .connectionLost, "The connection broke during the listing of \(path).")
             }
             try await receive(Array(entries[start..<min(start + 100, entries.count)]))
         }

@@ -2,38 +2,38 @@ import Locking
 public import TransferCore
 
 extension MemoryTransport {
-    /// Makes attempts to come fail before their first byte.
+    /// Lets future attempts fail before their first byte.
     ///
     /// - Parameters:
-    ///   - count: How many attempts.
-    ///   - path: The remote name that they are for, or nil for whatever comes first.
+    ///   - count: The number of attempts.
+    ///   - path: The remote name of the file, or nil for any file.
     public func failNext(_ count: Int = 1, with error: TransferError, for path: String? = nil) {
         faults.append(.fail(error), for: path, times: count)
     }
 
-    /// Closes a gate: attempts for a file are held there until it is opened, or they are cancelled.
+    /// Closes a gate, which holds attempts for a file until it opens or they are cancelled.
     ///
     /// - Parameters:
     ///   - path: The remote name.
-    ///   - position: How many bytes of the file are at the other end, and vouched for by a checkpoint if one was due, when an attempt is held.
-    ///     With the file's size, an attempt is held before it says that it is complete.
+    ///   - position: The number of bytes that are at the other end, and covered by a due checkpoint, when an attempt is held. With the file's size, an
+    ///     attempt is held before it completes the file.
     public func gate(_ path: String, atByte position: Int64 = 0) -> MemoryGate {
         let gate = MemoryGate(path: path, position: position)
         state.withLock { $0.gates.append(gate) }
         return gate
     }
 
-    /// Makes a host refuse connections.
+    /// Lets a host refuse connections.
     ///
-    /// - Parameter error: What attempts there fail with instead, before anything moves.
+    /// - Parameter error: An error to throw instead, before the first byte.
     public func refuse(host: String, with error: TransferError? = nil) {
         state.withLock {
             $0.refusedHosts[host] =
-                error ?? TransferError(.unreachable, .connectionRefused, "\(host) refused the connection; see whether it runs.")
+                error ?? TransferError(.unreachable, .connectionRefused, "\(host) refused the connection. Check whether it runs.")
         }
     }
 
-    /// Makes a host accept connections again.
+    /// Lets a host accept connections again.
     public func accept(host: String) {
         state.withLock { $0.refusedHosts[host] = nil }
     }

@@ -3,9 +3,9 @@ import Locking
 public import TransferCore
 import TransportSupport
 
-/// The reference implementation of a transport: it moves files into this process's memory and out of it, and fails as it is told.
+/// The reference implementation of a transport: it transfers files to and from the memory of this process, with scripted failures.
 ///
-/// For tests of queues, and to read before writing a transport. Faults, gates and what was seen are scripted from outside:
+/// Use it in tests of queues, and read it before you write a transport. Tests script faults and gates, and read the results:
 ///
 /// ```swift
 /// let memory = MemoryTransport()
@@ -17,12 +17,12 @@ import TransportSupport
 /// memory.contents(of: "reel.mov")
 /// ```
 ///
-/// All of it may be called from any thread, and during attempts.
+/// Call the methods from any thread, also during attempts.
 public final class MemoryTransport: Transport {
-    /// The name that endpoints refer to.
+    /// The name for endpoints.
     public let id: TransportID
 
-    /// What goes wrong in attempts to come.
+    /// The faults of future attempts.
     public let faults = MemoryFaultList()
 
     let state = Locked(State())
@@ -43,12 +43,12 @@ public final class MemoryTransport: Transport {
         var isShutDown = false
     }
 
-    /// Makes a transport with nothing in it.
+    /// Creates a transport without content.
     ///
     /// - Parameters:
-    ///   - chunkSize: How many bytes are moved at once, at least 1.
-    ///   - chunksPerCheckpoint: After how many chunks a checkpoint is saved, at least 1. One is also saved before the first byte and after the last.
-    ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept everybody.
+    ///   - chunkSize: The number of bytes that move at a time, at least 1.
+    ///   - chunksPerCheckpoint: The number of chunks between checkpoints, at least 1. A checkpoint is also saved before the first byte and after the last.
+    ///   - acceptedSecret: The value that one of an endpoint's credentials must have; nil to accept all clients.
     public init(id: TransportID = "memory", chunkSize: Int = 64 * 1024, chunksPerCheckpoint: Int = 1, acceptedSecret: String? = nil) {
         self.id = id
         self.chunkSize = max(1, chunkSize)
@@ -56,10 +56,10 @@ public final class MemoryTransport: Transport {
         self.acceptedSecret = acceptedSecret.map(Secret.init)
     }
 
-    /// Moves one file, chunk by chunk, on the caller's executor; reads and writes local files on threads that may block.
+    /// Transfers one file in chunks on the caller's executor. Reads and writes local files on threads that may block.
     ///
-    /// - Throws: The faults that were scripted, and what a source that is missing or changed, a host that refuses, or a credential that is not
-    ///   accepted make of themselves, as ``TransferError``; `CancellationError`; what the reporter throws.
+    /// - Throws: A ``TransferError`` for scripted faults, a missing or changed source, a refusing host, or a rejected credential;
+    ///   `CancellationError`; errors of the reporter.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         let fault = faults.take(for: attempt.remotePath)
         let index = begin(attempt, fault)
@@ -85,7 +85,7 @@ public final class MemoryTransport: Transport {
         }
     }
 
-    /// Notes that it was called; there is nothing to release.
+    /// Records the call. There is nothing to release.
     public func shutdown() async {
         state.withLock { $0.isShutDown = true }
     }
@@ -124,7 +124,7 @@ public final class MemoryTransport: Transport {
             let chunk = try await reader.read(at: position, count: min(Int(wanted), allowance.bytes))
             guard !chunk.isEmpty else {
                 throw TransferError(
-                    .sourceChanged, .sourceChanged, "\(source.path) became shorter while it was sent. Send it anew.")
+                    .sourceChanged, .sourceChanged, "\(source.path) became shorter during the upload. Send it again.")
             }
             position += Int64(chunk.count)
             state.withLock { state in
@@ -149,7 +149,7 @@ public final class MemoryTransport: Transport {
         return TransferReceipt(bytes: position, remoteURL: attempt.endpoint.address + path)
     }
 
-    /// Finds the upload that the checkpoint refers to, or makes one and saves where it is before anything is sent to it.
+    /// Finds the upload of the checkpoint, or creates one and saves its ID before it gets any bytes.
     private func findOrCreateUpload(_ attempt: FileAttempt, _ source: UploadSource, _ reporter: AttemptReporter) async throws -> String {
         let upload: String
         let position: Int64
@@ -158,7 +158,7 @@ public final class MemoryTransport: Transport {
             guard let size = state.withLock({ $0.store.size(of: upload) }), size >= checkpoint.confirmed,
                 source.growth != nil || size <= source.size
             else {
-                throw TransferError(.resumeLost, .uploadGone, "What was sent of \(attempt.remotePath) is gone from the other end.")
+                throw TransferError(.resumeLost, .uploadGone, "The upload of \(attempt.remotePath) is gone from the other end.")
             }
             position = size
         } else {
@@ -181,7 +181,7 @@ public final class MemoryTransport: Transport {
             if let acceptedSecret, secret.reveal() == acceptedSecret.reveal() { isAccepted = true }
         }
         guard isAccepted else {
-            throw TransferError(.credentials, .credentialsRejected, "\(host) does not accept the account's credentials; correct them.")
+            throw TransferError(.credentials, .credentialsRejected, "\(host) rejects the account's credentials. Correct them.")
         }
     }
 

@@ -27,7 +27,7 @@ struct SourceReader: Sendable {
         }
     }
 
-    /// Reads bytes at a position; fewer than `count` only at the end of the file.
+    /// Reads bytes at a position. Returns fewer than `count` only at the end of the file.
     func read(at position: Int64, count: Int) async throws -> Data {
         try await Self.onQueue { [descriptor] in
             var data = Data(count: count)
@@ -45,14 +45,14 @@ struct SourceReader: Sendable {
         }
     }
 
-    /// Compares the open file with what it was when the queue looked.
+    /// Compares the open file with the identity that the queue read.
     func verifyUnchanged() async throws {
         try await Self.onQueue { [descriptor, source] in try Self.compare(descriptor, with: source) }
     }
 
-    /// Up to where the source can be read now, and whether that is all of it.
+    /// Returns the readable size of the source, and whether it is complete.
     ///
-    /// - Throws: What the producer of a source that grows failed with.
+    /// - Throws: The error of the producer of a growing source.
     func extent() throws(TransferError) -> (end: Int64, isComplete: Bool) {
         guard let growth = source.growth else { return (source.size, true) }
         switch growth.extent {
@@ -71,9 +71,9 @@ struct SourceReader: Sendable {
         switch try SourceIdentity(of: descriptor, path: source.path).difference(from: source.identity) {
         case nil: return
         case .content(let sentence):
-            throw TransferError(.sourceChanged, .sourceChanged, "\(source.path) changed: \(sentence). Send it anew.")
+            throw TransferError(.sourceChanged, .sourceChanged, "\(source.path) changed: \(sentence). Send it again.")
         case .fileReplaced:
-            throw TransferError(.sourceChanged, .sourceChanged, "\(source.path) was replaced by another file. Send it anew.")
+            throw TransferError(.sourceChanged, .sourceChanged, "Another file replaced \(source.path). Send it again.")
         }
     }
 

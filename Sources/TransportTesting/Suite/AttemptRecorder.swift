@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The reporter of an attempt: notes what is reported, and holds the attempt back by its allowance.
+/// Records the reports of an attempt, and delays the attempt with its allowance.
 final class AttemptRecorder: Sendable {
     struct Progress: Sendable {
         let sent: Int64
@@ -12,18 +12,18 @@ final class AttemptRecorder: Sendable {
         var progress: [Progress] = []
         var checkpoints: [Checkpoint] = []
         var totals: [Int64] = []
-        /// How many bytes may yet be moved; nil for any number.
+        /// The number of bytes that may still move; nil for any number.
         var allowance: Int?
     }
 
-    /// Opens when the attempt asks for more than it is allowed: a moment at which it surely runs.
+    /// Opens when the attempt requests more than its allowance, at which point it surely runs.
     let exhausted = Latch()
     private let state: Locked<State>
     private let onSave: @Sendable (Checkpoint) async throws -> Void
     private let onProgress: @Sendable (_ confirmed: Int64) -> Void
 
     /// - Parameters:
-    ///   - allowance: How many bytes the attempt may move until ``allowAll()``; nil for any number.
+    ///   - allowance: The number of bytes that the attempt may move before ``allowAll()``; nil for any number.
     ///   - onSave: Called with each checkpoint, before it counts as saved.
     ///   - onProgress: Called with each report of progress.
     init(

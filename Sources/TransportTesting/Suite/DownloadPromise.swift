@@ -1,47 +1,47 @@
 public import Foundation
 public import TransferCore
 
-/// What the suite needs beyond a ``TransportFixture`` for a transport that downloads.
+/// A fixture for a transport that downloads.
 ///
-/// ``TransportFixture/cut(afterBytes:)`` breaks downloads, too: after so many bytes of content left the server.
+/// ``TransportFixture/cut(afterBytes:)`` also breaks downloads, after the server has sent that many bytes of content.
 public protocol DownloadingFixture: TransportFixture {
-    /// Puts a file at the other end. One of that name is replaced: what was received of it can't be continued.
+    /// Creates a remote file. It replaces a file of that name, whose downloads can't be continued.
     func provide(_ content: Data, as path: RemotePath) async throws
 }
 
-/// A promise that every transport keeps that downloads; checked as a ``TransportPromise``.
+/// A requirement of each transport that downloads. Check it like a ``TransportPromise``.
 public enum DownloadPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
     case contentArrivesIntact = "A downloaded file is intact, whatever its size"
-    case nameComesLast = "A download has its name only when it is complete"
-    case receiptTellsSize = "The receipt tells how many bytes were received"
-    case totalIsTrue = "The size that is told is that of the file"
-    case missingFileIsPermanent = "A file that is missing at the other end is an error of the class permanent"
+    case nameComesLast = "A download gets its name only when it is complete"
+    case receiptTellsSize = "The receipt has the number of received bytes"
+    case totalIsTrue = "The reported size is that of the file"
+    case missingFileIsPermanent = "A missing remote file is an error of the class permanent"
     // Resuming
-    case resumesAfterCut = "A download goes on from its last checkpoint after its connection broke"
-    case resumesAfterCancellation = "A download goes on from its last checkpoint after it was cancelled"
-    case checkpointIsTrue = "A checkpoint never claims more than this machine has"
-    case changedFileIsNotResumed = "A file that changed at the other end since its checkpoint is an error of the class resumeLost"
-    case lostPartIsNotResumed = "A part that is gone from this machine is an error of the class resumeLost"
+    case resumesAfterCut = "A download resumes from its last checkpoint after its connection broke"
+    case resumesAfterCancellation = "A download resumes from its last checkpoint after it was cancelled"
+    case checkpointIsTrue = "A checkpoint never covers more bytes than this machine has"
+    case changedFileIsNotResumed = "A remote file that changed since its checkpoint is an error of the class resumeLost"
+    case lostPartIsNotResumed = "A missing part file is an error of the class resumeLost"
     // Progress
     case progressNeverDecreases = "Progress never decreases in a download"
     case progressEndsAtSize = "Progress ends at the size of the downloaded file"
-    case allowanceIsKept = "No more bytes are received than the rate limits allow"
-    case cancellationEnds = "A cancelled download ends, and throws a CancellationError"
-    // What is there
-    case nothingIsReplacedUnasked = "A file that is there is not replaced unless that is asked for"
-    case replacesWhenAsked = "A file that is there is replaced if that is asked for"
-    case staysInFolder = "Nothing is written outside of the folder, whatever links are in the way"
+    case allowanceIsKept = "A download receives no more bytes than the rate limits allow"
+    case cancellationEnds = "A cancelled download ends and throws a CancellationError"
+    // The existing file
+    case nothingIsReplacedUnasked = "An existing file is not replaced by default"
+    case replacesWhenAsked = "An existing file is replaced if the policy requires it"
+    case staysInFolder = "Nothing is written outside of the folder, even with links in the path"
     // The endpoint
-    case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable, for a download too"
+    case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable, also for a download"
 
-    /// The promise as a sentence.
+    /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise against a transport; may be called from any executor.
+    /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: How long one attempt may take before it counts as hanging. Generous: it is no measure of speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; what the fixture throws.
+    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; errors of the fixture.
     public func verify(_ fixture: some DownloadingFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

@@ -3,23 +3,23 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// A source that is whole on the disk, and says that it grows, as far as a producer would who waits for confirmations.
+/// A source that is complete on disk but reports that it grows, like a producer that waits for confirmations.
 final class GrowingSource: Sendable {
-    /// How far it is ahead of what is confirmed.
+    /// The number of bytes by which it is ahead of the confirmed ones.
     static let window: Int64 = 300_000
 
     let source: UploadSource
     let content: Data
     private let growth: SourceGrowth
-    /// The last byte that is ever produced, and what comes then.
+    /// The state after the last produced byte.
     private let end: SourceGrowth.Extent
     private let produced: Int64
-    /// Opens when a transport waits for all of it.
+    /// Opens when a transport waits for the whole source.
     let isWhollyAwaited = Latch()
 
     /// - Parameters:
-    ///   - failure: What the producer fails with half-way; nil if it does not.
-    ///   - stops: Whether the producer says no more half-way.
+    ///   - failure: The error with which the producer fails half-way; nil for none.
+    ///   - stops: Whether the producer stops reporting half-way.
     init(_ file: (source: UploadSource, content: Data), failure: TransferError? = nil, stops: Bool = false) {
         content = file.content
         let size = Int64(content.count)
@@ -29,7 +29,7 @@ final class GrowingSource: Sendable {
         let produceAll = Locked<@Sendable () -> Void>({})
         growth = SourceGrowth(
             release: { offset in confirm.withLock { $0 }(offset) }, lift: { if $0 == .max { produceAll.withLock { $0 }() } })
-        // What the file is at the end says nothing of a source that grows.
+        // The final identity of the file means nothing for a growing source.
         let identity = SourceIdentity(size: 0, modificationTime: 0, inode: 0, device: 0, bootID: "")
         source = UploadSource(path: file.source.path, identity: identity, growth: growth)
         confirm.withLock { $0 = { [weak self] in self?.confirm($0) } }
@@ -42,7 +42,7 @@ final class GrowingSource: Sendable {
         self.confirm(0)
     }
 
-    /// The other end has so many bytes.
+    /// Reports that the other end has all bytes before an offset.
     func confirm(_ offset: Int64) {
         let reach = offset + Self.window
         if case .growing(let now) = growth.extent, min(reach, produced) > now { growth.update(.growing(min(reach, produced))) }
@@ -64,10 +64,10 @@ extension PromiseCheck {
             let growing = try makeGrowingSource(size)
             let (path, recorder) = (try makePath(), recorder(of: growing))
             let receipt = try await send(growing.source, as: path, recorder)
-            try await requireArrived(growing.content, as: path, "Of a source that grew to \(size) bytes")
-            try require(receipt.bytes == size, "For a source that grew to \(size) bytes, the receipt says \(receipt.bytes).")
+            try await requireArrived(growing.content, as: path, "For a source that grew to \(size) bytes")
+            try require(receipt.bytes == size, "For a source that grew to \(size) bytes, the receipt has \(receipt.bytes).")
             let last = recorder.progress.last?.confirmed ?? 0
-            try require(size == 0 || last == Int64(size), "The last report for \(size) bytes says \(last) confirmed.")
+            try require(size == 0 || last == Int64(size), "The last report for \(size) bytes has \(last) confirmed.")
         }
     }
 
@@ -83,17 +83,17 @@ extension PromiseCheck {
     }
 
     func failureOfSourceIsTold() async throws {
-        let error = TransferError(.sourceLost, .producerGone, "The producer failed, as a check wants it to.")
+        let error = TransferError(.sourceLost, .producerGone, "The producer failed for the test.")
         let growing = try makeGrowingSource(Self.largeSize, failure: error)
         let path = try makePath()
         let thrown = try await failure("When the producer failed") { try await send(growing.source, as: path, recorder(of: growing)) }
-        try require(thrown == error, "When the producer failed, the error was another: \(thrown)")
-        try require(try await !fixture.isComplete(path), "When the producer failed, the other end takes the file for complete.")
+        try require(thrown == error, "When the producer failed, the attempt threw another error: \(thrown)")
+        try require(try await !fixture.isComplete(path), "When the producer failed, the other end considers the file complete.")
     }
 
     func cancellationOfWaitingEnds() async throws {
         let growing = try makeGrowingSource(Self.largeSize, stops: true)
-        // When half of it is confirmed, the attempt waits for more, or is about to; or it waits for all, to tell the length.
+        // When half is confirmed, the attempt waits for more or will soon; or it waits for the whole source to send the length.
         let isHalfSent = growing.isWhollyAwaited
         let recorder = AttemptRecorder(onProgress: { confirmed in
             growing.confirm(confirmed)
@@ -102,6 +102,6 @@ extension PromiseCheck {
         let attempt = start(growing.source, as: try makePath(), recorder)
         try await attempt.reaches(isHalfSent, within: deadline, of: self)
         attempt.task.cancel()
-        try await requireCancelled(attempt, "Cancelled while it waited for its source")
+        try await requireCancelled(attempt, "After a cancellation while it waited for its source")
     }
 }

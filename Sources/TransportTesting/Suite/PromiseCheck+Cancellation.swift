@@ -7,11 +7,11 @@ extension PromiseCheck {
         let held = start(source, as: try makePath(), recorder)
         try await held.isHeld(by: recorder, within: deadline, of: self)
         held.task.cancel()
-        try await requireCancelled(held, "Cancelled half-way")
+        try await requireCancelled(held, "After a cancellation half-way")
 
         let early = start(source, as: try makePath(), AttemptRecorder(allowance: 0))
         early.task.cancel()
-        try await requireCancelled(early, "Cancelled at its start")
+        try await requireCancelled(early, "After a cancellation at its start")
     }
 
     func requireCancelled(_ attempt: RunningAttempt, _ situation: String) async throws {

@@ -8,7 +8,7 @@ extension PromiseCheck {
             let (source, content) = try makeSource(size)
             let path = try makePath()
             try await send(source, as: path)
-            try await requireArrived(content, as: path, "Of a file of \(size) bytes")
+            try await requireArrived(content, as: path, "For a file of \(size) bytes")
         }
     }
 
@@ -16,7 +16,7 @@ extension PromiseCheck {
         for size in [0, 1, 100_000] {
             let (source, _) = try makeSource(size)
             let receipt = try await send(source, as: makePath())
-            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt says \(receipt.bytes).")
+            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")
         }
     }
 
@@ -25,7 +25,7 @@ extension PromiseCheck {
         }
         let attempts = files.map { start($0.0.source, as: $0.1, AttemptRecorder()) }
         for attempt in attempts { _ = try await attempt.value(within: deadline, of: self) }
-        for (file, path) in files { try await requireArrived(file.content, as: path, "Of \(path)") }
+        for (file, path) in files { try await requireArrived(file.content, as: path, "For \(path)") }
     }
 
     func oddNamesAreSafe() async throws {
@@ -36,7 +36,7 @@ extension PromiseCheck {
             "\u{7F}",
         ]
         for name in names { try await checkName(RemotePath(name)) }
-        // Not UTF-8, as names on a file system may be.
+        // Not UTF-8, which is valid on a file system.
         try await checkName(RemotePath(bytes: [0x61, 0xFF, 0xFE, 0x62]))
     }
 
@@ -46,13 +46,13 @@ extension PromiseCheck {
         do {
             try await send(source, as: path, recorder)
         } catch let error as TransferError {
-            let situation = "Of the refused name \(path.description.debugDescription)"
+            let situation = "For the rejected name \(path.description.debugDescription)"
             let isFinal = error.failureClass == .unsupported || error.failureClass == .permanent
-            try require(isFinal, "\(situation), the error is of the class \(error.failureClass), so it would be tried again.")
+            try require(isFinal, "\(situation), the error is of the class \(error.failureClass), so it would be retried.")
             let stored = try await fixture.storedSize(of: path)
             try require(stored == 0, "\(situation), \(stored) bytes arrived.")
             return
         }
-        try await requireArrived(content, as: path, "Of the name \(path.description.debugDescription)")
+        try await requireArrived(content, as: path, "For the name \(path.description.debugDescription)")
     }
 }

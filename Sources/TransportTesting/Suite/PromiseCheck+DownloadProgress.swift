@@ -12,14 +12,14 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let recorder = AttemptRecorder()
             try await fixture.cut(afterBytes: Int64(cut))
             guard try await isInterrupted(download, recorder, "When the connection broke after \(cut) bytes") else { continue }
-            try require(download.received == nil, "After a cut at \(cut) bytes, there is a file of that name.")
+            try require(download.received == nil, "After a cut at \(cut) bytes, the final name exists.")
             try await resume(download, after: recorder, "After a cut at \(cut) bytes")
         }
     }
 
     /// Runs an attempt whose connection breaks.
     ///
-    /// - Returns: False if its other connections did what was left to do, as they may of a file in several parts.
+    /// - Returns: False if its other connections completed the file, as they may with several segments.
     private func isInterrupted(_ download: Download, _ recorder: AttemptRecorder, _ situation: String) async throws -> Bool {
         guard fixture.options.parallel > 1 else {
             _ = try await failure(situation) { try await receive(download, recorder) }
@@ -51,8 +51,8 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let second = AttemptRecorder()
         try await receive(download, from: checkpoint, second)
         try requireReceived(download, situation)
-        let (start, vouched) = (second.progress.first?.sent ?? 0, checkpoint?.confirmed ?? 0)
-        try require(start >= vouched, "\(situation), it went on from byte \(start) although its checkpoint vouches for \(vouched).")
+        let (start, covered) = (second.progress.first?.sent ?? 0, checkpoint?.confirmed ?? 0)
+        try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
     func downloadCheckpointIsTrue() async throws {
@@ -60,7 +60,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let download = try await makeDownload(Self.largeSize)
             let untrue = Locked<(claimed: Int64, stored: Int)?>(nil)
             let recorder = AttemptRecorder { checkpoint in
-                guard !download.has(checkpoint.confirmed, inParts: fixture.options.parallel > 1) else { return }
+                guard !download.has(checkpoint.confirmed, inSegments: fixture.options.parallel > 1) else { return }
                 untrue.withLock { $0 = $0 ?? (claimed: checkpoint.confirmed, stored: download.part?.count ?? 0) }
             }
             if let cut { try await fixture.cut(afterBytes: Int64(cut)) }
@@ -68,7 +68,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
                 try await receive(download, recorder)
             } catch is TransferError where cut != nil {}
             if let untrue = untrue.withLock({ $0 }) {
-                throw violation("One claimed \(untrue.claimed) bytes of \(untrue.stored) that were there, or others than the file has.")
+                throw violation("A checkpoint covers \(untrue.claimed) bytes, but this machine has \(untrue.stored), or different ones.")
             }
         }
     }
@@ -78,16 +78,16 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let other = Self.content(Self.largeSize, seed: 99)
         try await fixture.provide(other, as: download.path)
         try await expect(.resumeLost, "When the file changed before it was resumed") { try await receive(download, from: checkpoint) }
-        try require(download.received == nil, "When the file changed, there is a file of that name all the same.")
+        try require(download.received == nil, "When the file changed, the final name exists nevertheless.")
     }
 
     func lostPartIsNotResumed() async throws {
         let (download, checkpoint) = try await halfReceived()
         try FileManager.default.removeItem(atPath: download.destination.partPath.string)
-        try await expect(.resumeLost, "When the part was removed") { try await receive(download, from: checkpoint) }
+        try await expect(.resumeLost, "When the part file was removed") { try await receive(download, from: checkpoint) }
     }
 
-    /// A download that has a checkpoint with bytes.
+    /// Returns a download that has a checkpoint with bytes.
     private func halfReceived() async throws -> (Download, Checkpoint) {
         let download = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 2_000_000)
@@ -96,13 +96,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         attempt.task.cancel()
         _ = try? await attempt.value(within: deadline, of: self)
         if let checkpoint = recorder.checkpoints.last, checkpoint.confirmed > 0 { return (download, checkpoint) }
-        // An attempt that was cancelled need not save what it received; one whose connection broke has to.
+        // A cancelled attempt need not save its received bytes; one whose connection broke must.
         let other = try await makeDownload(Self.largeSize)
         let second = AttemptRecorder()
         try await fixture.cut(afterBytes: 2_000_000)
         _ = try await failure("When the connection broke after 2,000,000 bytes") { try await receive(other, second) }
         guard let checkpoint = second.checkpoints.last, checkpoint.confirmed > 0 else {
-            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint vouches for any.")
+            throw violation("When the connection broke after 2,000,000 bytes, no checkpoint covers any.")
         }
         return (other, checkpoint)
     }
@@ -132,7 +132,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let last = recorder.progress.last
             try require(
                 last?.sent == Int64(size) && last?.confirmed == Int64(size),
-                "The last report for \(size) bytes says \(last?.sent ?? 0) received and \(last?.confirmed ?? 0) confirmed.")
+                "The last report for \(size) bytes has \(last?.sent ?? 0) received and \(last?.confirmed ?? 0) confirmed.")
         }
     }
 
@@ -142,13 +142,13 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(download, recorder)
             try await attempt.isHeld(by: recorder, within: deadline, of: self)
-            // The size of a file in several parts says where the last of them is, not how much there is.
+            // With several segments, the size of the part file is the position of the last one, not the number of bytes.
             let size = fixture.options.parallel > 1 ? 0 : Int64(download.part?.count ?? 0)
             let received = max(size, recorder.progress.map(\.sent).max() ?? 0)
-            try require(received <= allowed, "\(received) bytes were received where \(allowed) were allowed.")
+            try require(received <= allowed, "\(received) bytes were received, but only \(allowed) were allowed.")
             recorder.allowAll()
             _ = try await attempt.value(within: deadline, of: self)
-            try requireReceived(download, "Once more was allowed")
+            try requireReceived(download, "After the limit was removed")
         }
     }
 
@@ -157,10 +157,10 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let held = start(try await makeDownload(Self.largeSize), recorder)
         try await held.isHeld(by: recorder, within: deadline, of: self)
         held.task.cancel()
-        try await requireCancelled(held, "Cancelled half-way")
+        try await requireCancelled(held, "After a cancellation half-way")
 
         let early = start(try await makeDownload(Self.largeSize), AttemptRecorder(allowance: 0))
         early.task.cancel()
-        try await requireCancelled(early, "Cancelled at its start")
+        try await requireCancelled(early, "After a cancellation at its start")
     }
 }

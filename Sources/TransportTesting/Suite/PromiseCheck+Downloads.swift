@@ -2,20 +2,20 @@ import Foundation
 import SystemPackage
 import TransferCore
 
-/// A file at the other end, and where it goes.
+/// A remote file with its local destination.
 struct Download: Sendable {
     let path: RemotePath
     let destination: DownloadDestination
     let content: Data
 
     var received: Data? { Self.content(destination.path) }
-    /// What there is of it: the part, or, as a transport may rename that, the file.
+    /// The received content: that of the part file, or of the file, as a transport may rename the part file.
     var part: Data? { Self.content(destination.partPath) ?? received }
 
-    /// Whether this machine has so many bytes of it, of a download in several parts wherever they are.
-    func has(_ count: Int64, inParts: Bool) -> Bool {
+    /// Whether this machine has a number of its bytes: at its start, or anywhere for a download in several segments.
+    func has(_ count: Int64, inSegments: Bool) -> Bool {
         let part = part ?? Data()
-        guard inParts else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
+        guard inSegments else { return count <= part.count && part.prefix(Int(count)) == content.prefix(Int(count)) }
         return count <= zip(part, content).count { $0 == $1 }
     }
 
@@ -29,9 +29,9 @@ struct Download: Sendable {
 }
 
 extension PromiseCheck where Fixture: DownloadingFixture {
-    /// Puts a file at the other end.
+    /// Creates a remote file.
     ///
-    /// - Parameter folder: The local folder below the root that it goes to.
+    /// - Parameter folder: The local folder below the root.
     func makeDownload(_ size: Int, seed: UInt64 = 1, in folder: FilePath = "") async throws -> Download {
         let name = UUID().uuidString
         let path = try makePath(name)
@@ -71,7 +71,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             "\(situation), the file has \(received?.count ?? 0) of \(download.content.count) bytes.")
         guard let received, received != download.content else { return }
         let difference = zip(download.content, received).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? 0
-        throw violation("\(situation), the byte at \(difference) is another.")
+        throw violation("\(situation), the byte at \(difference) differs.")
     }
 
     // MARK: Content
@@ -81,7 +81,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         for size in [0, 1] + limits.flatMap({ [$0 - 1, $0, $0 + 1] }) + [Self.largeSize] {
             let download = try await makeDownload(size, in: "some/folder")
             try await receive(download)
-            try requireReceived(download, "Of a file of \(size) bytes")
+            try requireReceived(download, "For a file of \(size) bytes")
         }
     }
 
@@ -90,7 +90,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let recorder = AttemptRecorder(allowance: 100_000)
         let attempt = start(download, recorder)
         try await attempt.isHeld(by: recorder, within: deadline, of: self)
-        try require(download.received == nil, "Half-way, there is a file of that name.")
+        try require(download.received == nil, "Half-way, the final name exists.")
         recorder.allowAll()
         _ = try await attempt.value(within: deadline, of: self)
         try requireReceived(download, "At the end")
@@ -99,7 +99,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     func downloadReceiptTellsSize() async throws {
         for size in [0, 1, 100_000] {
             let receipt = try await receive(makeDownload(size))
-            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt says \(receipt.bytes).")
+            try require(receipt.bytes == size, "For a file of \(size) bytes, the receipt has \(receipt.bytes).")
         }
     }
 
@@ -108,7 +108,7 @@ extension PromiseCheck where Fixture: DownloadingFixture {
             let recorder = AttemptRecorder()
             try await receive(makeDownload(size), recorder)
             let wrong = recorder.totals.first { $0 != size }
-            try require(wrong == nil, "For a file of \(size) bytes, \(wrong ?? 0) were told.")
+            try require(wrong == nil, "For a file of \(size) bytes, \(wrong ?? 0) were reported.")
         }
     }
 
@@ -116,17 +116,17 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         let download = try await makeDownload(0)
         let missing = Download(path: try makePath("missing-\(UUID().uuidString)"), destination: download.destination, content: Data())
         try await expect(.permanent, "When there was no such file") { try await receive(missing) }
-        try require(missing.received == nil, "When there was no such file, one was made.")
+        try require(missing.received == nil, "When there was no such file, a local one was created.")
     }
 
-    // MARK: What is there
+    // MARK: The existing file
 
     func nothingIsReplacedUnasked() async throws {
         let mine = Data("mine".utf8)
         let download = try await makeDownload(Self.largeSize)
         try mine.write(to: URL(filePath: download.destination.path.string))
-        try await expect(.permanent, "When a file was there") { try await receive(download) }
-        try require(download.received == mine, "The file that was there was replaced.")
+        try await expect(.permanent, "When the file existed") { try await receive(download) }
+        try require(download.received == mine, "The existing file was replaced.")
 
         let late = try await makeDownload(Self.largeSize)
         let recorder = AttemptRecorder(allowance: 100_000)
@@ -134,37 +134,38 @@ extension PromiseCheck where Fixture: DownloadingFixture {
         try await attempt.isHeld(by: recorder, within: deadline, of: self)
         try mine.write(to: URL(filePath: late.destination.path.string))
         recorder.allowAll()
-        try await expect(.permanent, "When a file appeared meanwhile") { try await attempt.value(within: deadline, of: self) }
-        try require(late.received == mine, "The file that appeared meanwhile was replaced.")
+        try await expect(.permanent, "When the file appeared during the attempt") { try await attempt.value(within: deadline, of: self) }
+        try require(late.received == mine, "The file that appeared during the attempt was replaced.")
     }
 
     func replacesWhenAsked() async throws {
         let download = try await makeDownload(100_000).replacing(.always)
         try Data("mine".utf8).write(to: URL(filePath: download.destination.path.string))
         try await receive(download)
-        try requireReceived(download, "In place of another file")
+        try requireReceived(download, "After it replaced a file")
     }
 
     func staysInFolder() async throws {
         let outside = fixture.folder.appending("outside-\(UUID().uuidString)")
         try FileManager.default.createDirectory(atPath: outside.string, withIntermediateDirectories: false)
-        let way = "way-\(UUID().uuidString)"
-        let download = try await makeDownload(100_000, in: FilePath(way)).replacing(.always)
+        let link = "link-\(UUID().uuidString)"
+        let download = try await makeDownload(100_000, in: FilePath(link)).replacing(.always)
         try FileManager.default.createSymbolicLink(
-            atPath: download.destination.root.appending(way).string, withDestinationPath: outside.string)
-        try await expect(.permanent, "With a link in the way") { try await receive(download) }
+            atPath: download.destination.root.appending(link).string, withDestinationPath: outside.string)
+        try await expect(.permanent, "With a link in the path") { try await receive(download) }
         try require(
-            try FileManager.default.contentsOfDirectory(atPath: outside.string).isEmpty, "With a link in the way, it was written outside.")
+            try FileManager.default.contentsOfDirectory(atPath: outside.string).isEmpty,
+            "With a link in the path, content was written outside.")
 
         let target = outside.appending("target")
         try Data("mine".utf8).write(to: URL(filePath: target.string))
         let other = try await makeDownload(100_000)
         try FileManager.default.createSymbolicLink(atPath: other.destination.partPath.string, withDestinationPath: target.string)
-        // Whether it succeeds or not, nothing goes through the link.
+        // The attempt may succeed or fail, but must not write through the link.
         _ = try? await receive(other)
         try require(
             try Data(contentsOf: URL(filePath: target.string)) == Data("mine".utf8),
-            "Through a link in the part's place, it was written outside.")
+            "With a link in place of the part file, content was written outside.")
     }
 
     // MARK: The endpoint
@@ -172,6 +173,6 @@ extension PromiseCheck where Fixture: DownloadingFixture {
     func refusedDownloadIsUnreachable() async throws {
         let download = try await makeDownload(1000)
         try await expect(.unreachable, "When the connection was refused") { try await receive(download, at: fixture.unreachableEndpoint) }
-        try require(download.part == nil, "When the connection was refused, a file was made.")
+        try require(download.part == nil, "When the connection was refused, a file was created.")
     }
 }

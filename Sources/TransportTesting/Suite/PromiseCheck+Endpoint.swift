@@ -27,7 +27,7 @@ extension PromiseCheck {
         try await requireWrongSecretIsKept(source)
     }
 
-    /// A server may accept everybody; if it does not, the error must not tell what it did not accept.
+    /// Checks that the error for a rejected secret does not contain it. A server may also accept every secret.
     private func requireWrongSecretIsKept(_ source: UploadSource) async throws {
         let wrong = "wrong-\(UUID().uuidString)"
         let attempt = FileAttempt(
@@ -51,17 +51,17 @@ extension PromiseCheck {
         try requireNoSecret(in: error.description, "The error's description", secrets)
     }
 
-    /// - Parameter secrets: nil for the fixture's.
+    /// - Parameter secrets: The secrets; nil for those of the fixture.
     private func requireNoSecret(in text: String, _ holder: String, _ secrets: [String]? = nil) throws {
         for secret in secrets ?? fixture.secrets where !secret.isEmpty {
-            // The base64 of HTTP's basic authentication depends on the name before the secret; three positions cover all.
+            // The base64 of HTTP's basic authentication depends on the length of the name before the secret; three shifts cover all.
             let encoded = (0..<3).map { shift in
                 let padded = Data(repeating: 0x3A, count: shift) + Data(secret.utf8)
                 return String(padded.base64EncodedString().dropFirst(4).dropLast(4))
             }
-            // The secret itself is not in the observation either.
-            try require(!text.contains(secret), "\(holder) holds a secret.")
-            try require(!encoded.contains { $0.count >= 8 && text.contains($0) }, "\(holder) holds a secret in base64.")
+            // The observation must not contain the secret either.
+            try require(!text.contains(secret), "\(holder) contains a secret.")
+            try require(!encoded.contains { $0.count >= 8 && text.contains($0) }, "\(holder) contains a secret in base64.")
         }
     }
 }

@@ -20,7 +20,7 @@ extension PromiseCheck where Fixture: ListingFixture {
 
     func largeFolderIsWhole() async throws {
         let folder = UUID().uuidString
-        // More than fit into one answer of any server.
+        // More than fit in one response of any server.
         for number in 0..<1_500 { try await provide(1, as: "\(folder)/\(number)") }
         let expected = (0..<1_500).map { RemoteEntry(name: Array("\($0)".utf8), kind: .file(size: 1)) }
         try require(Set(expected), are: try await entries(of: folder))
@@ -43,7 +43,7 @@ extension PromiseCheck where Fixture: ListingFixture {
     func missingFolderIsPermanent() async throws {
         let file = UUID().uuidString
         try await provide(10, as: file)
-        for (name, situation) in [(UUID().uuidString, "When there is no such folder"), (file, "When there is a file in its place")] {
+        for (name, situation) in [(UUID().uuidString, "When there is no such folder"), (file, "When there is a file of that name")] {
             let error = try await failure(situation) { try await list(name) { _ in } }
             try require(
                 error.failureClass == .permanent && error.code == .noSuchRemoteFile,
@@ -54,9 +54,9 @@ extension PromiseCheck where Fixture: ListingFixture {
     func receiverEndsListing() async throws {
         let folder = UUID().uuidString
         try await provide(10, as: "\(folder)/file")
-        let own = TransferError(.permanent, .unsafeName, "This is enough.")
+        let own = TransferError(.permanent, .unsafeName, "The receiver ends the listing.")
         let error = try await failure("When the receiver threw an error") { try await list(folder) { _ in throw own } }
-        try require(error == own, "The error is another than that of the receiver: \(error)")
+        try require(error == own, "The listing threw another error than the receiver: \(error)")
     }
 
     func listingCancellationEnds() async throws {
@@ -65,7 +65,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         let (arrived, released) = (Latch(), Latch())
         let running = try start(folder) { _ in
             arrived.open()
-            // Until the task is cancelled, or long after.
+            // Waits until the task is cancelled, or long after.
             try await released.wait()
         }
         try await running.reaches(arrived, within: deadline, of: self)
@@ -80,7 +80,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         } catch {
             throw violation("When it was cancelled, the listing threw \(type(of: error)) instead of a CancellationError: \(error)")
         }
-        throw violation("When it was cancelled, the listing went on to its end.")
+        throw violation("When it was cancelled, the listing continued to its end.")
     }
 
     func refusedListingIsUnreachable() async throws {
@@ -95,7 +95,7 @@ extension PromiseCheck where Fixture: ListingFixture {
         try await fixture.provide(Self.content(size, seed: 1), as: try makePath(name))
     }
 
-    /// What is listed of a folder, without what stands for itself and its parent.
+    /// Returns the entries of a folder, without `.` and `..`.
     private func entries(of folder: String) async throws -> [RemoteEntry] {
         let listed = Locked<[RemoteEntry]>([])
         try await list(folder) { entries in listed.withLock { $0 += entries } }
@@ -107,7 +107,7 @@ extension PromiseCheck where Fixture: ListingFixture {
             entries.prefix(5).map { "\(String(decoding: $0.name, as: UTF8.self)) as \($0.kind)" }.joined(separator: ", ")
         }
         let (missing, extra) = (expected.subtracting(listed), Set(listed).subtracting(expected))
-        try require(missing.isEmpty && extra.isEmpty, "Missing are: \(text(missing)). Not expected are: \(text(extra)).")
+        try require(missing.isEmpty && extra.isEmpty, "Missing: \(text(missing)). Unexpected: \(text(extra)).")
         try require(listed.count == expected.count, "\(listed.count - expected.count) entries are listed twice.")
     }
 

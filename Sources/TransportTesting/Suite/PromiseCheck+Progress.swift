@@ -24,10 +24,10 @@ extension PromiseCheck {
             let recorder = AttemptRecorder()
             try await fixture.cut(afterBytes: Int64(cut))
             _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
-            // What is stored only grows, so the end of the attempt is the most that was ever there.
+            // The stored content only grows, so it is largest at the end of the attempt.
             let stored = try await fixture.storedSize(of: path)
             let confirmed = recorder.progress.map(\.confirmed).max() ?? 0
-            try require(confirmed <= stored, "\(confirmed) bytes were confirmed while the other end has \(stored).")
+            try require(confirmed <= stored, "\(confirmed) bytes were reported as confirmed, but the other end has \(stored).")
         }
     }
 
@@ -39,7 +39,7 @@ extension PromiseCheck {
             let last = recorder.progress.last
             try require(
                 last?.sent == Int64(size) && last?.confirmed == Int64(size),
-                "The last report for \(size) bytes says \(last?.sent ?? 0) sent and \(last?.confirmed ?? 0) confirmed.")
+                "The last report for \(size) bytes has \(last?.sent ?? 0) sent and \(last?.confirmed ?? 0) confirmed.")
         }
     }
 
@@ -50,13 +50,13 @@ extension PromiseCheck {
             let recorder = AttemptRecorder(allowance: allowed)
             let attempt = start(source, as: path, recorder)
             try await attempt.isHeld(by: recorder, within: deadline, of: self)
-            // In ranges, what is there has gaps, so its size says nothing.
+            // With several segments, the stored content has gaps, so its size means nothing.
             let stored = fixture.options.parallel > 1 ? 0 : try await fixture.storedSize(of: path)
             let sent = recorder.progress.map(\.sent).max() ?? 0
-            try require(max(stored, sent) <= allowed, "\(max(stored, sent)) bytes were sent where \(allowed) were allowed.")
+            try require(max(stored, sent) <= allowed, "\(max(stored, sent)) bytes were sent, but only \(allowed) were allowed.")
             recorder.allowAll()
             _ = try await attempt.value(within: deadline, of: self)
-            try await requireArrived(content, as: path, "Once more was allowed")
+            try await requireArrived(content, as: path, "After the limit was removed")
         }
     }
 }

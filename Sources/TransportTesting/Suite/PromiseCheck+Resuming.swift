@@ -4,7 +4,7 @@ import TransferCore
 
 extension PromiseCheck {
     func resumesAfterCut() async throws {
-        // One after a first byte, one inside and one at a limit of common buffers, one before the last byte, one that loses only the answer.
+        // After the first byte, inside and at the end of common buffers, before the last byte, and before the response.
         for cut in [1, 100_000, 1024 * 1024, Self.largeSize - 1, Self.largeSize] {
             let (source, content) = try makeSource(Self.largeSize)
             let path = try makePath()
@@ -13,11 +13,11 @@ extension PromiseCheck {
             do {
                 _ = try await failure("When the connection broke after \(cut) bytes") { try await send(source, as: path, recorder) }
             } catch is PromiseViolation where cut == Self.largeSize {
-                // All bytes arrived: a transport may ask the other end, and find that the file is complete.
-                try await requireArrived(content, as: path, "After the answer was lost")
+                // All bytes arrived: a transport may ask the other end and find the file complete.
+                try await requireArrived(content, as: path, "After the response was lost")
                 continue
             }
-            // A server that has all of a file may well take it for complete.
+            // A server that has the whole file may consider it complete.
             try await requireInterrupted(
                 recorder, path, "After a cut at \(cut) bytes", wasBegun: cut > 1, mayBeComplete: cut == Self.largeSize)
             try await resume(source, content, as: path, after: recorder, "After a cut at \(cut) bytes")
@@ -38,23 +38,23 @@ extension PromiseCheck {
         }
     }
 
-    /// What an attempt that was interrupted has to leave.
+    /// Checks the state that an interrupted attempt must leave.
     ///
     /// - Parameters:
-    ///   - wasBegun: Whether the other end can know of the file; with the first byte of all, a connection may not even be open.
-    ///   - mayBeComplete: Whether the other end may have all of it.
+    ///   - wasBegun: Whether the other end can know the file. Before the first byte, a connection may not even be open.
+    ///   - mayBeComplete: Whether the other end may have the whole file.
     private func requireInterrupted(
         _ recorder: AttemptRecorder, _ path: RemotePath, _ situation: String, wasBegun: Bool = true, mayBeComplete: Bool
     ) async throws {
         switch fixture.resumption {
         case .fromCheckpoint:
             guard wasBegun else { return }
-            try require(!recorder.checkpoints.isEmpty, "\(situation), there is no checkpoint to go on from.")
+            try require(!recorder.checkpoints.isEmpty, "\(situation), there is no checkpoint to resume from.")
         case .fromStart:
             let claimed = max(recorder.checkpoints.map(\.confirmed).max() ?? 0, recorder.progress.map(\.confirmed).max() ?? 0)
-            try require(claimed == 0, "\(situation), \(claimed) bytes were confirmed although the file has to start over.")
+            try require(claimed == 0, "\(situation), \(claimed) bytes were confirmed although the file must restart.")
             guard !mayBeComplete else { return }
-            try require(try await !fixture.isComplete(path), "\(situation), the other end takes what it got for the file.")
+            try require(try await !fixture.isComplete(path), "\(situation), the other end considers the incomplete file complete.")
         }
     }
 
@@ -66,8 +66,8 @@ extension PromiseCheck {
         try await send(source, as: path, from: checkpoint, second)
         try await requireArrived(content, as: path, situation)
         let start = second.progress.first?.sent ?? 0
-        let vouched = checkpoint?.confirmed ?? 0
-        try require(start >= vouched, "\(situation), it began again at \(start) though \(vouched) bytes were vouched for.")
+        let covered = checkpoint?.confirmed ?? 0
+        try require(start >= covered, "\(situation), it resumed at byte \(start) although its checkpoint covers \(covered).")
     }
 
     func checkpointIsTrue() async throws {
@@ -85,7 +85,7 @@ extension PromiseCheck {
                 try await send(source, as: path, recorder)
             } catch is TransferError where cut != nil {}
             if let untrue = untrue.withLock({ $0 }) {
-                throw violation("One claimed \(untrue.claimed) bytes while the other end had \(untrue.stored).")
+                throw violation("A checkpoint covers \(untrue.claimed) bytes, but the other end had \(untrue.stored).")
             }
         }
     }

@@ -10,7 +10,7 @@ extension PromiseCheck {
             let path = try makePath()
             try await expect(.sourceChanged, "When the source \(change)") { try await send(source, as: path) }
             let stored = try await fixture.storedSize(of: path)
-            try require(stored == 0, "When the source \(change), \(stored) bytes arrived all the same.")
+            try require(stored == 0, "When the source \(change), \(stored) bytes arrived nevertheless.")
         }
     }
 
@@ -27,7 +27,7 @@ extension PromiseCheck {
                 try await send(source, as: path, from: recorder.checkpoints.last)
             }
             let after = try await fixture.storedSize(of: path)
-            try require(after == before, "When the source \(change), \(after - before) bytes of the new one were sent.")
+            try require(after == before, "When the source \(change), \(after - before) bytes of the new version were sent.")
         }
     }
 
@@ -48,11 +48,11 @@ extension PromiseCheck {
         try FileManager.default.removeItem(atPath: source.path.string)
         try await expect(.sourceLost, "When the source was removed") { try await send(source, as: makePath()) }
         try FileManager.default.createDirectory(atPath: source.path.string, withIntermediateDirectories: false)
-        try await expect(.sourceLost, "When a folder took the source's place") { try await send(source, as: makePath()) }
+        try await expect(.sourceLost, "When a folder replaced the source") { try await send(source, as: makePath()) }
     }
 }
 
-/// How a source changes behind the queue's back.
+/// A change of a source that the queue does not know about.
 enum SourceChange: String, CaseIterable, CustomStringConvertible {
     case grew = "grew"
     case shrank = "shrank"
@@ -65,7 +65,7 @@ enum SourceChange: String, CaseIterable, CustomStringConvertible {
         case .grew: try resize(source, to: source.size + 1)
         case .shrank: try resize(source, to: source.size / 2)
         case .wasTouched:
-            // By hours, so that no file system's granularity hides it.
+            // By hours, so that every file system can represent the difference.
             let time = Date(timeIntervalSince1970: Double(source.identity.modificationTime / 1_000_000_000) - 7200)
             try FileManager.default.setAttributes([.modificationDate: time], ofItemAtPath: source.path.string)
         }

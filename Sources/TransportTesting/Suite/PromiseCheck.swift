@@ -3,14 +3,14 @@ import Logging
 import SystemPackage
 import TransferCore
 
-/// One promise, and the means to check it.
+/// The check of one promise.
 struct PromiseCheck<Fixture: TransportFixture>: Sendable {
-    /// As a sentence.
+    /// The promise, as a sentence.
     let promise: String
     let fixture: Fixture
     let deadline: Duration
 
-    /// More than any buffer that a transport should have, so that an attempt can be met half-way.
+    /// A size larger than any buffer of a transport, so that an attempt can be stopped half-way.
     static var largeSize: Int { 3 * 1024 * 1024 + 7 }
 
     static var logger: Logger { Logger(label: "transport-testing") { _ in SwiftLogNoOpLogHandler() } }
@@ -27,7 +27,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         do {
             try await body(check)
         } catch let error as TransferError {
-            throw check.violation("An attempt that should have succeeded failed with the class \(error.failureClass): \(error)")
+            throw check.violation("An attempt failed unexpectedly, with the class \(error.failureClass): \(error)")
         }
     }
 
@@ -35,7 +35,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         guard condition else { throw violation(observation()) }
     }
 
-    /// Makes a file to send.
+    /// Creates a file to send.
     ///
     /// - Parameter seed: Files of different seeds differ in most bytes.
     func makeSource(_ size: Int, seed: UInt64 = 1) throws -> (source: UploadSource, content: Data) {
@@ -49,7 +49,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
 
     /// Runs one attempt.
     ///
-    /// - Throws: What the transport throws; a violation if it does not return in time.
+    /// - Throws: The error of the transport; a violation if it does not return in time.
     @discardableResult
     func send(
         _ source: UploadSource, as path: RemotePath, at endpoint: Endpoint? = nil, from checkpoint: Checkpoint? = nil,
@@ -71,7 +71,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         return RunningAttempt(task: Task { try await transport.perform(attempt, reporting: recorder.reporter) })
     }
 
-    /// Runs an attempt that has to fail with a `TransferError`.
+    /// Runs an attempt that must fail with a `TransferError`.
     func failure(_ situation: String, _ body: () async throws -> TransferReceipt) async throws -> TransferError {
         do {
             _ = try await body()
@@ -85,7 +85,7 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         throw violation("\(situation), the attempt returned a receipt.")
     }
 
-    /// Runs an attempt that has to fail with an error of a class.
+    /// Runs an attempt that must fail with an error of a class.
     func expect(_ failureClass: FailureClass, _ situation: String, _ body: () async throws -> TransferReceipt) async throws {
         let error = try await failure(situation, body)
         try require(error.failureClass == failureClass, "\(situation), the error is of the class \(error.failureClass): \(error)")
@@ -96,16 +96,16 @@ struct PromiseCheck<Fixture: TransportFixture>: Sendable {
         try require(stored?.count == content.count, "\(situation), the other end has \(stored?.count ?? 0) of \(content.count) bytes.")
         if let stored, stored != content {
             let difference = zip(content, stored).enumerated().first { $0.element.0 != $0.element.1 }?.offset ?? 0
-            throw violation("\(situation), the byte at \(difference) is another.")
+            throw violation("\(situation), the byte at \(difference) differs.")
         }
-        try require(try await fixture.isComplete(path), "\(situation), the other end does not take the file for complete.")
+        try require(try await fixture.isComplete(path), "\(situation), the other end does not consider the file complete.")
     }
 
     static func content(_ size: Int, seed: UInt64) -> Data {
         var words = [UInt64](repeating: 0, count: (size + 7) / 8)
         var state = seed &* 0x9E37_79B9_7F4A_7C15
         for index in words.indices {
-            // A linear congruential generator with Knuth's constants: no stretch repeats, so that bytes at a wrong place are seen.
+            // A linear congruential generator with Knuth's constants: no sequence repeats, so misplaced bytes are detected.
             state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
             words[index] = state
         }

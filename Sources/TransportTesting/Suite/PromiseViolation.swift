@@ -1,10 +1,10 @@
-/// A promise that a transport broke.
+/// An error for a broken promise of a transport.
 public struct PromiseViolation: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The promise as a sentence.
+    /// The promise, as a sentence.
     public let promise: String
-    /// What was seen instead, as a sentence.
+    /// The observed behaviour, as a sentence.
     public let observation: String
 
-    /// The promise and what was seen instead.
-    public var description: String { "\(promise) — but: \(observation)" }
+    /// The promise and the observed behaviour.
+    public var description: String { "\(promise). Observed: \(observation)" }
 }

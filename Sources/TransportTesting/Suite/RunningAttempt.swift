@@ -1,12 +1,12 @@
 import TransferCore
 
-/// An attempt on its way.
+/// A running attempt.
 struct RunningAttempt: Sendable {
     let task: Task<TransferReceipt, any Error>
 
-    /// The receipt, or the transport's error.
+    /// Returns the receipt, or throws the transport's error.
     ///
-    /// - Throws: A violation if the attempt neither returns nor throws within the deadline; it is then left to itself, as it may never end.
+    /// - Throws: A violation if the attempt neither returns nor throws within the deadline. The attempt is then abandoned, as it may never end.
     func value<Fixture>(within deadline: Duration, of check: PromiseCheck<Fixture>) async throws -> TransferReceipt {
         let isOver = Latch()
         Task { [task] in
@@ -27,14 +27,14 @@ struct RunningAttempt: Sendable {
         return try await task.value
     }
 
-    /// Returns once the attempt is held back by its allowance, or has ended without.
+    /// Waits until the attempt is delayed by its allowance, or has ended before.
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func isHeld<Fixture>(by recorder: AttemptRecorder, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
         try await reaches(recorder.exhausted, within: deadline, of: check)
     }
 
-    /// Returns once the attempt opens a latch, or has ended without.
+    /// Waits until the attempt opens a latch, or has ended before.
     ///
     /// - Throws: A violation if neither happens within the deadline.
     func reaches<Fixture>(_ latch: Latch, within deadline: Duration, of check: PromiseCheck<Fixture>) async throws {
@@ -51,7 +51,7 @@ struct RunningAttempt: Sendable {
         alarm.cancel()
         if case .success(true) = await alarm.result {
             task.cancel()
-            throw check.violation("The attempt neither ended nor got where it was to be held within \(deadline).")
+            throw check.violation("The attempt neither ended nor reached its stop within \(deadline).")
         }
     }
 }

@@ -1,19 +1,19 @@
 import TransferCore
 
-/// A promise that every transport keeps that sends sources whose bytes arrive while they are sent; checked as a ``TransportPromise``.
+/// A requirement of each transport that sends growing sources. Check it like a ``TransportPromise``.
 public enum StreamPromise: String, CaseIterable, Sendable, CustomStringConvertible {
-    case growingSourceArrives = "A source that grows only as its bytes are confirmed arrives intact"
-    case resumesAfterCut = "A source that grows goes on from its last checkpoint after its connection broke"
-    case failureOfSourceIsTold = "A source whose producer failed fails with that error, and is not taken for complete"
-    case cancellationEnds = "A cancelled attempt ends that waits for its source to grow"
+    case growingSourceArrives = "A source that grows only after confirmations arrives intact"
+    case resumesAfterCut = "A growing source resumes from its last checkpoint after its connection broke"
+    case failureOfSourceIsTold = "If the producer fails, the attempt throws that error, and the file is not complete"
+    case cancellationEnds = "An attempt that waits for its source ends when it is cancelled"
 
-    /// The promise as a sentence.
+    /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// Checks the promise against a transport; may be called from any executor.
+    /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: How long one attempt may take before it counts as hanging. Generous: it is no measure of speed.
-    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; what the fixture throws.
+    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
+    /// - Throws: A ``PromiseViolation`` if the transport breaks the promise; errors of the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

@@ -2,53 +2,54 @@ public import Foundation
 public import SystemPackage
 public import TransferCore
 
-/// What the conformance suite needs to know of a transport and of a server for it. Written by the transport's author.
+/// A transport and its server, for the conformance suite. Implemented by the author of the transport.
 ///
-/// Each ``TransportPromise/verify(_:deadline:)`` takes a fixture of its own, whose server nobody else talks to.
+/// Create a fixture for each ``TransportPromise/verify(_:deadline:)``, with a server that has no other clients.
 public protocol TransportFixture: Sendable {
     /// The transport under test. The fixture's owner shuts it down.
     var transport: any Transport { get }
 
-    /// An endpoint that works. If the transport can authenticate, it names a credential whose value ``credentials`` gives.
+    /// A working endpoint. If the transport can authenticate, it refers to a credential that ``credentials`` reads.
     var endpoint: Endpoint { get }
 
     /// An endpoint that refuses connections, with the same credentials.
     var unreachableEndpoint: Endpoint { get }
 
-    /// Gives the secrets.
+    /// Reads the secrets.
     var credentials: any CredentialProvider { get }
 
-    /// The secrets in clear, which must turn up nowhere. They should be no words that an error could hold by chance.
+    /// The values of the secrets, which must not appear anywhere. Choose values that an error does not contain by chance.
     var secrets: [String] { get }
 
-    /// An empty folder for sources, which the fixture's owner removes.
+    /// An empty folder for sources. The fixture's owner removes it.
     var folder: FilePath { get }
 
-    /// What every attempt asks for; the defaults if it is not said. With ``AttemptOptions/parallel`` above 1, and an endpoint that splits files of
-    /// 3 MiB, the suite checks that files keep their promises in several parts, too.
+    /// The options of every attempt. Default options if not implemented.
+    ///
+    /// With ``AttemptOptions/parallel`` above 1, and an endpoint that splits files of 3 MiB, the suite also checks files in several segments.
     var options: AttemptOptions { get }
 
-    /// What becomes of uploads that were interrupted; ``UploadResumption/fromCheckpoint`` if it is not said.
+    /// The behaviour of interrupted uploads. ``UploadResumption/fromCheckpoint`` if not implemented.
     var resumption: UploadResumption { get }
 
-    /// What the other end has of a file, complete or not; nil if nothing. Called while no attempt for the file runs.
+    /// Returns the remote content of a file, complete or not; nil if there is none. Called while no attempt for the file runs.
     func storedContent(of path: RemotePath) async throws -> Data?
 
-    /// How many bytes the other end has of a file, complete or not; 0 if nothing. Called during attempts too.
+    /// Returns the remote size of a file in bytes, complete or not; 0 if there is none. Also called during attempts.
     func storedSize(of path: RemotePath) async throws -> Int64
 
-    /// Whether the other end has a file and takes it for complete.
+    /// Returns whether the other end has a file and considers it complete.
     func isComplete(_ path: RemotePath) async throws -> Bool
 
-    /// Makes the connection of the next attempt that brings so many bytes of content break after them, once. They are stored.
+    /// Breaks the connection of the next attempt that transfers a number of bytes, after these bytes, once. The server stores them.
     func cut(afterBytes bytes: Int64) async throws
 }
 
 extension TransportFixture {
-    /// The defaults.
+    /// Default options.
     public var options: AttemptOptions { AttemptOptions() }
 
-    /// Goes on from checkpoints.
+    /// Uploads resume from checkpoints.
     public var resumption: UploadResumption { .fromCheckpoint }
 
     /// The size of ``storedContent(of:)``.

@@ -1,8 +1,8 @@
 import TransferCore
 
-/// A promise that every transport keeps.
+/// A requirement of each transport.
 ///
-/// For each of them, call ``verify(_:deadline:)`` from a test of any framework:
+/// For each case, call ``verify(_:deadline:)`` in a test of any framework:
 ///
 /// ```swift
 /// @Test(arguments: TransportPromise.allCases)
@@ -13,39 +13,39 @@ import TransferCore
 public enum TransportPromise: String, CaseIterable, Sendable, CustomStringConvertible {
     // Content
     case contentArrivesIntact = "The content arrives intact, whatever its size"
-    case receiptTellsSize = "The receipt tells how many bytes there are"
-    case manyFilesArrive = "A hundred files at once arrive"
-    case oddNamesAreSafe = "A file with an odd name arrives, or is refused before its first byte"
+    case receiptTellsSize = "The receipt has the number of bytes"
+    case manyFilesArrive = "A hundred concurrent files arrive"
+    case oddNamesAreSafe = "A file with an unusual name arrives, or is rejected before its first byte"
     // Resuming
-    case resumesAfterCut = "A file goes on from its last checkpoint, or cleanly starts over, after its connection broke"
-    case resumesAfterCancellation = "A file goes on from its last checkpoint, or cleanly starts over, after it was cancelled"
-    case checkpointIsTrue = "A checkpoint never claims more than the other end has"
+    case resumesAfterCut = "A file resumes from its last checkpoint, or restarts cleanly, after its connection broke"
+    case resumesAfterCancellation = "A file resumes from its last checkpoint, or restarts cleanly, after it was cancelled"
+    case checkpointIsTrue = "A checkpoint never covers more bytes than the other end has"
     // Progress
     case progressNeverDecreases = "Progress never decreases in an attempt"
-    case confirmedIsTrue = "No byte is reported as confirmed that the other end does not have"
+    case confirmedIsTrue = "The other end has every byte that is reported as confirmed"
     case progressEndsAtSize = "Progress ends at the size of the file"
-    case allowanceIsKept = "No more bytes are sent than the rate limits allow"
+    case allowanceIsKept = "An attempt sends no more bytes than the rate limits allow"
     // Cancellation
-    case cancellationEnds = "A cancelled attempt ends, and throws a CancellationError"
+    case cancellationEnds = "A cancelled attempt ends and throws a CancellationError"
     // The source
-    case changedSourceIsRefused = "A source that changed since it was looked at is refused"
-    case changedSourceIsNotResumed = "A source that changed since its checkpoint is refused"
-    case changeDuringAttemptIsNoticed = "A source that changes while it is sent is noticed"
-    case missingSourceIsLost = "A source that is missing is an error of the class sourceLost"
+    case changedSourceIsRefused = "A source that changed since the queue read it is rejected"
+    case changedSourceIsNotResumed = "A source that changed since its checkpoint is rejected"
+    case changeDuringAttemptIsNoticed = "A change of the source during an attempt is detected"
+    case missingSourceIsLost = "A missing source is an error of the class sourceLost"
     // The endpoint
     case refusedConnectionIsUnreachable = "A refused connection is an error of the class unreachable"
-    case secretsAreKept = "No secret is in an error, a receipt or a checkpoint"
+    case secretsAreKept = "Errors, receipts and checkpoints contain no secret"
 
-    /// The promise as a sentence.
+    /// The promise, as a sentence.
     public var description: String { rawValue }
 
-    /// A promise that a transport broke.
+    /// An error for a broken promise.
     public typealias Violation = PromiseViolation
 
-    /// Checks the promise against a transport; may be called from any executor.
+    /// Checks the promise for a transport. Call it from any executor.
     ///
-    /// - Parameter deadline: How long one attempt may take before it counts as hanging. Generous: it is no measure of speed.
-    /// - Throws: A ``Violation`` if the transport breaks the promise; what the fixture throws.
+    /// - Parameter deadline: The time after which an attempt counts as hanging. It does not measure speed.
+    /// - Throws: A ``Violation`` if the transport breaks the promise; errors of the fixture.
     public func verify(_ fixture: some TransportFixture, deadline: Duration = .seconds(180)) async throws {
         try await PromiseCheck.run(rawValue, fixture, deadline) { try await run($0) }
     }

@@ -76,8 +76,8 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     for session in try await queue.sessions() where session.state == .failed {
         print("\(session.name): \(session.error?.description ?? "")")
     }
-    try await queue.retry(text.id)         // goes on with what is not there yet; retryAllFailed() does that for all
-    try await queue.remove(one.id)         // forgets it, and removes what the server has of it if it is not complete
+    try await queue.retry(text.id)         // resumes the remaining files; retryAllFailed() retries all failed sessions
+    try await queue.remove(one.id)         // deletes the session, and its incomplete upload from the server
     // END
 
     // ARTICLE
@@ -103,9 +103,9 @@ private func migrating(_ queue: TransferQueue, tokens: any TokenSource, address:
     // END
 
     // ARTICLE
-    try await queue.cancel(one.id)         // also removes what the server has of it
-    try await queue.pause(ticket.id)       // keeps its place, and what was sent
-    try await queue.remove(.all)           // ends and forgets everything, as reset() does
+    try await queue.cancel(one.id)         // also removes the incomplete upload from the server
+    try await queue.pause(ticket.id)       // keeps its slot and the sent bytes
+    try await queue.remove(.all)           // ends and deletes all sessions, like reset()
     // END
 }
 

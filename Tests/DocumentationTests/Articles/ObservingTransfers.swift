@@ -51,7 +51,7 @@ private func followSession(reel: TransferSession) async {
         switch event {
         case .present(let status): print("\(status.name) is \(status.state.rawValue).")
         case .event(let event): print(event.kind.name)
-        case .ended(let end): print("The end: \(end)")
+        case .ended(let end): print("Ended: \(end)")
         }
     }
     // END
@@ -63,7 +63,7 @@ private func followQueue(queue: TransferQueue) async {
         switch event.kind {
         case .progress(let id, let figures): print("\(id): \(figures.bytesDone) of \(figures.bytesKnown)")
         case .accountBlocked(let account, let error): print("\(account) is blocked. \(error.message)")
-        case .gap: print("Too slow; read the queue again.")
+        case .gap: print("Events are missing. Read the queue again.")
         default: break
         }
     }
@@ -89,10 +89,10 @@ private func tellOfNetwork(queue: TransferQueue) async throws {
 
 private func comeBack(queue: TransferQueue) async {
     // ARTICLE
-    var last = UInt64(0)  // from where the app keeps it
+    var last = UInt64(0)  // read from the app's storage
     for await event in queue.events(since: last) {
         if case .gap = event.kind {
-            print("The log no longer has all of it: read the queue again.")
+            print("The log no longer has all events. Read the queue again.")
         } else {
             print("\(event.time) \(event.kind.name)")
         }

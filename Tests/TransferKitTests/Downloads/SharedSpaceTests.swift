@@ -41,6 +41,25 @@ import TransportTesting
             await queue.shutdown()
         }
 
+        /// What a part has reserved counts as its own when it is resumed.
+        @Test func aBegunDownloadNeedsNoMoreSpaceThanBefore() async throws {
+            let fixture = try DownloadFixture()
+            let target = fixture.target.string
+            try #require(unsafe mount("tmpfs", target, "tmpfs", 0, "size=3m,mode=700") == 0)
+            defer { _ = unsafe umount2(target, CInt(MNT_DETACH)) }
+            let queue = try await fixture.queue.openWithAccounts()
+            let gate = fixture.memory.gate("1", atByte: 500_000)
+            let session = try await queue.enqueue(try fixture.request("1", size: Self.size))
+            try await queue.start()
+            try await gate.reached()
+            _ = try await session.pause()
+            gate.open()
+            try await session.resume()
+            #expect(try await session.value.state == .completed)
+            #expect(fixture.content("1") == DownloadFixture.content(Self.size))
+            await queue.shutdown()
+        }
+
         /// In one session, the file that fits goes on.
         @Test func filesOfOneSessionGoOneAfterTheOther() async throws {
             let fixture = try DownloadFixture()

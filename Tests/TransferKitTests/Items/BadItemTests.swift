@@ -41,7 +41,7 @@ import TransportTesting
                 "\(paths[3]) is a symbolic link to something that does not exist.",
                 "\(paths[4]) is a socket, not a regular file; only files and folders can be sent.",
                 "/dev/null is a device, not a regular file; only files and folders can be sent.",
-                "\(long) can't be read.",
+                "Cannot read \(long).",
                 "An empty path names no file.",
                 "/ has no name of its own; give the item a remote name.",
             ])
@@ -74,11 +74,14 @@ import TransportTesting
                 _ = try await store.drafts(of: [TransferItem(locked), TransferItem(file)])
             }
             #expect(
-                error.message == "\(locked) can't be read: permission is missing.\n\(file) can't be read: permission is missing.")
+                error.message == """
+                    Cannot read \(locked): permission denied. Check its permissions.
+                    Cannot read \(file): permission denied. Check its permissions.
+                    """)
             try await fixture.expand(store)
             let items = try await fixture.items(store)
             #expect(items.destinations() == ["open/a"] && items.destinations(.failed) == ["open/locked"])
-            #expect(items.last?.error?.message == "\(locked) can't be read: permission is missing.")
+            #expect(items.last?.error?.message == "Cannot read \(locked): permission denied. Check its permissions.")
             try locked.setPermissions(0o700)
             try fixture.tree.file("open/locked/b", "2")
             try await store.commit([.resetSession(1, isWhole: false)])

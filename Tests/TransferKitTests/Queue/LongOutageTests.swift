@@ -64,20 +64,32 @@ import TransportTesting
 
     private let unavailable = TransferError(.transient, .serverUnavailable, "503")
 
-    /// The server refuses one file, and takes the others.
-    @Test(arguments: [1, 3]) func anOutageForOneFileAloneIsAFailureOfThatFile(sessions: Int) async throws {
+    /// The server refuses one file, and takes each of the others that come from time to time.
+    @Test func anOutageForOneFileAloneIsAFailureOfThatFile() async throws {
         let queue = try await fixture.openWithAccounts()
-        fixture.memory.failNext(100, with: unavailable, for: "bad")
-        if sessions == 1 {
-            try await queue.enqueue(try fixture.upload("bad", "1", "2", options: options))
-        } else {
-            for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
-        }
+        fixture.memory.failNext(10_000, with: unavailable, for: "bad")
+        let bad = try await queue.enqueue(try fixture.upload("bad", options: options))
         try await queue.start()
-        await pass(until: .seconds(3_600), queue)
-        let first = try #require(try await queue.sessions().first)
-        #expect(first.state == .failed)
-        #expect(fixture.memory.attempts.count { $0.path.description == "bad" } == 9, "the first one may be an outage")
+        for number in 1...12 {
+            try await queue.enqueue(try fixture.upload("\(number)", options: options))
+            await pass(until: .seconds(400 * number), queue)
+        }
+        let (states, why) = (try await queue.sessions().map(\.state), try await bad.status.why)
+        #expect(
+            states == [.failed] + Array(repeating: .completed, count: 12),
+            "\(fixture.memory.attempts.count) attempts, \(String(describing: why))")
+        await queue.shutdown()
+    }
+
+    /// That others were served before is no sign of what the server does now.
+    @Test func aFileThatIsLeftAloneWaitsForTheServer() async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(10_000, with: unavailable, for: "bad")
+        for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
+        try await queue.start()
+        await pass(until: .seconds(36_000), queue)
+        let states = try await queue.sessions().map(\.state)
+        #expect(states == [.waiting, .completed, .completed], "\(fixture.memory.attempts.count) attempts")
         await queue.shutdown()
     }
 

@@ -1,10 +1,12 @@
 import Dispatch
 import Locking
 import Testing
+import TransferCore
 import TransferKit
+import TransportTesting
 
 /// Blocking calls keep neither the cooperative pool nor other blocking calls from their work.
-@Suite struct DiskThreadTests {
+@Suite(.serialized) struct DiskThreadTests {
     /// Blocks the calling thread until it is opened.
     private final class Gate: Sendable {
         private let entered = DispatchSemaphore(value: 0)
@@ -41,11 +43,42 @@ import TransferKit
         let start = clock.now
         for _ in 0..<1_000 { await Task.detached {}.value }
         print("A task took \((clock.now - start) / 1_000) to begin while \(count) calls blocked.")
-        // Its own lane is full at 64 calls; that of the storage is not.
-        #expect(await DiskThread.run(.storage) { 7 } == 7)
         gate.open(count)
         await blocked.value
         #expect(await DiskThread.run { 7 } == 7)
+    }
+
+    /// As on a network share that does not answer.
+    @Test(arguments: DiskThread.Lane.allCases) func aLaneThatHangsLeavesTheOthersFree(_ lane: DiskThread.Lane) async {
+        let gate = Gate()
+        let blocked = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<lane.limit { group.addTask { await DiskThread.run(lane) { gate.block() } } }
+            }
+        }
+        await gate.holds(lane.limit)
+        for other in DiskThread.Lane.allCases where other != lane { #expect(await DiskThread.run(other) { 7 } == 7) }
+        gate.open(lane.limit)
+        await blocked.value
+    }
+
+    /// Local files of other sessions hang. The spool of a stream is in the storage folder.
+    @Test func aQueueWithAStreamIsShutDownAlthoughFilesHang() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        let (chunks, continuation) = AsyncStream.makeStream(of: [UInt8].self)
+        _ = try await queue.enqueue(.upload(items: [.stream(chunks, as: try RemotePath("stream"))], to: "a"))
+        let gate = Gate()
+        let blocked = Task {
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<64 { group.addTask { await DiskThread.run { gate.block() } } }
+            }
+        }
+        await gate.holds(64)
+        await queue.shutdown()
+        gate.open(64)
+        await blocked.value
+        continuation.finish()
     }
 
     @Test func callsBeyondTheLimitWaitForAThread() async {

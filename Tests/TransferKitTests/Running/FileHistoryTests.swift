@@ -51,4 +51,50 @@ import TransferKit
         history.progressed(to: 4 << 20, of: nil, at: endpoint, from: 2 << 20)
         #expect(history.mayRestart)
     }
+
+    private let unavailable = TransferError(.transient, .serverUnavailable, "503")
+
+    private func fail(_ history: inout FileHistory, answers: Int, isShared: Bool = false, with error: TransferError? = nil) {
+        var row = EndpointLiveness.Row()
+        (row.answers, row.isShared) = (answers, isShared)
+        history.failed(error ?? unavailable, at: endpoint, uptime: .zero, liveness: row)
+    }
+
+    @Test func anOutageIsTheFilesOwnFailureOnlyWhileOthersAreServed() {
+        var history = FileHistory()
+        fail(&history, answers: 4)
+        #expect(history.failures == 0)
+        fail(&history, answers: 5)
+        #expect(history.failures == 1, "another file was served since")
+        for _ in 0..<20 { fail(&history, answers: 5) }
+        #expect(history.failures == 1)
+        fail(&history, answers: 6, isShared: true)
+        #expect(history.failures == 1)
+    }
+
+    /// The answers that a file itself got do not speak for what the server does for others.
+    @Test(arguments: [true, false]) func theFilesOwnAnswersAreNoSign(isBroken: Bool) {
+        var history = FileHistory()
+        fail(&history, answers: 0)
+        history.began()
+        history.ended(at: endpoint, isAnswered: true, moved: 50 << 20)
+        history.progressed(to: 50 << 20, of: nil, at: endpoint, from: 0)
+        if isBroken { fail(&history, answers: 0, with: .broken) }
+        let failures = history.failures
+        for _ in 0..<20 {
+            history.began()
+            fail(&history, answers: 1)
+        }
+        #expect(history.failures == failures)
+    }
+
+    @Test func aServerThatAnsweredInTheAttemptIsNoOutage() {
+        var history = FileHistory()
+        for _ in 0..<3 {
+            history.began()
+            history.ended(at: endpoint, isAnswered: true, moved: 0)
+            fail(&history, answers: 1)
+        }
+        #expect(history.failures == 3)
+    }
 }

@@ -107,4 +107,61 @@ import TransportTesting
         #expect(try await fixture.run()?.delay == .seconds(30))
         await fixture.close()
     }
+
+    /// Tells when a run looks for a transport, as it does for each file that it begins.
+    private struct WatchedTransport: Transport {
+        let id = TransportID(rawValue: "memory")
+        let memory: MemoryTransport
+        let looked: @Sendable () -> Void
+
+        var smallFilesInFlight: Int {
+            looked()
+            return memory.smallFilesInFlight
+        }
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            try await memory.perform(attempt, reporting: reporter)
+        }
+
+        func shutdown() async {}
+    }
+
+    /// The store knows of the part of the first one already, so its second attempt is ready at once.
+    @Test(.timeLimit(.minutes(1))) func oneThatIsDueWhileAnotherIsPreparedBegins() async throws {
+        let count = Locked(0)
+        let (looks, look) = AsyncStream.makeStream(of: Int.self)
+        let memory = MemoryTransport(chunkSize: 1_000)
+        let transport = WatchedTransport(memory: memory) {
+            look.yield(
+                count.withLock { count in
+                    count += 1
+                    return count
+                })
+        }
+        let fixture = try await RunFixture(
+            ["1": 10, "2": 10, "3": 10], .download, options: SessionOptions(filesInFlight: 2), memory: memory, transport: transport)
+        let (prepared, prepare) = AsyncStream.makeStream(of: Void.self)
+        let (answers, answer) = AsyncStream.makeStream(of: Void.self)
+        fixture.delay.withLock {
+            $0 = { report in
+                guard case .file(2, .checkpoint) = report else { return nil }
+                prepare.yield()
+                return { for await _ in answers { break } }
+            }
+        }
+        memory.failNext(with: busy, for: "1")
+        let gate = memory.gate("2")
+        let run = try await fixture.start()
+        try await gate.reached()
+        for await _ in prepared { break }
+        let before = count.withLock { $0 }
+        gate.open()
+        await fixture.clock.sleeps(for: .seconds(30))
+        fixture.clock.advance(by: .seconds(30))
+        for await count in looks where count > before { break }
+        answer.finish()
+        #expect(try await run.value?.isFinished == true)
+        #expect(memory.attempts.map(\.path.description).sorted() == ["1", "1", "2", "3"])
+        await fixture.close()
+    }
 }

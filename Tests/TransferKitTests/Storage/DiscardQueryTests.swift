@@ -17,6 +17,28 @@ import TransferKit
         await store.close()
     }
 
+    /// The date was far in the future when all of these were put off.
+    @Test func farDatesAreCorrectedInPieces() async throws {
+        let folder = try TemporaryFolder()
+        let store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: .system)
+        try await store.pool.write { db in
+            try db.execute(
+                sql: """
+                    WITH RECURSIVE number(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < 20001)
+                    INSERT INTO discard(endpoint, data, confirmed, next_attempt_at, give_up_at, position)
+                        SELECT '{}', x'00', 0, 9000000000000, 9000000000000, 0 FROM number
+                    """)
+        }
+        let far = {
+            try await store.pool.read { try Int.fetchOne($0, sql: "SELECT count(*) FROM discard WHERE next_attempt_at > 8000000000000") }
+        }
+        try await store.commit([.clampDiscards])
+        #expect(try await far() == 10_001)
+        _ = try await store.load(.memory)
+        #expect(try await far() == 0)
+        await store.close()
+    }
+
     private static let queries: [(sql: String, arguments: StatementArguments)] = [
         (DiscardQuery.hasDue, [5]),
         (DiscardQuery.due(isLocalOnly: false), [5, 9, nil]), (DiscardQuery.due(isLocalOnly: true), [5, 9, nil]),

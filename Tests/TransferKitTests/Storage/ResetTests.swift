@@ -154,6 +154,25 @@ import TransportTesting
         await store.close()
     }
 
+    /// Of the pieces, only the last one has removals that an endpoint of the account can do.
+    @Test func laterPiecesAreRemovedAtOnce() async throws {
+        let store = try await prepared("pending")
+        try await store.pool.write { db in
+            try db.execute(sql: "UPDATE schedule SET state = 'paused'")
+            try db.execute(sql: "UPDATE checkpoint SET endpoint = 'memory://gone/' WHERE position < \(2 * QueueStore.sweptRows)")
+        }
+        await store.close()
+        let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
+        try await queue.start()
+        await queue.waitUntilDiscarded()
+        try await queue.cancel(try #require(await queue.sessionIDs().first))
+        await queue.sweeper.waitUntilDone()
+        await queue.waitUntilDiscarded()
+        #expect(try StoreInspection(folder.path.appending("store")).count("discard") == 0)
+        #expect(try await queue.statistics().removalsDue == 0)
+        await queue.shutdown()
+    }
+
     /// A person retries it meanwhile: what was not discarded yet is used.
     @Test func aRetryEndsTheDiscarding() async throws {
         let store = try await prepared("failed")

@@ -29,6 +29,8 @@ final class RunFixture: Sendable {
     private let commitCount = Locked(0)
     /// Called with each report before whoever waits for it goes on.
     let whenTold = Locked<@Sendable (Report.Content) -> Void>({ _ in })
+    /// Delays the answer to a report, which is stored by then; nil for at once.
+    let delay = Locked<@Sendable (Report.Content) -> (@Sendable () async -> Void)?>({ _ in nil })
     /// What the next run would go on from, when the end of one was told.
     let historiesAtEnd = Locked<[Int64: FileHistory]>([:])
     private let writer: Task<Void, Never>
@@ -37,7 +39,8 @@ final class RunFixture: Sendable {
     ///   - hosts: The account's endpoints.
     ///   - transport: Another one than the memory; it serves the same endpoints.
     init(
-        _ sizes: KeyValuePairs<String, Int>, hosts: [String] = ["a"], options: SessionOptions = SessionOptions(),
+        _ sizes: KeyValuePairs<String, Int>, _ direction: TransferDirection = .upload, hosts: [String] = ["a"],
+        options: SessionOptions = SessionOptions(),
         configure: (inout Account) -> Void = { _ in }, memory: MemoryTransport = MemoryTransport(chunkSize: 1_000),
         transport: (any Transport)? = nil
     ) async throws {
@@ -51,12 +54,20 @@ final class RunFixture: Sendable {
         store = try await QueueStore.open(.folder(folder.path.appending("store")), clock: clock.engineClock)
         var items: [ItemDraft] = []
         for (name, size) in sizes {
+            if direction == .download {
+                memory.provide(Data(count: size), as: name)
+                items.append(
+                    ItemDraft(kind: .download, source: Data(name.utf8), destination: Data(name.utf8), size: 0, isUnsized: true))
+                continue
+            }
             let path = try folder.file(name, size: size)
             items.append(ItemDraft(source: Data(path.string.utf8), destination: Data(name.utf8), size: Int64(size)))
         }
-        let draft = SessionDraft(id: id, account: "a", name: "session", options: options, items: items)
+        let draft = SessionDraft(
+            id: id, account: "a", name: "session", direction: direction, folder: direction == .download ? Data(folder.path.bytes) : nil,
+            options: options, items: items)
         try await store.commit([.saveAccount(1, account), .session(1, rank: 0, draft)])
-        writer = Task { [mailbox, store, told, commitCount, whenTold, histories, historiesAtEnd] in
+        writer = Task { [mailbox, store, told, commitCount, whenTold, delay, histories, historiesAtEnd] in
             for await _ in mailbox.rings {
                 let envelopes = mailbox.take()
                 var writes: [StoreWrite] = []
@@ -76,7 +87,16 @@ final class RunFixture: Sendable {
                     refusal = error
                 }
                 let result: Result<Answer, QueueError> = refusal.map { .failure($0) } ?? .success(Answer())
-                for envelope in envelopes { envelope.reply?(result) }
+                for envelope in envelopes {
+                    guard case .report(let report) = envelope.input, let wait = delay.withLock({ $0 })(report.content) else {
+                        envelope.reply?(result)
+                        continue
+                    }
+                    Task {
+                        await wait()
+                        envelope.reply?(result)
+                    }
+                }
             }
         }
     }

@@ -1,4 +1,5 @@
 import Locking
+import ScriptedSFTP
 import Testing
 import TransferCore
 import TransportSFTP

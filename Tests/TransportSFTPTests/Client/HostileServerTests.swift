@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import ScriptedSFTP
 import SystemPackage
 import Testing
 import TransferCore

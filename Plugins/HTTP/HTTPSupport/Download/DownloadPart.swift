@@ -31,6 +31,10 @@ final class DownloadPart: Sendable {
         /// How many bytes this attempt has written.
         var written: Int64 = 0
         var confirmed: Int64
+        /// How many threads are writing.
+        var writing = 0
+        var isSealed = false
+        var whenQuiet: CheckedContinuation<Void, Never>?
     }
 
     /// The destination if the server does not name the file.
@@ -121,6 +125,8 @@ final class DownloadPart: Sendable {
     ///
     /// Until the part file is open, only one request may write.
     func write(_ bytes: RawSpan, at offset: Int64) throws {
+        try beginWriting()
+        defer { endWriting() }
         let writer = try open()
         try unsafe bytes.withUnsafeBytes { unsafe try writer.writeNow($0, at: offset) }
         let count = Int64(bytes.byteCount)
@@ -132,6 +138,36 @@ final class DownloadPart: Sendable {
         }
         if isFirst { opened.yield() }
         if writer.isSyncDue(upTo: writer.start + written) { change.yield() }
+    }
+
+    /// Rejects further writes, and waits for running ones, however long the disk takes: after the attempt, only the next one touches the part
+    /// file. Called once.
+    func seal() async {
+        await withCheckedContinuation { continuation in
+            let isQuiet = state.withLock { state in
+                state.isSealed = true
+                if state.writing > 0 { state.whenQuiet = continuation }
+                return state.writing == 0
+            }
+            if isQuiet { continuation.resume() }
+        }
+    }
+
+    private func beginWriting() throws {
+        try state.withLock { state in
+            guard !state.isSealed else { throw CancellationError() }
+            state.writing += 1
+        }
+    }
+
+    private func endWriting() {
+        let waiting = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            state.writing -= 1
+            guard state.writing == 0 else { return nil }
+            defer { state.whenQuiet = nil }
+            return state.whenQuiet
+        }
+        waiting?.resume()
     }
 
     /// Opens the part file after all checks, unless it is open. Blocks.

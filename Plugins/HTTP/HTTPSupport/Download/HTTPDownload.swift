@@ -56,7 +56,8 @@ package struct HTTPDownload: Sendable {
         {
             known = RemoteFile(checkpoint)
             received = known?.received(upTo: checkpoint.confirmed) ?? ByteRanges(upTo: checkpoint.confirmed)
-            let opened = try await FileWriter.open(destination.named(by: known), from: received.end, on: threads)
+            let opened = try await FileWriter.open(
+                destination.named(by: known), from: received.end, size: known?.length, on: threads)
             if opened.isInPlace { return try await finish(opened, nil, size: opened.start) }
             if let known, known.length == received.prefix { return try await finish(opened, known, size: received.prefix) }
             guard known?.validator != nil else {
@@ -87,6 +88,8 @@ package struct HTTPDownload: Sendable {
             reporter.report(sent: size, confirmed: size)
             return receipt(for: size, at: destination.named(by: upToDate.remote).path)
         } catch {
+            // A cancelled request ends at once, also while the disk is still writing its bytes.
+            await part.seal()
             // The received bytes are worth keeping, also after a cancellation.
             await Task { try? await keep(part) }.value
             throw error

@@ -220,6 +220,13 @@ package final class SFTPClient: Sendable {
         if let result { call(result) }
     }
 
+    /// Whether the server has reported its features, and requests can be made.
+    var isReady: Bool {
+        state.withLock { state in
+            if case .ready = state.phase { true } else { false }
+        }
+    }
+
     /// Whether requests can be made.
     package var isOpen: Bool {
         state.withLock { state in

@@ -100,6 +100,7 @@ actor ConnectionPool {
         _ endpoint: Endpoint, _ limit: Int, _ isApart: Bool, _ credentials: any CredentialProvider, _ logger: Logger,
         _ waiting: @escaping @Sendable () -> Void
     ) async throws -> (Int, PooledConnection) {
+        var hasWaited = false
         while true {
             try Task.checkCancellation()
             guard !isShutDown else { throw Self.shutDown }
@@ -110,7 +111,9 @@ actor ConnectionPool {
             if group.needsAnother(forOneApart: isApart && isUsed, policy), group.members.count + group.openings.count < max(1, limit) {
                 beginOpening(of: endpoint, &group, credentials, logger)
             }
-            if let index, !(isApart && isUsed && !group.openings.isEmpty) {
+            // On a connection full of content, a small file waits as long as for a new one, unless making that takes long.
+            let isInTheWay = isApart ? isUsed : !hasWaited && index.map { group.members[$0].isBusy } ?? true
+            if let index, !isInTheWay || group.openings.isEmpty {
                 group.members[index].files += 1
                 group.members[index].alarm?.cancel()
                 group.members[index].alarm = nil
@@ -124,9 +127,13 @@ actor ConnectionPool {
                 while true {
                     waiting()
                     try await policy.sleep(policy.activityInterval)
+                    if index != nil, !isApart { arrival.resume(.success(())) }
                 }
             }
-            defer { word.cancel() }
+            defer {
+                word.cancel()
+                hasWaited = true
+            }
             do {
                 try await arrival.valueUnlessCancelled()
             } catch  where (index != nil || groups[endpoint]?.openings.isEmpty == false) && !(error is CancellationError) {
@@ -219,7 +226,12 @@ actor ConnectionPool {
             groups[endpoint]?.members.remove(at: index)
             return retire(member, of: endpoint)
         }
-        if groups[endpoint]?.members[index].files == 0 { setAlarm(for: number, of: endpoint) }
+        guard groups[endpoint]?.members[index].files == 0 else { return }
+        setAlarm(for: number, of: endpoint)
+        // Whoever waits for another connection can have this one.
+        let waiters = groups[endpoint]?.waiters ?? []
+        groups[endpoint]?.waiters = []
+        for waiter in waiters { waiter.resume(.success(())) }
     }
 
     private func setAlarm(for number: Int, of endpoint: Endpoint) {

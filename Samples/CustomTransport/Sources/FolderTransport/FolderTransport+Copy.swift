@@ -4,9 +4,9 @@ import TransferCore
 import TransportSupport
 
 extension FolderTransport {
-    /// Copies from where the part stands to the end, piece by piece.
+    /// Copies the rest of a file in blocks, from the end of the part file.
     ///
-    /// - Parameter checkpoint: Makes one that vouches for so many bytes.
+    /// - Parameter checkpoint: Returns a checkpoint that covers a number of bytes.
     func copy(
         from reader: FileReader, to writer: FileWriter, size: Int64, _ reporter: AttemptReporter,
         checkpoint: @Sendable (Int64) throws -> Checkpoint
@@ -29,7 +29,7 @@ extension FolderTransport {
                 reporter.report(sent: position, confirmed: confirmed)
             }
         } catch let error as TransferError {
-            // What arrived is not moved again. A cancelled attempt has no time to sync it.
+            // Keeps the bytes that arrived. A cancelled attempt has no time to sync them.
             if (try? await writer.sync(upTo: position)) != nil { try await reporter.save(checkpoint(position)) }
             throw error
         }

@@ -12,10 +12,10 @@ extension FolderTransport {
             let identity = try await threads.run { try SourceIdentity(ofFileAt: path) }
             let (size, time) = (identity.size, identity.modificationTime)
             if let checkpoint = attempt.checkpoint {
-                // The version that a part was received of, and no other one, is gone on with.
+                // Only the version that the part file was received from can be continued.
                 let earlier = try JSONDecoder().decode(SourceIdentity.self, from: checkpoint.data)
                 guard identity.difference(from: earlier) == nil else {
-                    throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received; it begins anew.")
+                    throw TransferError(.resumeLost, .uploadGone, "\(path) changed since a part of it was received. The download restarts.")
                 }
             }
             reporter.report(total: size)
@@ -30,7 +30,7 @@ extension FolderTransport {
             if writer.finalPath != destination.path { receipt.localPath = writer.finalPath }
             return receipt
         } catch let error as TransferError where error.failureClass == .sourceLost {
-            // These classes are about files of the app's; this one is the endpoint's.
+            // These classes are for files of the app; this file is the endpoint's.
             throw TransferError(.permanent, .noSuchRemoteFile, error.message, cause: error.cause)
         } catch let error as TransferError where error.failureClass == .sourceChanged {
             throw TransferError(.resumeLost, .uploadGone, error.message, cause: error.cause)

@@ -3,14 +3,14 @@ import SystemPackage
 public import TransferCore
 import TransportSupport
 
-/// What an upload has to be found by again.
+/// The data with which an upload resumes.
 private struct UploadCheckpoint: Codable {
-    /// The part's name below the endpoint's folder.
+    /// The part file's path below the endpoint's folder.
     let part: [UInt8]
-    /// Whether the file has its name, and all that is left to do is to remove the part.
+    /// Whether the file has its final name, so that only the part file's name remains to be removed.
     var isPlaced = false
 
-    func vouching(for confirmed: Int64) throws -> Checkpoint {
+    func checkpoint(confirmed: Int64) throws -> Checkpoint {
         Checkpoint(data: try JSONEncoder().encode(self), confirmed: confirmed)
     }
 }
@@ -19,12 +19,12 @@ extension FolderTransport {
     func upload(
         _ source: UploadSource, _ attempt: FileAttempt, to folder: FilePath, _ reporter: AttemptReporter
     ) async throws -> TransferReceipt {
-        // Opening compares it with what the queue looked at.
+        // Opening compares the file with the identity that the queue read.
         let reader = try await FileReader.open(source, on: threads)
         let size = try await size(of: source)
         let time = source.growth == nil ? source.identity.modificationTime : nil
         let name = attempt.remotePath
-        // With the transfer's ID in it, so that a late discard never meets the part of a newer life of the file.
+        // The name contains the transfer's ID, so a late discard never affects the part file of a newer life of the file.
         let part = Array(name.bytes.dropLast(name.lastComponent.count)) + Array(".tq-\(attempt.transferID).part".utf8)
         var stored =
             try attempt.checkpoint.map { try JSONDecoder().decode(UploadCheckpoint.self, from: $0.data) }
@@ -34,25 +34,25 @@ extension FolderTransport {
         if stored.isPlaced { try await remove(destination.partPath) }
         let isUpToDate = try await FileWriter.isUpToDate(destination, size: size, modificationTime: time, on: threads)
         if stored.isPlaced || isUpToDate { return TransferReceipt(bytes: size, remoteURL: destination.path.folderURL) }
-        // Before there is a part, so that a discard finds it whatever happens to this process.
-        if attempt.checkpoint == nil { try await reporter.save(stored.vouching(for: 0)) }
+        // Saved before the part file exists, so that a discard finds it whenever this process ends.
+        if attempt.checkpoint == nil { try await reporter.save(stored.checkpoint(confirmed: 0)) }
         do {
             let writer = try await FileWriter.open(destination, from: attempt.checkpoint?.confirmed ?? 0, size: size, on: threads)
-            try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.vouching(for: $0) }
+            try await copy(from: reader, to: writer, size: size, reporter) { [stored] in try stored.checkpoint(confirmed: $0) }
             try await reader.verifyUnchanged()
             try await writer.finish(size: size, modificationTime: time)
-            // Until this is saved, the part tells that the file has its name: both are links to it.
+            // Until this is saved, the part file shows that the file has its final name: both are links to it.
             stored.isPlaced = true
-            try await reporter.save(stored.vouching(for: size))
+            try await reporter.save(stored.checkpoint(confirmed: size))
             try await remove(destination.partPath)
             return TransferReceipt(bytes: size, remoteURL: writer.finalPath.folderURL)
         } catch let error as TransferError where error.code == .diskFull {
-            // It is the endpoint's disk.
+            // The disk is the endpoint's.
             throw TransferError(.remoteFull, .remoteFull, error.message, cause: error.cause)
         }
     }
 
-    /// How many bytes a source has; of a stream, once it is complete.
+    /// The size of a source in bytes. Waits for the end of a stream.
     private func size(of source: UploadSource) async throws -> Int64 {
         guard let growth = source.growth else { return source.size }
         try await growth.waitUntilComplete()
@@ -66,15 +66,15 @@ extension FolderTransport {
         try await threads.run {
             let code = unsafe part.withPlatformString { unsafe unlink($0) == 0 ? 0 : errno }
             guard code != 0, code != ENOENT else { return }
-            throw TransferError(.transient, .notWritable, "\(part) can't be removed.", cause: Errno(rawValue: code).description)
+            throw TransferError(.transient, .notWritable, "Cannot remove \(part).", cause: Errno(rawValue: code).description)
         }
     }
 }
 
 extension FolderTransport: PartialDiscarding {
-    /// Removes the part of an unfinished upload. Called by the queue, on a task of its own.
+    /// Removes the part file of an unfinished upload. Called by the queue, on a task of its own.
     public func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
-        // A checkpoint of a download refers to nothing in the folder.
+        // A download has nothing to remove in the folder.
         guard let stored = try? JSONDecoder().decode(UploadCheckpoint.self, from: checkpoint.data) else { return }
         try await remove(open(endpoint).pushing(FilePath(bytes: stored.part)))
     }

@@ -3,10 +3,10 @@ import SystemPackage
 public import TransferCore
 import TransportSupport
 
-/// Moves files to and from a folder of this machine, such as that of an attached drive: `folder://localhost/media/archive/`.
+/// Copies files to and from a local folder, such as that of an attached drive: `folder://localhost/media/archive/`.
 ///
-/// An upload goes into a part beside its name, which gets the name as a whole when all bytes are synced. Links below the folder are not
-/// followed on the way there.
+/// An upload goes to a part file in the final folder, which gets the final name when all bytes are synced. Links below the endpoint's folder
+/// are not followed.
 public struct FolderTransport: Transport {
     /// `folder`
     public let id: TransportID = "folder"
@@ -14,22 +14,22 @@ public struct FolderTransport: Transport {
     let threads = WorkerThreads(limit: 4)
     let drive: @Sendable (Data) throws -> Data
 
-    /// Makes a transport. Its threads come with the first attempt, and go with the last reference.
+    /// Creates a transport. Its threads start with the first attempt, and end with the last reference.
     public init() {
         self.init { $0 }
     }
 
-    /// - Parameter drive: What each piece of a file goes through; tests break it there.
+    /// - Parameter drive: Processes each block of a file; tests inject failures with it.
     package init(drive: @escaping @Sendable (Data) throws -> Data) {
         self.drive = drive
     }
 
     /// Copies one file. Called by the queue, on a task of its own.
     ///
-    /// - Throws: A `TransferError`, after a checkpoint was saved for what arrived; or `CancellationError`.
+    /// - Throws: A `TransferError`, after it saved a checkpoint for the bytes that arrived; or `CancellationError`.
     public func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
         guard attempt.options.verification != .checksum, attempt.options.expectedChecksum == nil else {
-            throw TransferError(.unsupported, .unsupported, "The folder transport compares sizes, and no checksums.")
+            throw TransferError(.unsupported, .unsupported, "The folder transport can't compare checksums. Use size or none.")
         }
         let folder = try await open(attempt.endpoint)
         switch attempt.payload {
@@ -41,12 +41,12 @@ public struct FolderTransport: Transport {
     /// Does nothing: there are no connections.
     public func shutdown() async {}
 
-    /// Makes sure that an endpoint's folder is there. One whose drive is not attached can't be reached, and the account's next one may.
+    /// Opens an endpoint's folder. If its drive is not attached, the endpoint is unreachable, and the queue tries the account's next one.
     func open(_ endpoint: Endpoint) async throws -> FilePath {
         let url = try endpoint.validate()
         guard url.scheme == "folder", url.host() == "localhost", url.query() == nil else {
             throw TransferError(
-                .permanent, .invalidEndpoint, "\(endpoint.location) names no folder; write it as folder://localhost/path/to/folder/.")
+                .permanent, .invalidEndpoint, "\(endpoint.location) is not the URL of a folder. Use folder://localhost/path/to/folder/.")
         }
         let folder = FilePath("/" + url.path(percentEncoded: false))
         return try await threads.run {
@@ -55,13 +55,13 @@ public struct FolderTransport: Transport {
                 return folder
             } catch {
                 throw TransferError(
-                    .unreachable, .connectionRefused, "The folder \(folder) can't be opened; attach its drive.", cause: "\(error)")
+                    .unreachable, .connectionRefused, "Cannot open the folder \(folder). Attach its drive.", cause: "\(error)")
             }
         }
     }
 }
 
 extension FilePath {
-    /// Where a file is, for a receipt.
+    /// The URL of a file, for a receipt.
     var folderURL: String { "folder://localhost" + URL(filePath: string).path() }
 }

@@ -1,7 +1,7 @@
 import Testing
 import TransportTesting
 
-/// The folder transport keeps the promises that every transport makes.
+/// The folder transport passes the conformance suite.
 @Suite struct ConformanceTests {
     @Test(arguments: TransportPromise.allCases)
     func keeps(_ promise: TransportPromise) async throws {

@@ -4,7 +4,7 @@ import SystemPackage
 import TransferCore
 import TransportTesting
 
-/// The conformance suite's view of a folder, and of a drive that can be pulled out of it.
+/// A fixture for the folder transport, with a drive that can be unplugged.
 final class FolderFixture: DownloadingFixture {
     struct NoCredentials: CredentialProvider {
         func secret(for reference: CredentialReference) async throws -> Secret { Secret("") }

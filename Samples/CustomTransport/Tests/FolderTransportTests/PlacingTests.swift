@@ -6,7 +6,7 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// How an upload gets its name, what is left of one that does not, and what a process that ends in between finds.
+/// How an upload gets its final name, also after a failure or the end of the process in between.
 @Suite struct PlacingTests {
     private let fixture: FolderFixture
     private let content = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) })
@@ -19,7 +19,7 @@ import TransferCore
         get throws { try FileManager.default.subpathsOfDirectory(atPath: fixture.archive.path).sorted() }
     }
 
-    /// Where an upload's checkpoint can be. There may be more of them, on a slow machine, as what was copied is also saved by the clock.
+    /// Positions of an upload's checkpoints. On a slow machine there may be more, as checkpoints also depend on time.
     enum Moment: String, CaseIterable, CustomTestStringConvertible {
         case beforeThePartIsMade, atItsLastByte, whenTheFileHasItsName
 
@@ -34,7 +34,7 @@ import TransferCore
         }
     }
 
-    /// Uploads a local file; from `refusing` on, no checkpoint can be saved.
+    /// Uploads a local file. From `refusing` on, saving a checkpoint fails.
     @discardableResult
     private func upload(
         as name: String = "reel.mov", from checkpoint: Checkpoint? = nil, overwrite: OverwritePolicy = .never, refusing: Moment? = nil,
@@ -76,7 +76,7 @@ import TransferCore
         #expect(receipt.bytes == Int64(content.count))
         #expect(try Data(contentsOf: fixture.archive.appending(path: "reel.mov")) == content)
         #expect(try names == ["reel.mov"])
-        // And once more, after the process ended before the queue stored that.
+        // Again, after the process ended before the queue stored the completion.
         #expect(try await upload(from: saved.last).bytes == receipt.bytes)
         #expect(try names == ["reel.mov"])
     }
@@ -89,7 +89,7 @@ import TransferCore
         try Data("mine".utf8).write(to: fixture.archive.appending(path: "2026/mine"))
         #expect(try names == ["2026", "2026/.tq-1-0-1.part", "2026/mine"])
         let transport = try #require(fixture.transport as? any PartialDiscarding)
-        // What is gone already counts as removed.
+        // Content that is already gone counts as removed.
         for _ in 1...2 {
             try await transport.discard(try #require(saved.last), at: fixture.endpoint, credentials: fixture.credentials)
             #expect(try names == ["2026", "2026/mine"])

@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 import SystemPackage
 
-/// A drive that is pulled out once so many bytes went through it, and is back the moment after.
+/// A drive that is unplugged after a number of bytes, and attached again at once.
 final class PulledDrive: Sendable {
     private let remaining = Mutex<Int?>(nil)
 
@@ -10,7 +10,7 @@ final class PulledDrive: Sendable {
         remaining.withLock { $0 = bytes }
     }
 
-    /// - Throws: What the system says of a drive that is gone.
+    /// - Throws: The system's error for a missing drive.
     func pass(_ piece: Data) throws -> Data {
         try remaining.withLock { remaining in
             guard let left = remaining else { return piece }

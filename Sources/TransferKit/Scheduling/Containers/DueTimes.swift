@@ -23,6 +23,9 @@ package struct DueTimes: Sendable {
     /// The earliest; of several due at once, that of the lowest key.
     package var first: DueTime? { heap.min }
 
+    /// Of all, in no order; a key may be there several times.
+    var keys: [SessionKey] { heap.unordered.map(\.key) }
+
     package mutating func insert(due: Int64, key: SessionKey) {
         heap.insert(DueTime(due: due, key: key))
     }

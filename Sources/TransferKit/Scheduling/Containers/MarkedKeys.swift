@@ -8,6 +8,7 @@ struct MarkedKeys: Sendable, Equatable {
 
     var isEmpty: Bool { keys.isEmpty }
     var first: SessionKey? { keys.first }
+    var count: Int { keys.count }
 
     mutating func insert(_ key: SessionKey, standing: (SessionKey) -> Standing) {
         keys.insert(key, rank: standing)

@@ -33,6 +33,13 @@ struct ReferenceHealth {
         return until <= now.uptime && (breaker.probe == nil || breaker.probe == run || breaker.probedUntil <= now.uptime)
     }
 
+    /// Until when an endpoint that is not available is left alone.
+    func unavailable(_ endpoint: Endpoint, at now: Moment) -> Duration {
+        let busy = busyUntil[host(endpoint)] ?? .zero
+        guard let breaker = breakers.first(where: { $0.isOf(endpoint) }), let until = breaker.openUntil else { return busy }
+        return max(busy, until > now.uptime ? until : breaker.probe == nil ? .zero : breaker.probedUntil)
+    }
+
     /// A run begins at this endpoint: if that was to be tried once, it is the one that tries.
     mutating func begin(_ run: UInt64, at endpoint: Endpoint, _ now: Moment) {
         guard let index = breakers.firstIndex(where: { $0.isOf(endpoint) }), let until = breakers[index].openUntil, until <= now.uptime

@@ -85,18 +85,27 @@ extension ReferenceQueue {
         }
         guard let index = index(of: id), sessions[index].run == run else { return }
         switch content {
-        case .endpointWorks(let endpoint): health.works(endpoint)
+        case .endpointWorks(let endpoint): works(endpoint)
         case .endpointFailed(let endpoint, let error):
-            health.failed(endpoint, isOutage: error.failureClass == .unreachable || error.code == .serverUnavailable, by: run, at: now)
+            health.failed(endpoint, isOutage: isOutage(error), by: run, at: now)
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)
             ended(index, run, outcome)
-        case .file(_, .completed(_, let endpoint)): health.works(endpoint)
+        case .file(_, .completed(_, let endpoint)): works(endpoint)
         case .endpoint(let endpoint): health.uses(endpoint, run)
         case .probe(let endpoint): health.probe(endpoint, run, now)
         case .connected, .file, .expansion, .endpointChanged, .attemptFailed, .abandoned: break
         }
+    }
+
+    private mutating func works(_ endpoint: Endpoint) {
+        if health.breakers.contains(where: { $0.isOf(endpoint) && $0.openUntil != nil }) {
+            for index in sessions.indices where account(sessions[index].account)?.account.endpoints.contains(endpoint) == true {
+                sessions[index].retryAt = nil
+            }
+        }
+        health.works(endpoint)
     }
 
     private mutating func ended(_ index: Int, _ run: UInt64, _ outcome: RunOutcome) {
@@ -127,6 +136,17 @@ extension ReferenceQueue {
         }
     }
 
+    private func isOutage(_ error: TransferError) -> Bool { error.failureClass == .unreachable || error.code == .serverUnavailable }
+
+    /// How long a session waits for its endpoints while they are left alone, and for those that may try them before it does.
+    private func turn(of session: ReferenceSession) -> Duration {
+        guard let account = account(session.account), !account.isBlocked, firstAvailableEndpoint(account) == nil,
+            let until = usableEndpoints(account).map({ health.unavailable($0, at: now) }).min()
+        else { return .zero }
+        let others = sessions.count { $0.id != session.id && $0.account == session.account && isEligible($0) }
+        return until - now.uptime + .seconds(10) * min(others, 29)
+    }
+
     /// Nobody asked the run to end, and files are left.
     private mutating func giveUpSlot(_ index: Int, _ outcome: RunOutcome) {
         sessions[index].state = .waiting
@@ -134,7 +154,8 @@ extension ReferenceQueue {
         case .interrupted, .finished:
             sessions[index].lane = .interrupted
             return
-        case .backoff(let delay, _): sessions[index].retryAt = now + delay
+        case .backoff(let delay, let error):
+            sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
         case .endpointsUnavailable, .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }

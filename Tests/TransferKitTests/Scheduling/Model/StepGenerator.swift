@@ -88,7 +88,7 @@ struct StepGenerator {
         switch number(0...11) {
         case 0...4: return .finished(failure: nil, itemsSeen: 1)
         case 5...6: return .finished(failure: .broken, itemsSeen: 1)
-        case 7: return .backoff(.seconds(number(1...40)), .broken)
+        case 7: return .backoff(.seconds(number(1...40)), [.broken, .outage, .answeredByProxy][number(0...2)])
         case 8: return .endpointsUnavailable(.broken)
         case 9:
             let definition = chance(4) ? self.account(account.name) : account

@@ -1,31 +1,33 @@
 import Dispatch
 import Locking
-import Logging
-import TransferCore
-import TransportSFTP
+package import Logging
+package import TransferCore
+package import TransportSFTP
 
 /// A server that answers as a test wants it to, on a queue of its own.
-final class ScriptedPeer: SFTPLink {
+package final class ScriptedPeer: SFTPLink {
     /// A request as it arrived.
-    struct Question: Sendable {
-        var type: PacketType?
-        var id: UInt32
+    package struct Question: Sendable {
+        /// Nil for a type that the protocol does not have.
+        package var type: PacketType?
+        /// The number of the request, which its answer repeats.
+        package var id: UInt32
         /// What follows the number.
-        var body: [UInt8]
+        package var body: [UInt8]
 
         /// The position and the count of a request to read, whose handle has four bytes.
-        var range: (offset: Int, count: Int) {
+        package var range: (offset: Int, count: Int) {
             let numbers = (0..<3).map { index in body.dropFirst(8 + 4 * index).prefix(4).reduce(0) { $0 << 8 | Int($1) } }
             return (numbers[0] << 32 | numbers[1], numbers[2])
         }
     }
 
     /// What it answers: packets, as ``packet(_:_:)`` makes them.
-    typealias Script = @Sendable (Question) -> [[UInt8]]
+    package typealias Script = @Sendable (Question) -> [[UInt8]]
 
-    let client: SFTPClient
-    let commands: (any CommandRunner)? = nil
-    let hostKeyFingerprint: String? = nil
+    package let client: SFTPClient
+    package let commands: (any CommandRunner)? = nil
+    package let hostKeyFingerprint: String? = nil
     private let queue = DispatchQueue(label: "peer")
     private let script: Script
     private let greeting: [UInt8]
@@ -34,7 +36,7 @@ final class ScriptedPeer: SFTPLink {
     private let gaveUp: Locked<TransferError?>
 
     /// - Parameter greeting: What it says first; nil for version 3 without extensions.
-    init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
+    package init(greeting: [UInt8]? = nil, _ script: @escaping Script) {
         let bell = Locked<@Sendable () -> Void>({})
         let error = Locked<TransferError?>(nil)
         client = SFTPClient(serverName: "peer", wake: { bell.withLock { $0 }() }, giveUp: { failure in error.withLock { $0 = failure } })
@@ -46,12 +48,12 @@ final class ScriptedPeer: SFTPLink {
     }
 
     /// All that was asked, but for the first packet.
-    var asked: [Question] { questions.withLock { $0 } }
+    package var asked: [Question] { questions.withLock { $0 } }
 
     /// What the client found so wrong that it is of no use any more: told after those who wait, so ask once this is closed.
-    var fault: TransferError? { gaveUp.withLock { $0 } }
+    package var fault: TransferError? { gaveUp.withLock { $0 } }
 
-    func close() async {
+    package func close() async {
         client.end(nil)
         // What is on the queue comes before this.
         await withCheckedContinuation { continuation in queue.async { continuation.resume() } }
@@ -95,32 +97,41 @@ final class ScriptedPeer: SFTPLink {
 
     // MARK: Answers
 
-    static func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
+    package static func number(_ value: Int) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: value >> (24 - 8 * $0)) } }
 
-    static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
+    package static func packet(_ type: PacketType, _ parts: [UInt8]...) -> [UInt8] {
         let body = [type.rawValue] + parts.flatMap { $0 }
         return number(body.count) + body
     }
 
-    static func status(_ id: UInt32, _ code: Status.Code) -> [UInt8] {
+    package static func status(_ id: UInt32, _ code: Status.Code) -> [UInt8] {
         packet(.status, number(Int(id)), number(Int(code.rawValue)), number(0), number(0))
     }
 
-    static func handle(_ id: UInt32) -> [UInt8] { packet(.handle, number(Int(id)), number(4), [0, 0, 0, 1]) }
+    package static func handle(_ id: UInt32) -> [UInt8] { packet(.handle, number(Int(id)), number(4), [0, 0, 0, 1]) }
 
-    static func data(_ id: UInt32, _ bytes: some Collection<UInt8>) -> [UInt8] {
+    package static func data(_ id: UInt32, _ bytes: some Collection<UInt8>) -> [UInt8] {
         packet(.data, number(Int(id)), number(bytes.count), Array(bytes))
     }
 
     /// The attributes of a regular file.
-    static func attributes(_ id: UInt32, size: UInt64) -> [UInt8] {
-        packet(.attributes, number(Int(id)), number(5), number(Int(size >> 32)), number(Int(size & 0xFFFF_FFFF)), number(0o100644))
+    ///
+    /// - Parameter seconds: When it changed last, in seconds since 1970; nil if the server does not report it.
+    package static func attributes(_ id: UInt32, size: UInt64, modified seconds: Int? = nil) -> [UInt8] {
+        let times = seconds.map { number($0) + number($0) } ?? []
+        return packet(
+            .attributes, number(Int(id)), number(times.isEmpty ? 5 : 13), number(Int(size >> 32)), number(Int(size & 0xFFFF_FFFF)),
+            number(0o100644), times)
     }
 }
 
 /// Connects to one server that a test wrote.
-struct PeerConnector: SFTPConnector {
-    let peer: ScriptedPeer
+package struct PeerConnector: SFTPConnector {
+    private let peer: ScriptedPeer
 
-    func connect(to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger) async throws -> any SFTPLink { peer }
+    package init(peer: ScriptedPeer) { self.peer = peer }
+
+    package func connect(
+        to endpoint: Endpoint, credentials: any CredentialProvider, logger: Logger
+    ) async throws -> any SFTPLink { peer }
 }

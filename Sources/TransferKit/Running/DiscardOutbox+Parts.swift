@@ -1,0 +1,46 @@
+import Locking
+import TransferCore
+
+/// The parts of downloads on this machine.
+extension DiscardOutbox {
+    /// Removes the parts that are due, until the task is cancelled or the store refuses.
+    func removeParts() async {
+        while !Task.isCancelled, let found = try? await store.dueDiscards(at: clock.date(), limit: Self.page, isLocalOnly: true),
+            !found.due.isEmpty, await discardParts(found.due)
+        {}
+    }
+
+    /// Removes parts on this machine, all at once, so that their results share a transaction: each download that completes leaves one. Each
+    /// download folder takes one thread, as its disk may hang.
+    func discardParts(_ items: [PendingDiscard]) async -> Bool {
+        let roots = Dictionary(grouping: items.filter(\.isPart)) { parts.root(of: $0.checkpoint) }
+        return await withTaskGroup(of: Bool.self) { group in
+            for items in roots.values where !Task.isCancelled {
+                group.addTask { await self.discardParts(ofOneDownloadFolder: items) }
+            }
+            return await group.reduce(true) { $0 && $1 }
+        }
+    }
+
+    private func discardParts(ofOneDownloadFolder items: [PendingDiscard]) async -> Bool {
+        let failures = Locked<[Int: TransferError]>([:])
+        let result = await Self.result {
+            let message = "This machine took longer than \(Self.timeout) to remove parts of downloads."
+            try await Deadline.run(for: Self.timeout, clock, message) { [parts] in
+                let found = await parts.remove(items.map(\.checkpoint))
+                failures.withLock { $0 = found }
+            }
+        }
+        return await withTaskGroup(of: Bool.self) { group in
+            for (index, item) in items.enumerated() {
+                let failure = failures.withLock { $0[index] }
+                group.addTask { await self.settle(item, failure.map { .failure($0) } ?? result) }
+            }
+            return await group.reduce(true) { $0 && $1 }
+        }
+    }
+}
+
+extension PendingDiscard {
+    var isPart: Bool { endpoint.transport == LocalParts.transportID }
+}

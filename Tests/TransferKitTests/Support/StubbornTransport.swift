@@ -1,0 +1,72 @@
+import Foundation
+import Locking
+import TransferCore
+import TransferKit
+import TransportTesting
+
+/// A transport that removes nothing at some hosts, and does not say so.
+final class StubbornTransport: PartialDiscarding {
+    private struct State {
+        var host: String?
+        var ignoresCancellation = false
+        var refusal: TransferError?
+        var arrival = Latch()
+        var asked = 0
+    }
+
+    private let memory: MemoryTransport
+    private let state = Locked(State())
+    private let end = Latch()
+
+    init(_ memory: MemoryTransport) {
+        self.memory = memory
+    }
+
+    var id: TransportID { memory.id }
+
+    /// - Returns: Opened by the first discard that hangs.
+    func hang(at host: String, ignoresCancellation: Bool) -> Latch {
+        state.withLock { state in
+            state.host = host
+            state.refusal = nil
+            state.ignoresCancellation = ignoresCancellation
+            return state.arrival
+        }
+    }
+
+    func refuse(at host: String, _ refusal: TransferError) {
+        state.withLock { state in
+            state.host = host
+            state.refusal = refusal
+        }
+    }
+
+    /// Ends all discards that hang, now and later.
+    func release() { end.open() }
+
+    func heal() { state.withLock { $0.host = nil } }
+
+    /// How often anything was to be removed.
+    var asked: Int { state.withLock { $0.asked } }
+
+    func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+        try await memory.perform(attempt, reporting: reporter)
+    }
+
+    func discard(_ checkpoint: Checkpoint, at endpoint: Endpoint, credentials: any CredentialProvider) async throws {
+        let state = state.withLock { state in
+            state.asked += 1
+            return state
+        }
+        guard let host = state.host, endpoint == memory.endpoint(host: host) else {
+            return try await memory.discard(checkpoint, at: endpoint, credentials: credentials)
+        }
+        if let refusal = state.refusal { throw refusal }
+        state.arrival.open()
+        guard state.ignoresCancellation else { return try await end.wait() }
+        let end = end
+        await Task { try? await end.wait() }.value
+    }
+
+    func shutdown() async { await memory.shutdown() }
+}
