@@ -167,7 +167,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             attempt.endpoint, atMost: settings.maximumConnections, apart: isApart, credentials: attempt.credentials, logger: attempt.logger,
             waiting: { reporter.reportActivity() }
         ) { connection in
-            // A connection that was used before says nothing of the server now.
+            // An older connection shows nothing about the current state of the server.
             let isNew = !connection.client.isReady
             var features = try await connection.client.features()
             if isNew { reporter.reportAnswer() }

@@ -228,7 +228,7 @@ actor ConnectionPool {
         }
         guard groups[endpoint]?.members[index].files == 0 else { return }
         setAlarm(for: number, of: endpoint)
-        // Whoever waits for another connection can have this one.
+        // A task that waits for another connection can use this one.
         let waiters = groups[endpoint]?.waiters ?? []
         groups[endpoint]?.waiters = []
         for waiter in waiters { waiter.resume(.success(())) }
