@@ -43,18 +43,6 @@ final class Recorder: Sendable {
     }
 }
 
-/// Secrets by the name of their environment variable.
-struct FixedCredentials: CredentialProvider {
-    var secrets: [String: String] = [:]
-
-    func secret(for reference: CredentialReference) async throws -> Secret {
-        guard case .environment(let name) = reference.source, let value = secrets[name] else {
-            throw TransferError(.credentials, .credentialsUnavailable, "There is no such secret.")
-        }
-        return Secret(value)
-    }
-}
-
 /// One file on its way to one scripted server.
 ///
 /// `OPTIONS` is answered beside the script, and not counted with the other requests; and so is the trial whether checksums arrive that are sent
