@@ -122,6 +122,8 @@ package struct EntryDetails: Sendable, Equatable {
     /// The number of the run that has not let go yet; 0 for none.
     package var run: UInt64 = 0
     package var retryAt: Moment?
+    /// The same without the time for which it lets others probe its endpoints.
+    package var ownRetryAt: Moment?
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?

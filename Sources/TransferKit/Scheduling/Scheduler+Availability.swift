@@ -74,23 +74,18 @@ extension Scheduler {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let wasLeftAlone = flags.health.isLeftAlone(endpoint)
         changeHealth { $0.works(endpoint) }
-        if wasLeftAlone { skipBackoff(at: endpoint) }
+        if wasLeftAlone { endTurns(at: endpoint) }
     }
 
-    /// An endpoint that was left alone works again: sessions that wait after a failure try it now.
-    private mutating func skipBackoff(at endpoint: Endpoint) {
+    /// An endpoint that was left alone works again: no session lets others probe it any longer.
+    private mutating func endTurns(at endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
-        let waiting = roster.due.keys.filter { key in
-            guard let entry = roster[key], entry.conditions.isSuperset(of: .backoff), entry.conditions.isDisjoint(with: .unreadable)
-            else { return false }
-            return users.contains(entry.account)
+        let waiting = Set(roster.due.keys).filter { key in
+            guard let entry = roster[key], entry.conditions.contains(.backoff), users.contains(entry.account) else { return false }
+            let details = roster.details(key)
+            return details.ownRetryAt != nil && details.ownRetryAt != details.retryAt
         }
-        for key in Set(waiting).sorted().prefix(Self.mostAtOnce) {
-            mutate(key) { entry, details in
-                entry.conditions.remove(.backoff)
-                details.retryAt = nil
-            }
-        }
+        for key in waiting.sorted().prefix(Self.mostAtOnce) { mutate(key) { _, details in details.retryAt = details.ownRetryAt } }
     }
 
     /// A run is over, and what it was to find out of endpoints is left to others.

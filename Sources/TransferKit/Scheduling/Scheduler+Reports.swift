@@ -127,7 +127,7 @@ extension Scheduler {
     }
 
     private mutating func end(
-        _ before: Entry, run: UInt64, _ reported: RunOutcome, at now: Moment, _ transaction: inout Transaction
+        _ before: Entry, run: UInt64, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction
     ) {
         let key = before.key
         let wasEnding = before.conditions.contains(.ending)
@@ -138,7 +138,7 @@ extension Scheduler {
             details.run = 0
             entry.conditions.subtract([.ending, .connected, .hasNewItems])
         }
-        let outcome = wasEnding ? reported : lettingOthersProbe(before, reported, at: now)
+        let turn = wasEnding ? nil : turnAfterOthers(before, outcome, at: now)
         if case .accountBlocked(let error, let refused) = outcome { block(before.account, error, refused, run: run, &transaction) }
 
         switch outcome {
@@ -149,7 +149,7 @@ extension Scheduler {
         case .backoff(_, let error), .endpointsUnavailable(let error), .accountBlocked(let error, _), .noSpace(let error):
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
             if case .backoff(let delay, _) = outcome, !wasEnding {
-                var retryAt = now.date + delay
+                var retryAt = now.date + max(delay, turn ?? .zero)
                 // Its endpoints may be left alone for longer than the file waits.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
                 transaction.events.append(.attemptFailed(before.id, error, retryAt: retryAt))
@@ -163,7 +163,7 @@ extension Scheduler {
             // Items were added while it ran.
             goOn(key, isAskedFor: false, at: now, &transaction)
         } else {
-            wait(key, outcome, at: now, &transaction)
+            wait(key, outcome, turn: turn, at: now, &transaction)
         }
         finishStoppingIfQuiet(&transaction)
     }
@@ -171,15 +171,15 @@ extension Scheduler {
     /// How many others of its account probe an endpoint at most before the same session does so again.
     private static let mostBefore = 29
 
-    /// A session whose endpoints are left alone waits until each of the others that could start had its turn to probe them: the failure may be
-    /// its own, and must not keep the others from a server that works for them.
-    private mutating func lettingOthersProbe(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> RunOutcome {
-        guard case .backoff(let delay, let error) = outcome, FailureVerdict.isOutage(error),
+    /// How long a session whose endpoints are left alone waits until each of the others that could start had its turn to probe them: the failure may
+    /// be its own, and must not keep the others from a server that works for them. Nil if it need not wait for others.
+    private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Duration? {
+        guard case .backoff(_, let error) = outcome, FailureVerdict.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
-        else { return outcome }
+        else { return nil }
         wake(at: now)
         let others = min(roster.eligible(of: entry.account), Self.mostBefore)
-        return .backoff(max(delay, until - now.uptime + EndpointHealth.outagePause * others), error)
+        return until - now.uptime + EndpointHealth.outagePause * others
     }
 
     /// A run that was told to end has let go: the session is now what it was meant to be.
@@ -224,12 +224,15 @@ extension Scheduler {
     }
 
     /// A run ended by itself, and the session is not finished: it gives its slot up.
-    private mutating func wait(_ key: SessionKey, _ outcome: RunOutcome, at now: Moment, _ transaction: inout Transaction) {
+    private mutating func wait(
+        _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: Moment, _ transaction: inout Transaction
+    ) {
         mutate(key) { entry, details in
             entry.state = .waiting
             switch outcome {
             case .backoff(let delay, let error):
-                details.retryAt = now + delay
+                details.retryAt = now + max(delay, turn ?? .zero)
+                details.ownRetryAt = now + delay
                 entry.conditions.insert(.backoff)
                 if error.code == .storageDamaged { entry.conditions.insert(.unreadable) }
             case .noSpace(let error):

@@ -102,7 +102,7 @@ extension ReferenceQueue {
     private mutating func works(_ endpoint: Endpoint) {
         if health.breakers.contains(where: { $0.isOf(endpoint) && $0.openUntil != nil }) {
             for index in sessions.indices where account(sessions[index].account)?.account.endpoints.contains(endpoint) == true {
-                sessions[index].retryAt = nil
+                if sessions[index].retryAt != nil { sessions[index].retryAt = sessions[index].ownRetryAt }
             }
         }
         health.works(endpoint)
@@ -156,6 +156,7 @@ extension ReferenceQueue {
             return
         case .backoff(let delay, let error):
             sessions[index].retryAt = now + (isOutage(error) ? max(delay, turn(of: sessions[index])) : delay)
+            sessions[index].ownRetryAt = now + delay
         case .endpointsUnavailable, .accountBlocked: break
         case .noSpace: sessions[index].spaceAt = now.uptime + .seconds(30)
         }

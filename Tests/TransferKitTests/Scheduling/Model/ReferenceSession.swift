@@ -37,6 +37,7 @@ struct ReferenceSession {
     var displacedBy: SessionID?
     var stoppedAt: Duration?
     var retryAt: Moment?
+    var ownRetryAt: Moment?
     var spaceAt: Duration?
     var notBefore: Date?
     /// Nil once it is satisfied.
