@@ -1,6 +1,6 @@
-/// Why the server can't start.
+/// An error at the start of the server.
 public struct LoopbackError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What happened and what to do, as a sentence.
+    /// The cause and the remedy as sentences.
     public let description: String
 
     init(_ description: String) {

@@ -1,19 +1,19 @@
-/// An extension of tus 1.0.0 that a server may lack; see ``LoopbackOptions/extensions``.
+/// An optional tus 1.0.0 extension of the server; see ``LoopbackOptions/extensions``.
 ///
-/// *creation* is always there, as nothing can be uploaded without it, and *expiration* is there if uploads have a lifetime.
+/// *creation* is always supported, as uploads are impossible without it. *expiration* is supported if uploads have a lifetime.
 public enum LoopbackExtension: String, CaseIterable, Hashable, Sendable {
-    /// Content may come with the creation. Without it, such content is not taken, and the creation succeeds.
+    /// A creation may contain content. Without the extension, the content is ignored and the creation succeeds.
     case creationWithUpload = "creation-with-upload"
-    /// An upload may be made before its length is known.
+    /// An upload may be created before its length is known.
     case creationDeferLength = "creation-defer-length"
     /// Uploads can be deleted.
     case termination
-    /// Content is compared with a checksum in `Upload-Checksum`. Without it, that header is ignored.
+    /// Content is compared with the checksum in `Upload-Checksum`. Without the extension, the header is ignored.
     case checksum
-    /// The checksum may come behind the content. Only together with ``checksum``.
+    /// The checksum may follow the content as a trailer. Requires ``checksum``.
     case checksumTrailer = "checksum-trailer"
-    /// Uploads can be put together of others.
+    /// Partial uploads can be concatenated to a final upload.
     case concatenation
-    /// They may be put together before the others are complete. Only together with ``concatenation``.
+    /// A final upload may be created before its partial uploads are complete. Requires ``concatenation``.
     case concatenationUnfinished = "concatenation-unfinished"
 }

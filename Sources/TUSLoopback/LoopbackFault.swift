@@ -1,29 +1,29 @@
 import Locking
 import TransferCore
 
-/// Something that goes wrong on purpose, once; see ``TUSLoopbackServer/inject(_:times:)``.
+/// A fault of the server in one request; see ``TUSLoopbackServer/inject(_:times:)``.
 public enum LoopbackFault: Hashable, Sendable {
-    /// Takes this many bytes of a request's body, keeps them, and closes the connection without an answer.
+    /// Stores this many bytes of a request's body and closes the connection without a response.
     ///
-    /// Consumed by the first POST or PATCH for an upload whose body has that many bytes. With the exact length of the body, everything is kept
-    /// and only the answer is lost.
+    /// Applies to the first POST or PATCH for an upload whose body has at least that many bytes. With the exact length of the body, all bytes are
+    /// stored and only the response is lost.
     case cut(afterBodyBytes: Int64)
 
-    /// Gives back this many bytes of content, and closes the connection. Consumed by the first GET that has that many to give.
+    /// Sends this many bytes of content and closes the connection. Applies to the first GET with at least that much content.
     case cutDownload(afterBytes: Int64)
 
-    /// Answers a request, of this method or any, with a status from 200 to 599 and headers instead of treating it. Its body is not taken.
+    /// Responds to a request with a status from 200 to 599 and headers instead of handling it. Does not read the body. A nil method matches any.
     case answer(status: Int, headers: [String: String] = [:], method: String? = nil)
 }
 
-/// The faults that are still to happen, in the order in which they were injected.
+/// The pending faults in the order of injection.
 final class FaultScript: Sendable {
     private let faults = Locked<[LoopbackFault]>([])
 
-    /// The offset that no content goes past for now, in either direction; nil for none.
+    /// The offset at which content is held in both directions; nil for none.
     let holdOffset = Locked<Int64?>(nil)
 
-    /// How many bytes may pass from an offset on before they are held, at least 1; waits while there are none. Nil if the connection is to end.
+    /// The number of bytes that may pass after an offset, at least 1. Waits while the content is held. Nil if the connection must end.
     func room(from offset: Int64, on connection: Connection) async -> Int64? {
         while let held = holdOffset.withLock({ $0 }) {
             if offset < held { return held - offset }
@@ -37,7 +37,7 @@ final class FaultScript: Sendable {
         faults.withLock { $0.append(contentsOf: repeatElement(fault, count: times)) }
     }
 
-    /// Takes the answer that is due for a request of this method.
+    /// Removes and returns the pending response to a request of this method.
     func takeAnswer(for method: String) -> Response? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {
@@ -50,7 +50,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// After how many bytes of body the next cut comes.
+    /// The number of body bytes before the next cut.
     var nextCut: Int64? {
         faults.withLock { faults in
             for case .cut(let bytes) in faults { return bytes }
@@ -58,7 +58,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Removes the cut that ``nextCut`` told; false if another request has had it.
+    /// Removes the cut returned by ``nextCut``. Returns false if another request has taken it.
     func takeCut(afterBodyBytes bytes: Int64) -> Bool {
         faults.withLock { faults in
             guard let index = faults.firstIndex(of: .cut(afterBodyBytes: bytes)) else { return false }
@@ -67,7 +67,7 @@ final class FaultScript: Sendable {
         }
     }
 
-    /// Takes the cut that is due for an answer with so much content: after how many bytes it comes.
+    /// Removes the pending cut of a response with this much content, and returns the number of bytes before it.
     func takeDownloadCut(of size: Int64) -> Int64? {
         faults.withLock { faults in
             for (index, fault) in faults.enumerated() {

@@ -1,21 +1,21 @@
-/// What a server offers and how it behaves.
+/// The features and limits of a loopback server.
 public struct LoopbackOptions: Hashable, Sendable {
-    /// The largest upload it takes in bytes, advertised as `Tus-Max-Size`; nil for no limit.
+    /// The largest accepted upload in bytes, advertised as `Tus-Max-Size`; nil for no limit.
     public var maximumSize: Int64?
 
-    /// Whether `Location` is a path (`/files/…`) instead of a whole URL. tus allows both.
+    /// Whether `Location` is a path (`/files/…`) instead of a URL. tus allows both.
     public var usesRelativeLocation: Bool
 
-    /// How many bytes of body each connection takes or gives a second, at least 1; nil for as fast as they come.
+    /// The most body bytes per second on each connection, in each direction, at least 1; nil for no limit.
     public var bytesPerSecond: Int64?
 
-    /// The extensions of tus that it has, besides *creation*.
+    /// The supported tus extensions besides *creation*.
     public var extensions: Set<LoopbackExtension>
 
-    /// How long after its last change an incomplete upload is removed, in whole seconds, rounded up (extension *expiration*); nil for never.
+    /// How long an incomplete upload is kept after its last change, rounded up to whole seconds (extension *expiration*); nil for forever.
     public var lifetime: Duration?
 
-    /// Whether complete uploads are given back by `GET`, which is not part of tus.
+    /// Whether complete uploads can be downloaded with `GET`, which is not part of tus.
     public var servesDownloads: Bool
 
     /// Makes options.
@@ -31,7 +31,7 @@ public struct LoopbackOptions: Hashable, Sendable {
         self.servesDownloads = servesDownloads
     }
 
-    /// Whether it has an extension, and the one that this builds on.
+    /// Whether the server supports an extension and the one it requires.
     func offers(_ name: LoopbackExtension) -> Bool {
         guard extensions.contains(name) else { return false }
         return switch name {

@@ -1,62 +1,61 @@
 import Locking
 import TransferCore
 
-/// What a server was asked since it started, for tests to assert on. Served as JSON at `/statistics`.
+/// The requests to a server since it was made, for assertions in tests. Served as JSON at `/statistics`.
 public struct LoopbackStatistics: Hashable, Sendable, Codable {
-    /// How many requests came, by method; those for the statistics are not counted.
+    /// The number of requests by method, except those for `/statistics`.
     public var requests: [String: Int] = [:]
 
-    /// How many bytes of body were received and stored.
+    /// The number of body bytes received and stored.
     public var bytesStored: Int64 = 0
 
-    /// How many bytes of body were received and thrown away, as they belonged to a refused request or their checksum was another.
+    /// The number of body bytes received and discarded, because of a rejected request or a wrong checksum.
     public var bytesDiscarded: Int64 = 0
 
-    /// How many bytes of content were given back.
+    /// The number of content bytes sent to clients.
     public var bytesSent: Int64 = 0
 
-    /// The uploads that requests were about, in the order of their first one.
+    /// The requested uploads, in the order of their first request.
     public var uploads: [Upload] = []
 
-    /// One upload and the requests about it.
+    /// An upload and its requests.
     public struct Upload: Hashable, Sendable, Codable {
         /// The last component of the upload's URL.
         public var id: String
         /// The `filename` in the upload's metadata.
         public var filename: String?
-        /// The announced size in bytes; nil as long as it is not known.
+        /// The announced size in bytes; nil while it is unknown.
         public var length: Int64?
-        /// How many bytes are stored.
+        /// The number of stored bytes.
         public var offset: Int64
         /// Whether all bytes are stored.
         public var isComplete: Bool
-        /// The requests in the order in which they came.
+        /// The requests in the order of arrival.
         public var requests: [Request] = []
     }
 
-    /// One request about an upload.
+    /// A request for an upload.
     public struct Request: Hashable, Sendable, Codable {
         /// The method.
         public var method: String
-        /// For a PATCH, where its bytes were said to begin; for a HEAD, the offset in the answer; for a POST, 0; for a GET, the first byte that
-        /// was given back.
+        /// For a PATCH, its `Upload-Offset`; for a HEAD, the offset in the response; for a POST, 0; for a GET, the offset of the first sent byte.
         public var offset: Int64?
-        /// How many bytes of its body were stored.
+        /// The number of stored bytes of the body.
         public var received: Int64 = 0
-        /// How many bytes of content were given back.
+        /// The number of sent content bytes.
         public var sent: Int64 = 0
-        /// The status of the answer; nil while there is none or if the connection was cut.
+        /// The status of the response; nil before the response or if the connection was cut.
         public var status: Int?
     }
 }
 
-/// Where connections write down what happens.
+/// Records the requests of all connections.
 final class StatisticsRecorder: Sendable {
     private let state = Locked(State())
 
     private struct State {
         var statistics = LoopbackStatistics()
-        /// Where each upload is in the statistics, by its ID.
+        /// The index of each upload in the statistics, by ID.
         var indices: [String: Int] = [:]
     }
 
@@ -77,7 +76,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Notes the begin of a request about an upload; returns where to note the rest.
+    /// Records the start of a request for an upload. Returns the entry to update later.
     func begin(_ method: String, offset: Int64?, for upload: Upload) -> Entry {
         state.withLock { state in
             let index = state.indices[upload.id] ?? state.statistics.uploads.count
@@ -97,8 +96,8 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Notes that what a request brought was stored and then taken away again.
-    func takenAway(of entry: Entry) {
+    /// Records that the stored bytes of a request were discarded.
+    func discardedStored(of entry: Entry) {
         state.withLock { state in
             let bytes = state.statistics.uploads[entry.upload].requests[entry.request].received
             state.statistics.bytesStored -= bytes
@@ -107,7 +106,7 @@ final class StatisticsRecorder: Sendable {
         }
     }
 
-    /// Notes where an upload stands.
+    /// Records the length and offset of an upload.
     func moved(_ upload: Upload) {
         let (length, offset, isComplete) = (upload.record.length, upload.offset, upload.isComplete)
         state.withLock { state in
@@ -122,7 +121,7 @@ final class StatisticsRecorder: Sendable {
         state.withLock { $0.statistics.uploads[entry.upload].requests[entry.request].status = status }
     }
 
-    /// A place in the statistics.
+    /// The position of a request in the statistics.
     struct Entry: Sendable {
         let upload: Int
         let request: Int

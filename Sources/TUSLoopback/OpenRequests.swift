@@ -1,7 +1,7 @@
 import Locking
 import TransferCore
 
-/// The connections whose requests are being treated, so that the server's end can cut them.
+/// The connections with requests in progress, which the server cuts when it stops.
 final class OpenRequests: Sendable {
     private let state = Locked(State())
 
@@ -10,7 +10,7 @@ final class OpenRequests: Sendable {
         var connections: [ObjectIdentifier: Connection] = [:]
     }
 
-    /// - Throws: ``ConnectionEnded`` if the server stops already.
+    /// - Throws: ``ConnectionEnded`` if the server is stopping.
     func insert(_ connection: Connection) throws(ConnectionEnded) {
         let isStopping = state.withLock { state in
             if !state.isStopping { state.connections[ObjectIdentifier(connection)] = connection }
@@ -23,7 +23,7 @@ final class OpenRequests: Sendable {
         state.withLock { $0.connections[ObjectIdentifier(connection)] = nil }
     }
 
-    /// Cuts the requests there are and those to come.
+    /// Cuts all present and later requests.
     func stop() {
         let open = state.withLock { state in
             state.isStopping = true

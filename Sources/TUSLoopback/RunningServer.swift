@@ -6,7 +6,7 @@ import NIOPosix
 import ServiceLifecycle
 import TransferCore
 
-/// A server from its start to its stop.
+/// A listening server.
 final class RunningServer: Sendable {
     let store: UploadStore
     let url: URL
@@ -14,17 +14,17 @@ final class RunningServer: Sendable {
     private let task: Task<Void, any Error>
     private let connections: OpenRequests
 
-    /// Starts to listen, and returns when it does.
+    /// Starts the server and returns when it is listening.
     init(port: UInt16, handler: RequestHandler) async throws {
         let connections = OpenRequests()
-        // A server for tests has nothing to say beside its answers.
+        // A test server logs nothing.
         let logger = Logger(label: "tus-loopback", factory: { _ in SwiftLogNoOpLogHandler() })
         let (ports, started) = AsyncThrowingStream.makeStream(of: Int.self)
         let handlers: @Sendable () -> [any RemovableChannelHandler] = { [ArrivalHandler(handler.order), SocketEndHandler()] }
         let server = try HTTPServerBuilder.http1(configuration: .init(additionalChannelHandlers: handlers()))
             .buildServer(
                 configuration: ServerConfiguration(address: .hostname("127.0.0.1", port: Int(port))),
-                // One loop for all connections; see ArrivalOrder.
+                // All connections share one event loop; see ArrivalOrder.
                 eventLoopGroup: MultiThreadedEventLoopGroup.singleton.next(), logger: logger,
                 responder: { request, writer, channel in
                     let connection = Connection(channel)
@@ -34,7 +34,7 @@ final class RunningServer: Sendable {
                 },
                 onServerRunning: { listener in
                     handler.order.listen(at: listener)
-                    // Were it to fail, the listener is closed already, and there is nothing to end.
+                    // Fails only if the listener is closed already.
                     try? await listener.eventLoop.submit {
                         try listener.pipeline.syncOperations.addHandler(SocketEndHandler(), position: .first)
                     }.get()
@@ -56,7 +56,7 @@ final class RunningServer: Sendable {
             guard let bound = try await iterator.next() else { throw CancellationError() }
             origin = "http://127.0.0.1:\(bound)"
         } catch {
-            throw LoopbackError("The server can't listen at 127.0.0.1:\(port): \(error).")
+            throw LoopbackError("Cannot listen on 127.0.0.1:\(port): \(error). Choose another port, or 0 for any free port.")
         }
         guard let url = URL(string: origin + RequestHandler.root) else { throw LoopbackError("\(origin) is not a URL.") }
         self.url = url
@@ -65,11 +65,11 @@ final class RunningServer: Sendable {
         store = handler.store
     }
 
-    /// Cuts all connections, and returns when what they brought is stored.
+    /// Cuts all connections and returns when the received bytes are stored.
     func stop() async {
         connections.stop()
         await group.triggerGracefulShutdown()
-        // What it throws was told at the start, or the connections are gone anyway.
+        // Errors were reported at the start, or the connections are closed anyway.
         try? await task.value
     }
 }

@@ -4,17 +4,17 @@ import NIOPosix
 public import SystemPackage
 import TransferCore
 
-/// A small tus 1.0.0 server on 127.0.0.1, for trying things out and for tests.
+/// A small tus 1.0.0 server on 127.0.0.1 for experiments and tests.
 ///
-/// It speaks the core protocol with all extensions, any of which can be left out, and trusts everyone who can reach it. An upload is two files
-/// in the folder: `<id>.bin` with the bytes so far and `<id>.json` with its length, its decoded metadata and whether it is complete. Every byte
-/// that is received is kept, also of a request that was cut, and survives a restart of the server; but not those of a request with a checksum
-/// that does not end with the right one. Complete uploads are given back by GET.
+/// The server supports the core protocol and all extensions, each of which can be disabled. It does not authenticate clients. An upload is two
+/// files in the folder: `<id>.bin` with the received bytes, and `<id>.json` with its length, decoded metadata and whether it is complete. All
+/// received bytes are kept, also those of a request that was cut, and survive a restart of the server. Only the bytes of a request with a checksum
+/// are discarded unless the whole body arrives and matches. Complete uploads can be downloaded with GET.
 ///
-/// A HEAD, PATCH or DELETE for an upload that a PATCH is still writing ends that PATCH, which keeps what it received: a client that lost its
-/// connection never has to wait for the server to notice.
+/// A HEAD, PATCH or DELETE for an upload ends a PATCH that is still writing to it. The upload keeps the received bytes. So a client that lost its
+/// connection never has to wait until the server notices.
 ///
-/// HTTP is hummingbird's. Files are read and written on NIO's threads for blocking work, so that nothing here blocks the cooperative pool.
+/// HTTP is implemented by Hummingbird. File access runs on NIO's thread pool for blocking work, so the cooperative pool never blocks.
 public final class TUSLoopbackServer: Sendable {
     private let folder: FilePath
     private let port: UInt16
@@ -24,16 +24,17 @@ public final class TUSLoopbackServer: Sendable {
     private let recorder = StatisticsRecorder()
     private let running = Locked<RunningServer?>(nil)
 
-    /// Makes a server that does not listen yet.
+    /// Makes a server without starting it.
     ///
     /// - Parameters:
-    ///   - folder: Where uploads are kept; made if it is missing.
-    ///   - port: Where to listen; 0 for any free port.
+    ///   - folder: The folder for uploads, created if it is missing.
+    ///   - port: The port to listen on; 0 for any free port.
+    ///   - options: The features and limits of the server.
     public convenience init(folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions()) {
         self.init(folder: folder, port: port, options: options, now: { Date() })
     }
 
-    /// Makes a server with a clock that tells when uploads expire.
+    /// Makes a server with a custom clock for the expiry of uploads.
     package init(
         folder: FilePath, port: UInt16 = 0, options: LoopbackOptions = LoopbackOptions(), now: @escaping @Sendable () -> Date
     ) {
@@ -43,10 +44,10 @@ public final class TUSLoopbackServer: Sendable {
         self.now = now
     }
 
-    /// Starts to listen, and returns when it does.
+    /// Starts the server and returns when it is listening.
     ///
-    /// - Returns: The URL to create uploads at, `http://127.0.0.1:port/files/`.
-    /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server runs already.
+    /// - Returns: The URL for creating uploads, `http://127.0.0.1:port/files/`.
+    /// - Throws: A ``LoopbackError`` if the folder or the port can't be used, or the server is already running.
     public func start() async throws -> URL {
         let store = try await NIOThreadPool.singleton.runIfActive { [folder] in try UploadStore(folder: folder) }
         let handler = RequestHandler(store: store, options: options, faults: faults, recorder: recorder, now: now)
@@ -58,12 +59,12 @@ public final class TUSLoopbackServer: Sendable {
         }
         guard isFirst else {
             await server.stop()
-            throw LoopbackError("The server runs already; stop it first.")
+            throw LoopbackError("The server is already running. Stop it first.")
         }
         return server.url
     }
 
-    /// Cuts all connections and returns when what they brought is stored. The server can be started again.
+    /// Cuts all connections and returns when the received bytes are stored. The server can be started again.
     public func stop() async {
         let server = running.withLock { running in
             defer { running = nil }
@@ -72,26 +73,26 @@ public final class TUSLoopbackServer: Sendable {
         await server?.stop()
     }
 
-    /// What came since the server was made.
+    /// The requests since the server was made.
     public var statistics: LoopbackStatistics { recorder.current }
 
-    /// Makes something go wrong in a request to come, after what was injected earlier.
+    /// Injects a fault into later requests, after all faults injected earlier.
     ///
-    /// - Parameter times: To how many requests it happens.
+    /// - Parameter times: The number of requests that the fault affects.
     public func inject(_ fault: LoopbackFault, times: Int = 1) {
         faults.append(fault, times: times)
     }
 
-    /// Takes and gives no more bytes of an upload from this offset on, without a word to its client, until this is called again.
+    /// Stalls uploads and downloads at an offset, without notifying clients, until this is called again.
     ///
-    /// Another request for a held upload ends the one that brings its bytes, and what that one still brought is not kept.
+    /// Another request for a held upload ends the request that sends its bytes. The held bytes of that request are discarded.
     ///
-    /// - Parameter offset: At least 0; nil to go on.
+    /// - Parameter offset: The offset in bytes, at least 0; nil to continue.
     public func holdContent(at offset: Int64?) {
         faults.holdOffset.withLock { $0 = offset }
     }
 
-    /// The files with the bytes of the uploads whose metadata has this `filename`. Empty while the server does not run.
+    /// The stored files of uploads with this `filename` in their metadata. Empty while the server is not running.
     public func storedFiles(named filename: String) -> [FilePath] {
         running.withLock { $0 }?.store.all.filter { $0.record.metadata["filename"] == filename }.map(\.file) ?? []
     }

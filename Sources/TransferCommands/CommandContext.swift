@@ -1,8 +1,8 @@
 import SystemPackage
 
-/// What a command works with besides its arguments.
+/// The environment of a command: transports and output streams.
 struct CommandContext: Sendable {
-    /// Set for the time of a command: the parser makes the commands, so nothing can be handed to them.
+    /// The context of the running command. A task-local value, as the parser creates the commands and can't pass values to them.
     @TaskLocal static var current = CommandContext(
         transports: .builtIn, output: OutputWriter(.standardOutput), terminal: Terminal(.standardError))
 

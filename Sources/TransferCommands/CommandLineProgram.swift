@@ -5,16 +5,16 @@ public import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The program `transferq` as a value: what its `main` runs, and what a test can run in its own process.
+/// The program `transferq`, run by its `main` or inside a test's process.
 public struct CommandLineProgram: Sendable {
     private let context: CommandContext
 
     /// Makes the program.
     ///
     /// - Parameters:
-    ///   - transports: What endpoints can be made of, and sessions sent with.
-    ///   - output: Where results go.
-    ///   - diagnostics: Where diagnostics and the progress for people go.
+    ///   - transports: The transports of endpoints.
+    ///   - output: The descriptor for results.
+    ///   - diagnostics: The descriptor for diagnostics and progress.
     public init(
         transports: RegisteredTransports = .builtIn, output: FileDescriptor = .standardOutput,
         diagnostics: FileDescriptor = .standardError
@@ -23,11 +23,11 @@ public struct CommandLineProgram: Sendable {
             transports: transports, output: OutputWriter(output), terminal: Terminal(diagnostics))
     }
 
-    /// Lets those who were handed no logger, such as a transport that checks an endpoint, log as the command itself does: warnings, and more with `-v`.
+    /// Sets up logging for code without a logger of its own, such as a transport that checks an endpoint.
     ///
-    /// Called by the program's `main`, once in a process, before ``run(_:)``.
+    /// Logs warnings, and more with `-v`. The program's `main` calls this once, before ``run(_:)``.
     ///
-    /// - Parameter arguments: Those of the command, as for ``run(_:)``.
+    /// - Parameter arguments: The arguments of the command, as for ``run(_:)``.
     public func bootstrapLogging(for arguments: [String]) {
         let (level, terminal) = (CommonOptions.logLevel(of: arguments), context.terminal)
         LoggingSystem.bootstrap { _ in
@@ -37,17 +37,17 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    /// Runs one command to its end.
+    /// Runs one command.
     ///
-    /// - Parameter arguments: What follows the program's name; bytes that are not UTF-8 as ``ProcessArguments`` writes them.
-    /// - Returns: The exit status: 0 done, 1 some transfers failed, or the output can't be written, 2 usage, 3 the store can't be opened, 4 no such thing or an unfitting
-    ///   state, 130 interrupted.
+    /// - Parameter arguments: The arguments after the program's name, encoded by ``ProcessArguments``.
+    /// - Returns: The exit status: 0 for success, 1 if transfers failed or the output can't be written, 2 for wrong usage, 3 if the store can't be
+    ///   opened, 4 if the session, account or index does not exist or its state forbids the operation, 130 if interrupted.
     public func run(_ arguments: [String]) async -> Int32 {
         var status = await CommandContext.$current.withValue(context) { await statusOfRun(arguments) }
         if let failure = context.output.failure {
-            // What was asked for may be done all the same; that nobody got to know is no success.
-            let told = await refuse("The output can't be written: \(failure).", .incomplete)
-            if status == .done { status = told }
+            // The command may have succeeded, but without its output that is not a success.
+            let outputStatus = await fail("Cannot write the output: \(failure).", .incomplete)
+            if status == .done { status = outputStatus }
         }
         await context.terminal.flush()
         return status.rawValue
@@ -55,7 +55,7 @@ public struct CommandLineProgram: Sendable {
 
     private func statusOfRun(_ arguments: [String]) async -> ExitStatus {
         do {
-            let arguments = CommonOptions.movingBehindCommand(arguments)
+            let arguments = CommonOptions.movingAfterCommand(arguments)
             if !Self.isForShell(arguments) {
                 try CommandWords.check(arguments)
                 try ShortOptions.check(arguments)
@@ -71,16 +71,16 @@ public struct CommandLineProgram: Sendable {
             return status
         } catch let error where error is CommandFailure || error is QueueError || error is TransferError {
             let (status, message) = Self.explanation(of: error)
-            return await refuse(message, status)
+            return await fail(message, status)
         } catch {
-            return await answer(parserError: error, isAboutCompletion: arguments.contains { $0.hasPrefix("--generate-completion-script") })
+            return await handle(parserError: error, isAboutCompletion: arguments.contains { $0.hasPrefix("--generate-completion-script") })
         }
     }
 
-    /// Whether a shell asks how to complete a command, with words that are not finished.
+    /// Whether a shell requests completions for an unfinished command.
     private static func isForShell(_ arguments: [String]) -> Bool { arguments.first?.hasPrefix("---") ?? false }
 
-    /// How the program ends with an error that is not the parser's, and what it says.
+    /// The exit status and message for an error that is not the parser's.
     static func explanation(of error: any Error) -> (status: ExitStatus, message: String) {
         switch error {
         case let failure as CommandFailure: (failure.status, failure.message)
@@ -90,16 +90,16 @@ public struct CommandLineProgram: Sendable {
         }
     }
 
-    private func refuse(_ message: String, _ status: ExitStatus) async -> ExitStatus {
+    private func fail(_ message: String, _ status: ExitStatus) async -> ExitStatus {
         let message = ProcessArguments.shown(message)
-        // What is wrong may be a name. Lines stay lines: several things may be.
+        // Names in the message may contain control characters. Line breaks stay: there may be several errors.
         let lines = message.split(separator: "\n", omittingEmptySubsequences: false).map { String($0).withoutControlCharacters }
         await context.terminal.write("transferq: " + lines.joined(separator: "\n"))
         return status
     }
 
-    /// The parser's own errors include the requests for help and for the version, which are none.
-    private func answer(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
+    /// Prints a parser error. The parser also throws requests for help and for the version, which succeed.
+    private func handle(parserError error: any Error, isAboutCompletion: Bool) async -> ExitStatus {
         let text = isAboutCompletion ? CompletedCommand.fullMessage(for: error) : RootCommand.fullMessage(for: error)
         switch RootCommand.exitCode(for: error) {
         case .success:
@@ -107,9 +107,9 @@ public struct CommandLineProgram: Sendable {
             return .done
         case .validationFailure:
             let prefix = "Error: "
-            return await refuse(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text, .usage)
+            return await fail(text.hasPrefix(prefix) ? String(text.dropFirst(prefix.count)) : text, .usage)
         default:
-            return await refuse("\(error)", .storage)
+            return await fail("\(error)", .storage)
         }
     }
 }

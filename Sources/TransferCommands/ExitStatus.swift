@@ -1,14 +1,14 @@
 import TransferKit
 
-/// How the program ends. Thrown by commands that have said all there is to say.
+/// The exit status of the program. Commands throw it if they have already printed the reason.
 enum ExitStatus: Int32, Error {
     case done = 0
-    /// Some sessions failed or can't go on without a person; or the diagnosis found something wrong.
+    /// Sessions failed or need a person, or a diagnosis found a problem.
     case incomplete = 1
     case usage = 2
     case storage = 3
-    /// No such session, account or index, or the operation does not fit the state.
-    case unfit = 4
+    /// The session, account or index does not exist, or its state forbids the operation.
+    case rejected = 4
     case interrupted = 130
 
     init(_ code: QueueError.Code) {
@@ -16,13 +16,13 @@ enum ExitStatus: Int32, Error {
         case .invalidAccount, .invalidRequest, .unreadableItems, .fileExists: self = .usage
         case .noSuchAccount, .noSuchSession, .accountInUse, .indexOutOfRange, .staleOrder, .invalidTransition, .alreadyCompleted,
             .duplicate, .hasDependents, .impossibleOrder:
-            self = .unfit
+            self = .rejected
         default: self = .storage
         }
     }
 }
 
-/// Why a command can't be done, for a person.
+/// The failure of a command: its exit status and a message for the user.
 struct CommandFailure: Error {
     let status: ExitStatus
     let message: String
@@ -30,5 +30,9 @@ struct CommandFailure: Error {
     init(_ status: ExitStatus, _ message: String) {
         self.status = status
         self.message = message
+    }
+
+    static func unknownAccount(_ name: String) -> CommandFailure {
+        CommandFailure(.rejected, "There is no account named \"\(name)\". To list accounts: transferq account list")
     }
 }

@@ -5,16 +5,16 @@ struct RootCommand: AsyncParsableCommand {
 
     static let configuration = CommandConfiguration(
         commandName: "transferq",
-        abstract: "Moves files in order and never loses its place.",
+        abstract: "A durable file transfer queue.",
         discussion: """
-            The queue is kept in a folder: --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
-            Only "run" and "agent" transfer anything; all commands work the same whether one of them owns the queue or not.
+            The queue's storage folder is --store, else $TRANSFERQ_STORE, else $XDG_STATE_HOME/transferq, else ~/.local/state/transferq. \
+            Only "run" and "agent" transfer files. All other commands work whether the queue is running or not.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
             Example: transferq add studio reel.mov
             Example: transferq run
 
-            What a shell completes, sessions and accounts included: transferq --generate-completion-script bash (or zsh, fish).
+            Shell completion, including sessions and accounts: transferq --generate-completion-script bash (or zsh, fish)
             """,
         version: version,
         subcommands: [

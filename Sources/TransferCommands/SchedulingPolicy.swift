@@ -2,13 +2,12 @@
     import Glibc
 #endif
 
-/// How the system shares its processors between this program and others.
+/// The CPU scheduling policy of this process.
 public enum SchedulingPolicy: Sendable {
-    /// Lets threads of other programs finish what they are at when this one has work: for the commands `run` and `agent run`, which move files in
-    /// the background of what else a machine does, often for a server on the same machine. Their share of the processors stays as large
-    /// (sched(7), SCHED_BATCH). Looks for the word alone, as another command comes to no harm by it.
+    /// Switches `run` and `agent run` to SCHED_BATCH (sched(7)), so that interactive programs stay responsive.
     ///
-    /// To be called before there is another thread, as each inherits it.
+    /// The share of CPU time stays the same. Checks only for the word `run`: the policy does no harm to other commands. Call this before any thread
+    /// starts, as threads inherit the policy.
     public static func yieldToOthers() {
         #if os(Linux)
             guard CommandLine.arguments.dropFirst().contains("run") else { return }

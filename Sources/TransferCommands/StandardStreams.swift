@@ -6,13 +6,12 @@ import SystemPackage
     import Darwin
 #endif
 
-/// The descriptors 0, 1 and 2.
+/// The standard streams: descriptors 0, 1 and 2.
 public enum StandardStreams: Sendable {
-    /// Opens those that this process was started without, on nothing: the next file that is opened would get the number otherwise, and what is
-    /// printed would go into the database.
+    /// Opens `/dev/null` for each closed standard stream.
     ///
-    /// Reading from the input and writing to the output fail, as with closed ones; diagnostics go nowhere, as whoever closed that stream wants
-    /// none. To be called before anything else opens a file.
+    /// Otherwise the next opened file would get the number, and output would be written to the database. Reads from the input and writes to the
+    /// output fail as with closed streams, and diagnostics are discarded. Call this before any file is opened.
     public static func fillGaps() {
         for (number, mode) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDWR)] {
             guard fcntl(number, F_GETFD) == -1, errno == EBADF else { continue }

@@ -1,116 +1,117 @@
 public import TransferKit
 
-/// A queue that can be controlled, whether this process owns it or another one does: what `TransferQueue` and ``RemoteTransferQueue`` have in
-/// common.
+/// A queue that this process or another one owns: the common interface of `TransferQueue` and ``RemoteTransferQueue``.
 ///
-/// What each call does, and which `QueueError` it throws, is said at the method of the same name of `TransferQueue`. A queue in another process
-/// also throws the codes of ``/TransferKit/QueueError/Code/ownerUnreachable`` and ``/TransferKit/QueueError/Code/ownerLost``.
+/// For details and the `QueueError`s of each call, see the method of the same name of `TransferQueue`. A queue in another process also throws the
+/// codes ``/TransferKit/QueueError/Code/ownerUnreachable`` and ``/TransferKit/QueueError/Code/ownerLost``.
 public protocol ControllableQueue: Sendable {
     // MARK: Accounts
 
-    /// All accounts, by name.
+    /// All accounts, sorted by name.
     func accounts() async throws -> [AccountStatus]
-    /// One account; nil if there is none of that name.
+    /// The account of this name; nil if there is none.
     func account(_ name: String) async throws -> AccountStatus?
-    /// Adds an account, or replaces the one of the same name.
+    /// Adds an account, or replaces the account of the same name.
     func save(_ account: Account) async throws
-    /// Adds or replaces an account if it is still what the caller knows: nobody's change is lost when several edit one account at once.
+    /// Adds or replaces an account unless it has changed since the caller read it.
     ///
-    /// It is compared and saved in one step among all that save by way of this protocol.
+    /// Comparing and saving are one atomic step among all callers of this protocol, so concurrent edits don't overwrite each other.
     ///
-    /// - Parameter previous: What the account was; nil if there was none of that name.
-    /// - Returns: Whether it was saved. Otherwise it is another one by now: read it again.
+    /// - Parameter previous: The account as the caller read it; nil if there was none of that name.
+    /// - Returns: Whether the account was saved. If not, it has changed: read it again.
     func save(_ account: Account, replacing previous: Account?) async throws -> Bool
-    /// Removes an account, and with `cascades` the sessions that refer to it.
+    /// Removes an account, and with `cascades` also its sessions.
     func deleteAccount(_ name: String, cascades: Bool) async throws
     /// Lets the sessions of a blocked account start again.
     func unblockAccount(_ name: String) async throws
-    /// Tries an account's endpoints again now.
+    /// Retries an account's endpoints now.
     func retryEndpoints(of account: String) async throws
 
     // MARK: The queue
 
-    /// A snapshot of the queue itself.
+    /// A snapshot of the queue.
     func status() async throws -> QueueStatus
-    /// The figures of the whole queue.
+    /// The progress of the whole queue.
     func statistics() async throws -> QueueStatistics
-    /// When waiting sessions are expected to start and to end.
+    /// The expected start and end times of waiting sessions.
     func forecast() async throws -> [SessionForecast]
-    /// Reads the whole store and looks for damage.
+    /// Reads the whole database and checks it for damage.
     func storeHealth() async throws -> StoreHealth
-    /// How many sessions could not be read, and are in quarantine.
+    /// The number of unreadable sessions in quarantine.
     func quarantinedCount() async throws -> Int
-    /// The sessions in quarantine, the oldest first.
+    /// The sessions in quarantine, oldest first.
     func quarantined() async throws -> [QuarantinedRow]
-    /// Restores a session from quarantine; the next opening of the queue finds it.
+    /// Restores a session from quarantine. The queue reads it the next time it is opened.
     func restoreQuarantined(_ number: Int64) async throws
-    /// Deletes a session that is in quarantine.
+    /// Deletes a session in quarantine.
     func dropQuarantined(_ number: Int64) async throws
-    /// Sets how many sessions may be active at once, of the queue or of an account.
+    /// Sets the most concurrent sessions of the queue or of an account.
     func setSessionLimit(_ limit: Int?, account: String?) async throws
-    /// Sets how fast bytes may move, for the queue or for an account.
+    /// Sets the rate limit of the queue or of an account.
     func setRateLimit(_ bytesPerSecond: Int64?, account: String?) async throws
-    /// Tells the queue of the network.
+    /// Notifies the queue of the condition of the network.
     func setNetworkCondition(_ condition: NetworkCondition) async throws
-    /// Lets sessions start, in turn.
+    /// Starts the queue.
     func start() async throws
-    /// Starts nothing new; returns at once.
+    /// Stops starting sessions. Returns immediately.
     func stop(_ mode: StopMode, deadline: Duration?) async throws
-    /// Starts nothing new; returns when nothing runs.
+    /// Stops starting sessions. Returns when no session runs.
     @discardableResult
     func stopAndWait(_ mode: StopMode, deadline: Duration?) async throws -> StopResult
 
     // MARK: Sessions
 
-    /// Snapshots of sessions, in the order of the queue.
+    /// Snapshots of the sessions at these indices, in queue order.
     func sessions(_ range: Range<Int>) async throws -> [SessionStatus]
-    /// The IDs of all sessions, in the order of the queue.
+    /// The IDs of all sessions, in queue order.
     func sessionIDs() async throws -> [SessionID]
-    /// The IDs that begin with these characters, in either case, in the order of the queue, and at most so many.
+    /// The IDs that begin with these characters, ignoring case, in queue order, and at most `limit`.
     func sessionIDs(beginningWith prefix: String, limit: Int) async throws -> [SessionID]
     /// A snapshot of one session.
     func session(_ id: SessionID) async throws -> SessionStatus
-    /// Snapshots of a session's items, in their order.
+    /// Snapshots of a session's items, in order.
     func items(of id: SessionID, from position: Int64, limit: Int) async throws -> [ItemStatus]
-    /// Adds any number of sessions in one transaction, and returns the ID of each, or of the one that it is a duplicate of.
+    /// Adds any number of sessions in one transaction.
+    ///
+    /// - Returns: For each request, the ID of the session, or of the existing session that it duplicates.
     @discardableResult
     func add(_ requests: [SessionRequest], at index: Int?, held: Bool) async throws -> [SessionID]
-    /// Adds items behind all that a session has.
+    /// Adds items at the end of a session.
     func addItems(_ items: [TransferItem], to session: SessionReference) async throws
-    /// Does something to one session, or throws if it makes no sense in the session's state.
+    /// Applies an operation to one session. Throws if the session's state does not allow it.
     ///
-    /// - Returns: For ``SessionOperation/pause`` the state that the session gets; otherwise nil.
+    /// - Returns: For ``SessionOperation/pause`` the new state; otherwise nil.
     @discardableResult
     func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState?
-    /// Does something to those of a group that it makes sense for, and returns them.
+    /// Applies an operation to the sessions of a group whose state allows it, and returns their IDs.
     @discardableResult
     func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID]
 }
 
-/// What can be done to sessions; each case is the method of `TransferQueue` of the same name.
+/// An operation on sessions. Each case is the method of `TransferQueue` of the same name.
 public enum SessionOperation: Hashable, Sendable, Codable {
-    /// Runs it now; a completed one only with `again`.
+    /// Runs the session now. A completed session runs again only with `again`.
     case run(again: Bool = false)
-    /// Lets it be the next that starts.
+    /// Makes the session the next to start.
     case runNext
-    /// Interrupts it, with its slot kept.
+    /// Pauses the session, which keeps its slot.
     case pause
-    /// Lets it go on after a pause.
+    /// Resumes the session after a pause.
     case resume
-    /// Sets it aside.
+    /// Holds the session until it is released.
     case hold
-    /// Lets it wait for its turn again.
+    /// Releases the session, which waits for its turn again.
     case release
-    /// Takes its slot for another one.
+    /// Interrupts the session to give its slot to another one.
     case stop
-    /// Ends it.
+    /// Cancels the session.
     case cancel(keepsPartial: Bool = false)
-    /// Lets it wait again after it failed or was cancelled.
+    /// Retries the session after it failed or was cancelled.
     case retry
-    /// Removes it; those that come after it only lose that condition if `isForced`.
+    /// Removes the session. With `isForced`, removes it even if others depend on it, and drops their dependency.
     case remove(isForced: Bool = false)
-    /// Moves it.
+    /// Moves the session.
     case move(to: MoveDestination)
-    /// Changes what the update names.
+    /// Changes the settings in the update.
     case update(SessionUpdate)
 }

@@ -1,16 +1,16 @@
 public import TransferKit
 
 extension QueueError.Code {
-    /// No process answers at the socket of the queue. Nothing was asked of any.
+    /// No process answers on the socket of the queue. No request was sent.
     public static let ownerUnreachable = Self(rawValue: "ownerUnreachable")
-    /// The process that owns the queue ended before it answered. Whether it did what it was asked for is not known.
+    /// The owner exited before it answered. It may or may not have performed the request.
     public static let ownerLost = Self(rawValue: "ownerLost")
-    /// The process that owns the queue took too long to answer, as one does that was stopped.
+    /// The owner did not answer in time, for example because it was suspended by a signal.
     public static let ownerSilent = Self(rawValue: "ownerSilent")
-    /// So many processes follow what happens in the queue that no further one can.
+    /// The owner already has the maximum number of event subscribers.
     public static let tooManySubscribers = Self(rawValue: "tooManySubscribers")
-    /// What was asked, or the answer, is no message of this protocol, or a larger one than allowed.
+    /// The request or response is not a valid message, or is too large.
     public static let invalidMessage = Self(rawValue: "invalidMessage")
-    /// The other process speaks another version of the protocol.
+    /// The other process uses an incompatible version of the protocol.
     public static let unknownProtocolVersion = Self(rawValue: "unknownProtocolVersion")
 }

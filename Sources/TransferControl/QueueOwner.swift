@@ -1,29 +1,29 @@
 public import Foundation
 
-/// The process that owns a queue, as it says itself.
+/// The description of the process that owns a queue.
 public struct QueueOwner: Hashable, Sendable, Codable {
-    /// What kind of program it is. The list is open.
+    /// A kind of program. Other values than the ones here are possible.
     public struct Role: RawRepresentable, Hashable, Sendable, Codable {
         /// The name, in lower camel case.
         public let rawValue: String
 
-        /// Makes a role of a name.
+        /// Makes a role from its name.
         public init(rawValue: String) {
             self.rawValue = rawValue
         }
 
-        /// An app that does something else too.
+        /// Any app other than `transferq`.
         public static let application = Role(rawValue: "application")
         /// `transferq run`.
         public static let run = Role(rawValue: "run")
-        /// `transferq agent`: ends when it is asked to.
+        /// `transferq agent`, which exits on request.
         public static let agent = Role(rawValue: "agent")
     }
 
-    /// Its number.
+    /// The process ID.
     public var processID: Int32
-    /// What kind of program it is.
+    /// The kind of program.
     public var role: Role
-    /// When it opened its socket.
+    /// The time at which the process opened its socket.
     public var since: Date
 }

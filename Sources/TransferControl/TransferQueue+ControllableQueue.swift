@@ -26,7 +26,7 @@ extension TransferQueue: ControllableQueue {
         try await enqueue(requests, at: index, held: held).map(\.id)
     }
 
-    /// Does something to one session, as its own method does.
+    /// Calls the method of the operation for one session.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
         switch operation {
@@ -46,7 +46,7 @@ extension TransferQueue: ControllableQueue {
         return nil
     }
 
-    /// Does something to a group, as its own method does.
+    /// Calls the method of the operation for a group.
     @discardableResult
     public nonisolated func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         switch operation {

@@ -9,6 +9,7 @@ public struct AttemptReporter: Sendable {
     private let tellOfActivity: @Sendable () -> Void
     private let tellOfRecord: @Sendable () -> Void
     private let tellOfWait: @Sendable () -> Void
+    private let tellOfAnswer: @Sendable () -> Void
 
     /// Makes a reporter; called by the queue and by tests of transports.
     ///
@@ -20,6 +21,7 @@ public struct AttemptReporter: Sendable {
     ///   - activity: Must not block.
     ///   - record: Must not block.
     ///   - wait: Must not block.
+    ///   - answer: Must not block.
     public init(
         progress: @escaping @Sendable (_ sent: Int64, _ confirmed: Int64) -> Void,
         checkpoint: @escaping @Sendable (Checkpoint) async throws -> Void,
@@ -27,7 +29,8 @@ public struct AttemptReporter: Sendable {
         total: @escaping @Sendable (Int64) -> Void = { _ in },
         activity: @escaping @Sendable () -> Void = {},
         record: @escaping @Sendable () -> Void = {},
-        wait: @escaping @Sendable () -> Void = {}
+        wait: @escaping @Sendable () -> Void = {},
+        answer: @escaping @Sendable () -> Void = {}
     ) {
         reportProgress = progress
         saveCheckpoint = checkpoint
@@ -36,6 +39,7 @@ public struct AttemptReporter: Sendable {
         tellOfActivity = activity
         tellOfRecord = record
         tellOfWait = wait
+        tellOfAnswer = answer
     }
 
     /// Tells how far the file is. Cheap and lossy: call it as often as bytes move.
@@ -59,6 +63,12 @@ public struct AttemptReporter: Sendable {
     /// queue ends an attempt that it takes for stalled.
     public func reportActivity() {
         tellOfActivity()
+    }
+
+    /// Reports that the server performed a request that needed the account's credentials, such as a login or a question about an earlier upload. The
+    /// endpoint works, so other sessions may use it. Not needed once bytes are confirmed.
+    public func reportAnswer() {
+        tellOfAnswer()
     }
 
     /// Tells that all that one request brings was sent, and the other end's answer is awaited: until something moves again, the response timeout

@@ -75,6 +75,9 @@ extension TransferError.Code {
     public static let rejected = Self(rawValue: "rejected")
     /// The server failed or is busy.
     public static let serverError = Self(rawValue: "serverError")
+    /// The server, or a proxy in front of it, says that the service is not available now: HTTP 502, 503 and 504. An answer about the endpoint,
+    /// unless the endpoint serves other files at the same time.
+    public static let serverUnavailable = Self(rawValue: "serverUnavailable")
     /// The server is not one that this transport speaks to.
     public static let notThisProtocol = Self(rawValue: "notThisProtocol")
     /// The server speaks another version of the protocol.

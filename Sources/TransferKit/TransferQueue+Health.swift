@@ -1,4 +1,5 @@
 import GRDB
+import Locking
 import Logging
 
 /// What a queue knows of the state of its store.
@@ -85,6 +86,26 @@ extension TransferQueue {
     public func dropQuarantined(_ number: Int64) async throws {
         try await store.dropQuarantined(number)
         configuration.logger.notice("A session in quarantine was deleted.")
+    }
+}
+
+extension TransferQueue {
+    /// The least time between two events that tell of damage: many sessions may meet the same.
+    private static let damageInterval = Duration.seconds(60)
+
+    nonisolated func tellOfDamage(_ error: QueueError) {
+        let now = configuration.clock.now()
+        let isNews = damageToldAt.withLock { time in
+            if let known = time, now - known < Self.damageInterval { return false }
+            time = now
+            return true
+        }
+        if isNews { tell(storageFailed: error) }
+    }
+
+    nonisolated func tell(storageFailed error: QueueError) {
+        configuration.logger.error("\(error.message)")
+        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
     }
 }
 

@@ -4,7 +4,16 @@ extension TransferQueue {
         await settle()
         var status = scheduler.status(at: configuration.clock.moment)
         status.revision = hub.revision
+        let interrupted = scheduler.roster.live.count { scheduler.roster[$0]?.shownState == .running && waitsForStore($0) }
+        status.running -= interrupted
+        status.waiting += interrupted
         return status
+    }
+
+    /// Whether a session that the scheduler takes for running waits for a store that refuses changes.
+    private func waitsForStore(_ key: SessionKey) -> Bool {
+        guard let refusal else { return false }
+        return refusal.interrupted.contains(key) || live[key] == nil
     }
 
     /// Snapshots of sessions, in the order of the queue.
@@ -87,7 +96,7 @@ extension TransferQueue {
             switch status.state {
             case .waiting: status.why = scheduler.why(record.key, at: now)
             case .running:
-                if let refusal, refusal.interrupted.contains(record.key) || live[record.key] == nil {
+                if let refusal, waitsForStore(record.key) {
                     status.state = .waiting
                     status.why = .storageRefusesChanges(refusal.problem)
                     return status

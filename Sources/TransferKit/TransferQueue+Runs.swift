@@ -91,7 +91,7 @@ extension TransferQueue {
     private static func unreadable(_ cause: String) -> RunOutcome {
         .backoff(
             SessionRunner.damageRetryDelay,
-            TransferError(.transient, .internalFailure, "The session can't be read from the store.", cause: cause))
+            TransferError(.transient, .storageDamaged, "The session can't be read from the store.", cause: cause))
     }
 
     // MARK: The end of runs

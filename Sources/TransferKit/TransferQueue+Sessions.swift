@@ -226,7 +226,7 @@ extension TransferQueue {
             await beginReadingTags()
             let changed: Result<[SessionID], any Error>
             do {
-                changed = .success(try await perform(operation, on: store.sessions(tagged: tag), of: group))
+                changed = .success(try await perform(operation, on: clientReads.run { try await store.sessions(tagged: tag) }, of: group))
             } catch {
                 changed = .failure(error)
             }

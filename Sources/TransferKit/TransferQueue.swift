@@ -21,7 +21,7 @@ public actor TransferQueue {
     nonisolated let hub = EventHub()
     nonisolated let delivery = DelegateDelivery()
     nonisolated let throughput = QueueThroughput()
-    nonisolated let clientReads = ClientReads(limit: ClientReads.limit)
+    package nonisolated let clientReads = ClientReads(limit: ClientReads.limit)
     nonisolated let configuration: QueueConfiguration
     let transports: [TransportID: any Transport]
     let credentials: any CredentialProvider
@@ -37,6 +37,9 @@ public actor TransferQueue {
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
     private var diskLookedAt: Duration?
+    /// When the clock was last stored.
+    private var clockStoredAt: Duration?
+    private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
     /// Set while the store refuses changes: before then it is not asked again.
@@ -54,7 +57,7 @@ public actor TransferQueue {
     /// Sessions that could not be read, and are counted among those.
     private var unreadableSessions: Set<SessionKey> = []
     /// When everybody was told of damage last, as uptime.
-    private nonisolated let damageToldAt = Locked<Duration?>(nil)
+    nonisolated let damageToldAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
     package nonisolated let sweeper: RowSweeper
@@ -116,12 +119,14 @@ public actor TransferQueue {
         discards = DiscardOutbox(
             store: store, transports: self.transports, credentials: credentials, clock: configuration.clock, logger: configuration.logger,
             randomFraction: configuration.randomFraction, mailbox: mailbox)
-        sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger)
-        if hasRowsToSweep { sweeper.look() }
+        sweeper = RowSweeper(store: store, clock: configuration.clock, logger: configuration.logger) { [hub, clock = configuration.clock] in
+            hub.publishUnnumbered(.storeTrimmed($0), at: clock.date())
+        }
         pace(nil)
         for key in scheduler.accounts.keys { pace(key) }
         setDelegate(delegate)
         hub.publish(news)
+        if hasRowsToSweep { sweeper.look() }
         writer = Task { [weak self, mailbox] in
             for await _ in mailbox.rings { await self?.drain() }
         }
@@ -181,11 +186,16 @@ public actor TransferQueue {
     /// Stores changes with the events that tell of them. A change log that can't be written must not keep anything else from being stored: its
     /// readers find a gap.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
-        let log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
+        var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
+        let now = configuration.clock.moment
+        if !(writes + log).isEmpty, clockStoredAt.map({ now.uptime - $0 >= Self.clockInterval }) ?? true {
+            clockStoredAt = now.uptime
+            log.append(.clock(seen: now.date, steady: scheduler.steadyDate(at: now)))
+        }
         do throws(StoreRefusal) {
             look(after: try await store.commitOrBlame(writes + log))
         } catch {
-            guard error.culprit?.index == writes.count else { throw error }
+            guard let culprit = error.culprit, culprit.index >= writes.count else { throw error }
             configuration.logger.error("The change log can't be written. \(error.error.message)")
             look(after: try await store.commitOrBlame(writes))
         }
@@ -267,24 +277,6 @@ public actor TransferQueue {
     private func mayStillSetAside(at now: Moment) -> Bool {
         setAsideTimes.removeAll { now.uptime - $0 > Self.setAsideInterval }
         return setAsideTimes.count < Self.mostSetAside
-    }
-
-    /// The least time between two events that tell of damage: many sessions may meet the same.
-    private static let damageInterval = Duration.seconds(60)
-
-    nonisolated func tellOfDamage(_ error: QueueError) {
-        let now = configuration.clock.now()
-        let isNews = damageToldAt.withLock { time in
-            if let known = time, now - known < Self.damageInterval { return false }
-            time = now
-            return true
-        }
-        if isNews { tell(storageFailed: error) }
-    }
-
-    private nonisolated func tell(storageFailed error: QueueError) {
-        configuration.logger.error("\(error.message)")
-        hub.publishUnnumbered(.storageFailed(error), at: configuration.clock.date())
     }
 
     /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until

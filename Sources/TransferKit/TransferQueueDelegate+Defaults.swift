@@ -16,6 +16,8 @@ extension TransferQueueDelegate {
     /// Does nothing.
     public func queue(_ queue: TransferQueue, didQuarantine description: String) async {}
     /// Does nothing.
+    public func queue(_ queue: TransferQueue, didTrimStore description: String) async {}
+    /// Does nothing.
     public func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) async {}
     /// Does nothing.
     public func queueWillChange(_ queue: TransferQueue, orderRevision: UInt64) async {}

@@ -25,6 +25,8 @@ public protocol TransferQueueDelegate: AnyObject, Sendable {
     func queue(_ queue: TransferQueue, storageDidFail error: QueueError) async
     /// A part of the store can't be read and was set aside.
     func queue(_ queue: TransferQueue, didQuarantine description: String) async
+    /// The oldest sessions in quarantine, or removals that wait for servers, were deleted, as the store had reached a limit.
+    func queue(_ queue: TransferQueue, didTrimStore description: String) async
     /// The delegate was too slow, and events were left out: read the queue again. Comes in place of all of them, never inside the brackets of a
     /// change of the order.
     func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) async

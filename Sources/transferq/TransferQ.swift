@@ -5,7 +5,7 @@ import TransferCommands
 enum TransferQ {
     static func main() async {
         StandardStreams.fillGaps()
-        CrashReports.leaveSecretsOut()
+        CrashReports.excludeSecrets()
         SchedulingPolicy.yieldToOthers()
         let (program, arguments) = (CommandLineProgram(), ProcessArguments.current)
         program.bootstrapLogging(for: arguments)

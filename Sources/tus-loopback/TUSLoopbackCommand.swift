@@ -8,47 +8,48 @@ import UnixSignals
 struct TUSLoopbackCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "tus-loopback",
-        abstract: "A tus 1.0.0 server on 127.0.0.1 with all extensions, for trying things out and for tests.",
+        abstract: "A tus 1.0.0 server on 127.0.0.1 with all extensions, for experiments and tests.",
         discussion: """
-            Each upload is two files in the folder: <id>.bin with its bytes and <id>.json with its metadata and whether it is complete. What \
-            the server was asked is served as JSON at /statistics. A complete upload is given back by GET, with ranges. It trusts everyone on this machine; end it with Ctrl-C.
+            Each upload is two files in the folder: <id>.bin with its bytes, and <id>.json with its metadata and whether it is complete. GET \
+            downloads complete uploads, also in ranges. /statistics returns all requests as JSON. The server does not authenticate clients \
+            on this machine. Stop it with Ctrl-C.
             """)
 
-    @Option(help: "Where uploads are kept; made if it is missing.")
+    @Option(help: "The folder for uploads, created if it is missing.")
     var folder: String
 
-    @Option(help: "Where to listen; 0 for any free port.")
+    @Option(help: "The port to listen on; 0 for any free port.")
     var port: UInt16 = 0
 
-    @Option(help: "The largest upload it takes, in bytes.")
+    @Option(help: "The largest accepted upload in bytes (no limit).")
     var maxSize: Int64?
 
-    @Option(help: "How many bytes of body each connection takes or gives a second.")
+    @Option(help: "The most body bytes per second on each connection (no limit).")
     var rate: Int64?
 
-    @Option(help: "Cut the first request that brings as many bytes of body; may be repeated for later requests.")
+    @Option(help: "Cut the connection of the first request after this many body bytes; repeatable for later requests.")
     var cutAfter: [Int64] = []
 
-    @Option(help: "Leave an extension of tus out; may be repeated.")
+    @Option(help: "Disable an extension of tus; repeatable.")
     var without: [LoopbackExtension] = []
 
-    @Option(help: "Remove an incomplete upload so many seconds after its last change (extension expiration).")
+    @Option(help: "Remove incomplete uploads this many seconds after their last change (never).")
     var expiresAfter: Int?
 
-    @Flag(help: "Do not give complete uploads back.")
+    @Flag(help: "Disable downloads.")
     var noDownloads = false
 
-    @Flag(help: "Answer with paths instead of whole URLs in Location.")
+    @Flag(help: "Send paths instead of URLs in Location.")
     var relativeLocation = false
 
     func validate() throws {
         for (name, value) in [("--max-size", maxSize), ("--rate", rate)] {
-            if let value, value < 1 { throw ValidationError("\(name) has to be at least 1 byte, not \(value).") }
+            if let value, value < 1 { throw ValidationError("\(name) must be at least 1 byte, not \(value).") }
         }
         if let expiresAfter, expiresAfter < 1 {
-            throw ValidationError("--expires-after has to be at least 1 second, not \(expiresAfter).")
+            throw ValidationError("--expires-after must be at least 1 second, not \(expiresAfter).")
         }
-        if let value = cutAfter.first(where: { $0 < 0 }) { throw ValidationError("--cut-after can't be negative, as \(value) is.") }
+        if let value = cutAfter.first(where: { $0 < 0 }) { throw ValidationError("--cut-after must be at least 0, not \(value).") }
     }
 
     func run() async throws {
@@ -60,7 +61,7 @@ struct TUSLoopbackCommand: AsyncParsableCommand {
         let server = TUSLoopbackServer(folder: FilePath(folder), port: port, options: options)
         for bytes in cutAfter { server.inject(.cut(afterBodyBytes: bytes)) }
         let url = try await server.start()
-        // Not print: a script that waits for the line reads it through a pipe, which print would not flush.
+        // print does not flush into a pipe, and scripts wait for this line.
         try FileHandle.standardOutput.write(contentsOf: Data("listening on \(url.absoluteString)\n".utf8))
         for await _ in signals { break }
         await server.stop()

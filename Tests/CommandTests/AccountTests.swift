@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct AccountTests {
-    @Test func aRoundTrip() async throws {
+    @Test func showsAddedAccount() async throws {
         let program = try TransferQ()
         try program.folder.file("authorities.pem", bytes: [])
         try await program.succeed(
@@ -26,7 +26,7 @@ import Testing
         let credentials = try #require(endpoints[0]["credentials"] as? [[String: Any]])
         #expect(credentials.map { $0["kind"] as? String } == ["bearer", "password", "header"])
         #expect(credentials[0]["environment"] as? String == "STUDIO_TOKEN")
-        // Read later, perhaps in another working directory.
+        // Stored as an absolute path, as it is read later, possibly in another working folder.
         #expect(credentials[1]["file"] as? String == "\(folder)/password")
         #expect(credentials[2]["name"] as? String == "X-Api-Key")
 
@@ -34,8 +34,8 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// One with a fallback takes options for both.
-    @Test func eachEndpointGetsWhatItHasAUseFor() async throws {
+    /// An account with a fallback accepts options for both transports.
+    @Test func appliesOptionsToSupportingEndpoints() async throws {
         let program = try TransferQ()
         let key = program.folder.path.appending("key").string
         try Data().write(to: URL(fileURLWithPath: key))
@@ -54,7 +54,7 @@ import Testing
         #expect(kinds == [["bearer", "password"], ["password"]])
     }
 
-    @Test func settingsOfTransports() async throws {
+    @Test func appliesTransportSettings() async throws {
         let program = try TransferQ()
         for name in ["certificate.pem", "key.pem"] { try program.folder.file(name, bytes: []) }
         try await program.succeed(
@@ -83,7 +83,7 @@ import Testing
         #expect((edited[1]["settings"] as? [String: String])?["keepTimes"] == "false")
     }
 
-    @Test func forPeople() async throws {
+    @Test func printsTextOutput() async throws {
         let program = try TransferQ()
         let empty = try await program.succeed("account", "list")
         #expect(empty.output == "" && empty.diagnostics.contains("no accounts"))
@@ -94,16 +94,16 @@ import Testing
         #expect(shown.output.contains("bearer from the environment variable STUDIO_TOKEN"))
     }
 
-    @Test func whatIsNotThere() async throws {
+    @Test func rejectsUnknownAccount() async throws {
         let program = try TransferQ()
         for command in ["show", "remove", "unblock"] {
             let result = try await program.run("account", command, "nobody")
             #expect(result.status == 4)
-            #expect(result.diagnostics == "transferq: There is no account named \"nobody\".\n")
+            #expect(result.diagnostics.hasPrefix("transferq: There is no account named \"nobody\"."))
         }
     }
 
-    @Test func anotherOfTheSameName() async throws {
+    @Test func rejectsDuplicateName() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let result = try await program.run("account", "add", "studio", "https://two.example/")
@@ -111,7 +111,7 @@ import Testing
         #expect(try await program.succeed("account", "show", "studio", "--json").output.contains("one.example"))
     }
 
-    @Test func oneThatSessionsReferTo() async throws {
+    @Test func keepsAccountWithSessions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("reel", size: 3)
@@ -121,7 +121,7 @@ import Testing
         #expect(result.diagnostics.contains("1 session"))
     }
 
-    @Test func changes() async throws {
+    @Test func editsAccount() async throws {
         let program = try TransferQ()
         try await program.succeed(
             "account", "add", "studio", "https://one.example/files/", "--token-env", "OLD", "--header", "X-A: 1", "--header", "X-B: 2",
@@ -149,8 +149,8 @@ import Testing
         #expect(try await program.run("account", "edit", "nobody", "--rate", "1").status == 4)
     }
 
-    /// Each changes what the others leave, whoever owns the queue.
-    @Test(arguments: [false, true]) func changesAtOnce(hasOwner: Bool) async throws {
+    /// Each edit changes only its own setting, with or without an owner.
+    @Test(arguments: [false, true]) func mergesConcurrentEdits(hasOwner: Bool) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/files/")
         let run = hasOwner ? try RunningQueue(program, "--forever") : nil
@@ -163,7 +163,7 @@ import Testing
         }
         let endpoint = try #require((try await account(program)["endpoints"] as? [[String: Any]])?.first)
         #expect((endpoint["settings"] as? [String: String])?.count == 12)
-        // Of several that add one, one does.
+        // Only one of several concurrent commands adds the account.
         let statuses = try await withThrowingTaskGroup(of: Int32.self) { group in
             for number in 0..<6 {
                 group.addTask { try await program.run("account", "add", "new", "https://\(number).example/").status }
@@ -179,7 +179,7 @@ import Testing
         try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
     }
 
-    @Test func removalWithItsSessions() async throws {
+    @Test func removesAccountWithSessions() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("reel", size: 3)
@@ -188,7 +188,7 @@ import Testing
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    @Test func whatItsEndpointsAnswer() async throws {
+    @Test func checksEndpoints() async throws {
         try await LoopbackStudio.with { studio in
             let good = try await studio.program.succeed("account", "check", "studio", "--json")
             let finding = try #require(try good.objects().first)
@@ -214,7 +214,7 @@ import Testing
         (["https://one.example/", "--header", "X-A: hunter2\r\nX-B: 2"], "control"),
         (["https://one.example/", "--header", "hunter2"], "Name: value"),
         (["https://one.example/", "--token-env", "hunter2 is no name"], "environment variable"),
-        (["https://one.example/", "--token-env", "A", "--token-file", "b"], "either"),
+        (["https://one.example/", "--token-env", "A", "--token-file", "b"], "exclude each other"),
         (["https://one.example/", "--ca-file", "missing.pem"], "missing.pem"),
         (["https://one.example/", "--rate", "much"], "--rate"),
         (["https://one.example/", "--max-sessions", "many"], "--max-sessions"),
@@ -238,7 +238,7 @@ import Testing
         (["sftp://one.example/", "--client-key", "k"], "--client-key"),
         ([], "endpoint"),
     ])
-    func whatMakesNoSense(arguments: [String], named: String) async throws {
+    func rejectsInvalidArguments(arguments: [String], named: String) async throws {
         let program = try TransferQ()
         let result = try await program.run(["account", "add", "studio"] + arguments)
         #expect(result.status == 2, "\(result.diagnostics)")
@@ -249,9 +249,9 @@ import Testing
         #expect(try await program.succeed("account", "list", "--json").output == "")
     }
 
-    /// What can't hold a secret is not read for one later.
+    /// Rejects files that can't contain a secret before a connection reads them.
     @Test(arguments: ["--token-file", "--password-file", "--proxy-password-file", "--header-file"])
-    func filesThatHoldNoSecret(option: String) async throws {
+    func rejectsInvalidSecretFiles(option: String) async throws {
         let program = try TransferQ()
         try program.folder.sparseFile("large", size: 3 << 20)
         try program.folder.sparseFile("secret", size: 100)
@@ -263,26 +263,26 @@ import Testing
         }
     }
 
-    @Test(arguments: ["--identity", "--ca-file", "--client-certificate"]) func foldersInPlaceOfFiles(option: String) async throws {
+    @Test(arguments: ["--identity", "--ca-file", "--client-certificate"]) func rejectsFoldersInsteadOfFiles(option: String) async throws {
         let program = try TransferQ()
         let address = option == "--identity" ? "sftp://me@one.example/" : "https://one.example/"
         let added = try await program.run("account", "add", "studio", address, option, ".")
         #expect(added.status == 2 && added.diagnostics.contains("is a folder"), "\(added.testDescription)")
     }
 
-    /// It would be of no use, and each transfer would fail.
-    @Test(arguments: ["--password-file", "--password-env"]) func aPasswordWithoutAUser(option: String) async throws {
+    /// The password would be unused, and each transfer would fail.
+    @Test(arguments: ["--password-file", "--password-env"]) func rejectsPasswordWithoutUser(option: String) async throws {
         let program = try TransferQ()
         for address in ["https://one.example/", "https+put://one.example/", "https+form://one.example/"] {
             let added = try await program.run("account", "add", "studio", address, option, "PASSWORD")
             #expect(added.status == 2 && added.diagnostics.contains("https://user@host/"), "\(added.testDescription)")
         }
-        // The user of the second one has it, and the first one gets none.
+        // The second endpoint has a user and gets the password; the first one does not.
         try await program.succeed("account", "add", "studio", "https://one.example/", "https://me@two.example/", option, "PASSWORD")
         let account = try #require(try await program.succeed("account", "show", "studio", "--json").objects().first)
         let endpoints = try #require(account["endpoints"] as? [[String: Any]])
         #expect(endpoints.map { ($0["credentials"] as? [[String: Any]])?.count } == [0, 1])
-        // A new address takes the user away.
+        // The new address has no user.
         let edited = try await program.run("account", "edit", "studio", "https://one.example/", option, "PASSWORD")
         #expect(edited.status == 2, "\(edited.testDescription)")
     }

@@ -15,7 +15,7 @@ import TransferCore
         return try #require(shown["items"] as? [[String: Any]])
     }
 
-    @Test func severalFilesAreOneSession() async throws {
+    @Test func addsOneSessionForSeveralFiles() async throws {
         let program = try await program()
         for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 10) }
         let added = try await program.succeed(
@@ -46,7 +46,7 @@ import TransferCore
         #expect(items.allSatisfy { $0["state"] as? String == "pending" && $0["bytesTotal"] as? Int == 10 })
     }
 
-    @Test func oneSessionForEachFile() async throws {
+    @Test func addsOneSessionPerFile() async throws {
         let program = try await program()
         for name: String in ["a", "b"] { try program.folder.file(name, size: 1) }
         let added = try await program.succeed("add", "studio", "b", "a", "--each", "--json")
@@ -60,7 +60,7 @@ import TransferCore
     @Test(arguments: [
         (["a"], "x", ["x/a"]), (["a"], "x/y", ["x/y/a"]), (["a"], "x/", ["x/a"]), (["a", "b"], "x", ["x/a", "x/b"]),
     ])
-    func remoteNames(files: [String], to: String, expected: [String]) async throws {
+    func makesRemoteNames(files: [String], to: String, expected: [String]) async throws {
         let program = try await program()
         for name: String in ["a", "b"] { try program.folder.file(name, size: 1) }
         let added = try await program.succeed(files: files, to: to)
@@ -68,7 +68,7 @@ import TransferCore
     }
 
     @Test(arguments: ["../x", "/x", "x/../../y", "", "x//y"])
-    func remoteNamesThatLeaveTheFolder(to: String) async throws {
+    func rejectsFoldersOutsideEndpoint(to: String) async throws {
         let program = try await program()
         try program.folder.file("a", size: 1)
         let result = try await program.run("add", "studio", "a", "--to", to)
@@ -76,7 +76,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    @Test func everythingThatIsWrongIsNamed() async throws {
+    @Test func reportsAllUnreadablePaths() async throws {
         let program = try await program()
         try program.folder.file("good", size: 1)
         let result = try await program.run("add", "studio", "good", "missing", "/dev/null", "missing too")
@@ -89,7 +89,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    @Test func noSuchAccount() async throws {
+    @Test func rejectsUnknownAccount() async throws {
         let program = try await program()
         try program.folder.file("a", size: 1)
         let result = try await program.run("add", "nobody", "a")
@@ -105,9 +105,10 @@ import TransferCore
         ["--not-before", "2025-02-30"], ["--not-before", "2025-06-01T12:00+25:00"], ["--not-before", "+5y"], ["--rate", "fast"],
         ["--rate", "-1"], ["--rate", "1e3"], ["--rate", "99999999999T"], ["--verify", "odd"], ["--parallel", "0"], ["--parallel", "65"],
         ["--stall-timeout", "0"], ["--stall-timeout", "soon"], ["--response-timeout", "-1"], ["--response-timeout", "86401"],
+        ["--give-up-after", "-1"], ["--give-up-after", "soon"], ["--give-up-after", "31622401"],
         ["--context", "{\"a\""], ["--metadata", "novalue"], ["--unknown"],
     ])
-    func whatMakesNoSense(options: [String]) async throws {
+    func rejectsInvalidOptions(options: [String]) async throws {
         let program = try await program()
         try program.folder.file("a", size: 1)
         let result = try await program.run(["add", "studio", "a"] + options)
@@ -116,7 +117,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    @Test func pathsFromStandardInput() async throws {
+    @Test func readsPathsFromStandardInput() async throws {
         let program = try await program()
         try program.folder.file("a\nb", size: 1)
         try program.folder.file("c", size: 2)
@@ -133,7 +134,7 @@ import TransferCore
         #expect(try await program.run("add", "studio").status == 2)
     }
 
-    @Test func namesThatAreNotUTF8() async throws {
+    @Test func acceptsNamesThatAreNotUTF8() async throws {
         let program = try await program()
         let name: [UInt8] = [0x61, 0xFF, 0x62]
         let file = FilePath(bytes: program.folder.path.bytes + [0x2F] + name)

@@ -3,13 +3,13 @@ import ScriptedHTTP
 import SystemPackage
 import Testing
 
-/// What can't be done is told together with what can.
+/// Messages about rejected operations name the command to use instead.
 @Suite struct AdviceTests {
     @Test(arguments: [
         ("hold", "next", "transferq release"), ("hold", "retry", "transferq release"), ("cancel", "next", "transferq retry"),
         ("cancel", "resume", "transferq retry"), ("cancel", "release", "transferq retry"),
     ])
-    func anotherCommand(before: String, operation: String, advice: String) async throws {
+    func advisesAnotherCommand(before: String, operation: String, advice: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -24,7 +24,8 @@ import Testing
 
     private static func studio(answering steps: [ServerStep]) throws -> ScriptedServer { try ScriptedServer { _, _ in steps } }
 
-    @Test(arguments: ["now", "next", "retry", "resume", "release"]) func ofACompletedSession(operation: String) async throws {
+    @Test(arguments: ["now", "next", "retry", "resume", "release"]) func advisesAddingCompletedSessionAgain(operation: String) async throws
+    {
         let server = try Self.studio(answering: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()
@@ -37,8 +38,8 @@ import Testing
         #expect(refused.diagnostics.contains("transferq add"), "\(refused.diagnostics)")
     }
 
-    /// On one line each, with nothing that steers a terminal, and not all of what a server says.
-    @Test func whatAServerAnswered() async throws {
+    /// On one line each, without control characters, and truncated.
+    @Test func showsServerResponse() async throws {
         let body = "stored\r\nas \u{1B}[31m7 " + String(repeating: "x", count: 2_000)
         let server = try Self.studio(answering: [.answer(201, ["Content-Type": "text/plain"], body: body)])
         defer { server.stop() }
@@ -48,12 +49,12 @@ import Testing
         let id = try await program.succeed("add", "bucket", "a").lines[0]
         try await program.succeed("run", "--progress", "none")
         let shown = try await program.succeed("show", id)
-        let line = try #require(shown.lines.first { $0.contains("the server answered") }, "\(shown.output)")
-        #expect(line.hasPrefix("\(file): the server answered 201 (text/plain): stored as \u{FFFD}[31m7 xxx") && line.hasSuffix("x…"))
+        let line = try #require(shown.lines.first { $0.contains("the server responded") }, "\(shown.output)")
+        #expect(line.hasPrefix("\(file): the server responded 201 (text/plain): stored as \u{FFFD}[31m7 xxx") && line.hasSuffix("x…"))
         #expect(line.count < 500 + file.string.count && !shown.output.contains("\u{1B}"))
     }
 
-    @Test func theFileThatFailedIsNamedOnce() async throws {
+    @Test func namesFailedFileOnce() async throws {
         let server = try Self.studio(answering: [.answer(201)])
         defer { server.stop() }
         let program = try TransferQ()

@@ -14,10 +14,10 @@ import TransferKit
 #endif
 
 @Suite(.serialized) struct AgentTests {
-    @Test func itOutlivesItsShell() async throws {
+    @Test func keepsRunningAfterShellExits() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
-            // The shell is gone when its script is through; the agent has a session of its own.
+            // The shell exits after its script. The agent has its own session.
             let script = Array("\"$0\" agent start --json".utf8)
             let shell = try program.start("/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes])
             let started = await shell.result()
@@ -29,7 +29,7 @@ import TransferKit
             #expect(status?["process"] as? Int32 == process && status?["running"] as? Bool == true)
             let owner = try await program.run("doctor", "--json").objects().first { $0["check"] as? String == "owner" }
             #expect(owner?["process"] as? Int32 == process && owner?["role"] as? String == "agent")
-            // Once more is the same agent.
+            // A second start reports the same agent.
             #expect(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32 == process)
 
             try program.folder.file("a", size: 1_000)
@@ -43,11 +43,11 @@ import TransferKit
             let log = program.store.appending("agent.log").string
             #expect(try FileManager.default.attributesOfItem(atPath: log)[.posixPermissions] as? Int == 0o600)
             let text = try String(contentsOfFile: log, encoding: .utf8)
-            #expect(text.contains("ready") && text.contains("completed  \(id.prefix(8)) a") && text.contains("has ended"))
+            #expect(text.contains("ready") && text.contains("completed  \(id.prefix(8)) a") && text.contains("has stopped"))
         }
     }
 
-    @Test(arguments: [SIGKILL, SIGTERM]) func itIsStartedAgain(signal: Int32) async throws {
+    @Test(arguments: [SIGKILL, SIGTERM]) func restartsAfterExit(signal: Int32) async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
@@ -59,11 +59,11 @@ import TransferKit
                 if case .progress(_, let figures) = event.kind, figures.bytesSent > 0 { break }
             }
             #expect(kill(first, signal) == 0)
-            // It has ended when its lock is free; another command may have it for a moment.
+            // The agent has exited when its lock is free. Another command may hold the lock briefly.
             try await program.succeed("list")
-            // Killed, it has no last words.
+            // A killed agent logs no last message.
             let log = try String(contentsOfFile: program.store.appending("agent.log").string, encoding: .utf8)
-            #expect(log.contains("The agent has ended.") == (signal == SIGTERM))
+            #expect(log.contains("The agent has stopped.") == (signal == SIGTERM))
             let second = try #require(
                 try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
             #expect(second != first)
@@ -73,8 +73,8 @@ import TransferKit
         }
     }
 
-    /// It has no terminal that could go away.
-    @Test func aHangUpEndsNothing() async throws {
+    /// The agent has no terminal.
+    @Test func ignoresHangUp() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             let agent = try #require(try await program.succeed("agent", "start", "--json").objects().first?["process"] as? Int32)
@@ -86,7 +86,7 @@ import TransferKit
         }
     }
 
-    @Test func whatCannotStart() async throws {
+    @Test func rejectsStart() async throws {
         let program = try TransferQ()
         let file = try program.folder.file("file", size: 1)
         let result = try await program.run("agent", "start", "--store", file.string)
@@ -100,8 +100,8 @@ import TransferKit
         _ = await run.command.result()
     }
 
-    /// An app adds sessions, leaves, comes back, and finds what happened meanwhile.
-    @Test func uploadsThatOutliveTheApp() async throws {
+    /// An app adds sessions, exits, restarts, and receives the events since then.
+    @Test func continuesUploadsAfterAppExits() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             try await program.succeed("agent", "start")
@@ -116,8 +116,8 @@ import TransferKit
         }
     }
 
-    /// Reordered and preempted while something runs.
-    @Test func aBatchThatIsChangedWhileItRuns() async throws {
+    /// Sessions are reordered and preempted during a run.
+    @Test func reordersSessionsWhileRunning() async throws {
         try await LoopbackStudio.withAgent { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
@@ -128,7 +128,7 @@ import TransferKit
             try await studio.progress(of: first)
             try await program.succeed("move", others[2], "1")
             #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == ["a", "d", "b", "c"])
-            // The first one makes room and comes back.
+            // The first session is interrupted and resumes later.
             try await program.succeed("now", others[1])
             try await studio.arrival(of: others[1])
             try await studio.progress(of: first)
@@ -140,8 +140,8 @@ import TransferKit
         }
     }
 
-    /// Another process of the same user can't read its memory and environment, and it works all the same, with a long path to its socket too.
-    @Test(.enabled(if: geteuid() == 0, "Only root can be another user as well")) func whatItKnowsIsItsOwn() async throws {
+    /// Other processes of the same user can't read its memory and environment. The agent also works with a long path to its socket.
+    @Test(.enabled(if: geteuid() == 0, "Requires root to act as another user")) func hidesMemoryFromOtherProcesses() async throws {
         let program = try TransferQ()
         let folder = program.folder.path.appending(String(repeating: "x", count: 120))
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
@@ -160,8 +160,8 @@ import TransferKit
         #expect(try await asAnother("agent", "stop").result().status == 0)
     }
 
-    /// A program that a transport starts must not keep the one open that waits for the agent.
-    @Test func theStarterIsNobodyElses() throws {
+    /// Programs started by a transport must not inherit the pipe to the starter.
+    @Test func closesStarterPipeInChildren() throws {
         let (reading, writing) = try FileDescriptor.pipe()
         defer { try? reading.close() }
         defer { try? writing.close() }
@@ -170,8 +170,8 @@ import TransferKit
         withExtendedLifetime(starter) {}
     }
 
-    /// In the foreground, as a service manager has it.
-    @Test func inTheForeground() async throws {
+    /// As started by a service manager.
+    @Test func runsInForeground() async throws {
         let program = try TransferQ()
         let agent = try program.start(["agent", "run"])
         while try await program.run("agent", "status").status != 0 { await Task.yield() }
@@ -180,7 +180,7 @@ import TransferKit
         #expect(result.status == 0 && result.output == "" && result.diagnostics.contains("ready"), "\(result.testDescription)")
     }
 
-    @Test func aUnit() async throws {
+    @Test func printsUnit() async throws {
         let program = try TransferQ()
         let unit = try await program.succeed("agent", "unit", "--store", "/a folder/100%/$x\"y\\").output
         #expect(unit.contains("ExecStart=\"\(TransferQ.executable)\" \"agent\" \"run\" \"--store\" \"/a folder/100%%/$$x\\\"y\\\\\"\n"))
@@ -193,7 +193,7 @@ import TransferKit
         }
     }
 
-    @Test func aLogThatIsFull() async throws {
+    @Test func rotatesLog() async throws {
         let folder = try TemporaryFolder()
         let log = folder.path.appending("log")
         let rotating = try RotatingLog(at: log, limit: 100, kept: 2, takesStandardError: false)
@@ -208,7 +208,7 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// As ``with(_:_:)``, and no agent is left behind.
+    /// As ``with(_:_:)``, and stops the agent afterwards.
     fileprivate static func withAgent(_ body: (LoopbackStudio) async throws -> Void) async throws {
         try await with { studio in
             do {
@@ -221,7 +221,7 @@ extension LoopbackStudio {
         }
     }
 
-    /// Waits until bytes of a session of the agent's move from now on.
+    /// Waits for new progress of the agent's session.
     fileprivate func progress(of id: String) async throws {
         let before = try await session(id)["bytesSent"] as? Int64 ?? 0
         for try await event in RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).events {
@@ -229,7 +229,7 @@ extension LoopbackStudio {
         }
     }
 
-    /// Waits until a session of the agent's has completed.
+    /// Waits until the agent has completed a session.
     fileprivate func arrival(of id: String) async throws {
         let session = try #require(SessionID(id))
         _ = try await RemoteTransferQueue(folder: program.store, timeout: .seconds(60)).value(of: session)

@@ -2,10 +2,10 @@ import SystemPackage
 import Testing
 import TransferCommands
 
-/// Words that the parser would take for something else.
+/// Arguments that the parser would misread.
 @Suite struct ArgumentTests {
-    /// A row of short options with an h in it is no request for help.
-    @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func filesThatBeginWithADash(name: String) async throws {
+    /// Short options with an h among them don't request help.
+    @Test(arguments: ["-dash", "-h1", "-xyz", "-x=1", "-d", "---x", "-vx"]) func requiresPathForFileWithDash(name: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file(name, size: 1)
@@ -13,20 +13,20 @@ import TransferCommands
         #expect(refused.status == 2 && refused.output == "", "\(refused.testDescription)")
         #expect(
             refused.diagnostics.contains("no option \"\(name)\"") && refused.diagnostics.contains("./\(name)"), "\(refused.diagnostics)")
-        let behindFlag = try await program.run("add", "studio", "--each", name)
-        #expect(behindFlag.status == 2 && !behindFlag.diagnostics.contains("--each="), "\(behindFlag.diagnostics)")
+        let afterFlag = try await program.run("add", "studio", "--each", name)
+        #expect(afterFlag.status == 2 && !afterFlag.diagnostics.contains("--each="), "\(afterFlag.diagnostics)")
         try await program.succeed("add", "studio", "./\(name)")
         try await program.succeed("add", "studio", "--", name)
         #expect(try await program.succeed("list", "--json").objects().map { $0["name"] as? String } == [name, name])
     }
 
     @Test(arguments: [["-h"], ["-vh"], ["-help"], ["add", "-h"], ["help", "queue", "set"], ["help", "help"], ["help"]])
-    func requestsForHelp(arguments: [String]) async throws {
+    func printsHelp(arguments: [String]) async throws {
         let help = try await TransferQ().run(arguments)
         #expect(help.status == 0 && help.output.contains("USAGE") && help.diagnostics == "", "\(help.testDescription)")
     }
 
-    @Test func aTextThatBeginsWithADash() async throws {
+    @Test func requiresEqualsForValueWithDash() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -43,7 +43,7 @@ import TransferCommands
         (["account", "add", "two", "https://b.example/"], "--max-sessions"), (["add", "studio", "a"], "--parallel"),
         (["add", "studio", "a"], "--chunk"), (["add", "studio", "a"], "--stall-timeout"), (["doctor"], "--timeout"), (["watch"], "--since"),
     ])
-    func negativeNumbers(command: [String], option: String) async throws {
+    func rejectsNegativeNumbers(command: [String], option: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -54,10 +54,10 @@ import TransferCommands
         }
     }
 
-    @Test func aNegativeIndex() async throws {
+    @Test func rejectsNegativeIndex() async throws {
         for words in [["move", "3f2a", "-1"], ["move", "3f2a", "--", "-1"], ["move", "--all", "-1"]] {
             let refused = try await TransferQ().run(words)
-            #expect(refused.status == 2 && refused.diagnostics.contains(words.contains("--") ? "from 0 on" : "-1"))
+            #expect(refused.status == 2 && refused.diagnostics.contains(words.contains("--") ? "at least 0" : "-1"))
         }
     }
 
@@ -66,20 +66,20 @@ import TransferCommands
         (["account", "ad"], "account ad", "\"transferq account add\""), (["help", "queue", "stat"], "queue stat", "start"),
         (["queue", "help"], "queue help", "transferq help queue"),
     ])
-    func commandsThatAreNot(words: [String], named: String, nearest: String) async throws {
+    func suggestsNearestCommand(words: [String], named: String, nearest: String) async throws {
         let refused = try await TransferQ().run(words)
         #expect(refused.status == 2 && refused.output == "", "\(refused.testDescription)")
         #expect(refused.diagnostics.contains("no command \"\(named)\"") && refused.diagnostics.contains(nearest), "\(refused.diagnostics)")
     }
 
-    @Test(arguments: [["--json"], ["--store", "x"], ["--store"], ["-v", "--store=x"]]) func optionsWithoutACommand(words: [String])
+    @Test(arguments: [["--json"], ["--store", "x"], ["--store"], ["-v", "--store=x"]]) func rejectsOptionsWithoutCommand(words: [String])
         async throws
     {
         let refused = try await TransferQ().run(words)
-        #expect(refused.status == 2 && refused.diagnostics.contains("\(words[0]) is for a command"), "\(refused.testDescription)")
+        #expect(refused.status == 2 && refused.diagnostics.contains("\(words[0]) needs a command"), "\(refused.testDescription)")
     }
 
-    @Test(arguments: ["--dedupe", "--tag"]) func wordsThatAreEmpty(option: String) async throws {
+    @Test(arguments: ["--dedupe", "--tag"]) func rejectsEmptyWords(option: String) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -87,12 +87,12 @@ import TransferCommands
         #expect(refused.status == 2 && refused.diagnostics.contains("\(option) is empty"), "\(refused.testDescription)")
     }
 
-    /// A secret that stands where its place was to be named is not repeated.
+    /// Messages don't repeat a secret that was given instead of its source.
     @Test(arguments: [
         "--token-env", "--token-file", "--password-env", "--passphrase-file", "--proxy-password-env", "--header", "--header-env",
         "--header-file",
     ])
-    func secretsThatBeginWithADash(option: String) async throws {
+    func hidesSecretsWithDash(option: String) async throws {
         for secret in ["-s3cret", "-1234"] {
             let refused = try await TransferQ().run("account", "add", "b", "https://b.example/", option, secret)
             #expect(refused.status == 2 && refused.diagnostics.contains("\(option)="), "\(refused.testDescription)")
@@ -100,7 +100,7 @@ import TransferCommands
         }
     }
 
-    @Test(arguments: ["--header", "--header-env", "--header-file"]) func headersThatAreNotUTF8(option: String) async throws {
+    @Test(arguments: ["--header", "--header-env", "--header-file"]) func rejectsHeadersThatAreNotUTF8(option: String) async throws {
         let program = try TransferQ()
         let words = ["account", "add", "b", "https://b.example/", option].map { Array($0.utf8) } + [Array("X-Key: s3cret".utf8) + [0xE9]]
         let refused = try await program.start(TransferQ.executable, words).result()
@@ -109,13 +109,13 @@ import TransferCommands
         #expect(try await program.succeed("account", "list", "--json").lines == [])
     }
 
-    /// Another word would be kept, and shown.
+    /// A different word would be stored and shown.
     @Test(arguments: [
         (["account", "add"], ["https://b.example/"]), (["list", "--account"], []), (["add", "studio", "a", "--tag"], []),
         (["add", "studio", "a", "--name"], []), (["add", "studio", "a", "--dedupe"], []), (["set", "--all", "--tag"], []),
         (["hold", "--tag"], []), (["account", "add", "b", "sftp://b.example/", "--host-key"], []),
     ])
-    func textsThatAreNotUTF8(before: [String], after: [String]) async throws {
+    func rejectsTextsThatAreNotUTF8(before: [String], after: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)

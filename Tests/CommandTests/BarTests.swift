@@ -11,13 +11,13 @@ import Testing
 
 @Suite(.serialized) struct BarTests {
     @Test(arguments: [40, 80, 200] as [UInt16], [true, false])
-    func onATerminal(columns: UInt16, hasColor: Bool) async throws {
+    func drawsBarsOnTerminal(columns: UInt16, hasColor: Bool) async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": hasColor ? "" : "1"]
             try program.folder.file("a", size: 1 << 20)
             try program.folder.file("b", size: 1 << 20)
-            // Half a second each, so that bars are drawn several times.
+            // About half a second each, so that bars are drawn several times.
             let ids = try await program.succeed("add", "studio", "a", "b", "--each", "--rate", "2M").lines
             let terminal = try PseudoTerminal(columns: columns)
             let result = try await program.start(["run"], diagnostics: terminal.terminal).result()
@@ -30,7 +30,7 @@ import Testing
             #expect(bars.contains { $0.hasPrefix("total") } && bars.contains { $0.hasPrefix("a ") && $0.contains("[#") })
             #expect(bars.allSatisfy { $0.count < Int(columns) })
             #expect(columns == 40 || bars.contains { $0.contains("iB/s") && $0.contains("1/2") })
-            // After the last line nothing is left of the bars.
+            // Nothing remains of the bars after the last line.
             var screen = Screen(columns: Int(columns))
             screen.write(drawing)
             #expect(screen.rows == ids.enumerated().map { "completed  \($1.prefix(8)) \(["a", "b"][$0])" } + ["2 sessions completed.", ""])
@@ -38,8 +38,8 @@ import Testing
         }
     }
 
-    /// Of a session with several files, which one it is at; and how long the rest will take.
-    @Test func theBarOfASession() async throws {
+    /// The bar of a session with several files shows the current file and the remaining time.
+    @Test func showsFileNumberAndRemainingTime() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -52,8 +52,8 @@ import Testing
         }
     }
 
-    /// Each redraw takes the width that there is, and takes away what was drawn before, though that has been broken into more rows.
-    @Test func aTerminalThatBecomesNarrower() async throws {
+    /// Each redraw uses the present width and erases the previous drawing, even if the terminal has wrapped it into more rows.
+    @Test func redrawsAfterResize() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -61,7 +61,7 @@ import Testing
             try await program.succeed("add", "studio", "a")
             let terminal = try PseudoTerminal(columns: 200)
             let run = try program.start(["run"], diagnostics: terminal.terminal)
-            // The file and the total.
+            // The bars of the file and the total.
             while !terminal.drawn.contains("\u{1B}[2A") { await Task.yield() }
             terminal.resize(columns: 40)
             // A line of 199 columns takes five rows of 40.
@@ -74,12 +74,12 @@ import Testing
             let last = try #require(drawing.ranges(of: "\u{1B}[10A").last)
             let lines = String(drawing[last.upperBound...]).drawnLines.filter { $0.contains("%") }
             #expect(!lines.isEmpty && lines.allSatisfy { $0.count < 40 })
-            #expect(drawing.contains("Interrupted; "))
+            #expect(drawing.contains("Interrupted. "))
         }
     }
 
-    /// More sessions run than a small terminal has rows.
-    @Test func aTerminalOfFewRows() async throws {
+    /// More sessions are running than the terminal has rows.
+    @Test func limitsBarsToTerminalHeight() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -99,8 +99,8 @@ import Testing
         }
     }
 
-    /// Its size is not known before it is read, while the run goes on.
-    @Test func aFolderInTheTotal() async throws {
+    /// The size of a folder is unknown until it is read during the run.
+    @Test func addsFolderToTotal() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -117,8 +117,8 @@ import Testing
         }
     }
 
-    /// What comes while nothing is there to do is counted when it comes.
-    @Test(.timeLimit(.minutes(10))) func sessionsThatComeLater() async throws {
+    /// Sessions added to an idle queue are included in the total.
+    @Test(.timeLimit(.minutes(10))) func includesLaterSessionsInTotal() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -142,8 +142,8 @@ import Testing
         }
     }
 
-    /// It keeps its slot over the pause, and is not activated again.
-    @Test(.timeLimit(.minutes(10))) func oneThatWasPausedInAnEarlierRun() async throws {
+    /// The session keeps its slot during the pause and is not activated again.
+    @Test(.timeLimit(.minutes(10))) func showsSessionPausedInEarlierRun() async throws {
         try await LoopbackStudio.with { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -164,8 +164,8 @@ import Testing
         }
     }
 
-    /// What moves a cursor has no place in a file.
-    @Test func barsWithoutATerminal() async throws {
+    /// Files must not receive cursor movements.
+    @Test func printsPlainLinesWithoutTerminal() async throws {
         try await LoopbackStudio.with { studio in
             try studio.program.folder.file("a", size: 1_000)
             let id = try await studio.program.succeed("add", "studio", "a").lines[0]
@@ -175,8 +175,8 @@ import Testing
         }
     }
 
-    /// A character of East Asia takes two columns.
-    @Test func namesThatAreWide() async throws {
+    /// An East Asian character takes two columns.
+    @Test func fitsWideNames() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
             program.environment = ["TERM": "xterm", "NO_COLOR": "1"]
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func onADumbTerminal() async throws {
+    @Test func printsPlainLinesOnDumbTerminal() async throws {
         var program = try TransferQ()
         program.environment = ["TERM": "dumb"]
         let terminal = try PseudoTerminal(columns: 80)
@@ -203,7 +203,7 @@ import Testing
 }
 
 extension String {
-    /// The lines of a drawing, without what moves the cursor.
+    /// The drawn lines without cursor movements.
     fileprivate var drawnLines: [Substring] {
         replacing(/\u{1B}\[[0-9;]*[A-Za-z]/, with: "").split(whereSeparator: \.isNewline)
     }

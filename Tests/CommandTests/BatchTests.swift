@@ -12,10 +12,10 @@ import TransferKit
     import Darwin
 #endif
 
-/// What `add` can be told.
+/// The options of `add`.
 @Suite(.serialized) struct BatchTests {
     @Test(arguments: [nil, "day/one"] as [String?])
-    func aFolder(to: String?) async throws {
+    func uploadsFolder(to: String?) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             for folder: String in ["shots/one/deep", "shots/two", "shots/empty"] {
@@ -46,7 +46,7 @@ import TransferKit
         }
     }
 
-    @Test func theWorkingFolderItself() async throws {
+    @Test func addsWorkingFolder() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let id = try await program.succeed("add", "studio", ".", "--to", "x").lines[0]
@@ -56,7 +56,7 @@ import TransferKit
         #expect(item["destination"] as? String == "x/\(name)")
     }
 
-    @Test func aHundredThousandPaths() async throws {
+    @Test func addsHundredThousandPaths() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -67,13 +67,13 @@ import TransferKit
         #expect(session["files"] as? Int == 100_000 && session["bytesTotal"] as? Int == 100_000)
     }
 
-    /// Over the socket, each of them another file.
-    @Test func aHundredThousandPathsWithAnOwner() async throws {
+    /// Over the socket, each path leading to a different name.
+    @Test func addsHundredThousandPathsThroughOwner() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let folder = program.folder.path.appending("many")
         try FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: true)
-        // A file can have 65,000 names where the file system is ext4.
+        // On ext4, a file can have 65,000 links.
         let files = try [program.folder.file("a", size: 1), program.folder.file("b", size: 1)]
         let count = 100_000
         for number in 0..<count { #expect(unsafe link(files[number % 2].string, "\(folder)/\(number)") == 0) }
@@ -91,16 +91,16 @@ import TransferKit
         #expect(await run.command.result().status == 130)
     }
 
-    /// So many files of a session are under way at once, or parts of one that is large, and no more.
-    @Test(.timeLimit(.minutes(10)), arguments: [true, false]) func inParallel(isOneLargeFile: Bool) async throws {
+    /// No more than this many files of a session, or segments of a large file, are in flight at the same time.
+    @Test(.timeLimit(.minutes(10)), arguments: [true, false]) func limitsFilesInFlight(isOneLargeFile: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 4 << 20)) { studio in
             let program = studio.program
             let names = isOneLargeFile ? ["large"] : (0..<6).map { "\($0)" }
             for name in names { try program.folder.sparseFile(name, size: isOneLargeFile ? 1 << 30 : 48 << 20) }
-            // A file as large as that would go in so many parts itself.
+            // Otherwise the large file would be split into that many segments anyway.
             try await program.succeed("account", "edit", "studio", "--setting", "parallelThreshold=\(64 << 20)")
             try await program.run(["add", "studio", "--parallel", "3"] + names).expectSuccess()
-            // All that may begin do before any goes on.
+            // All files that may start do so before any continues.
             studio.server.holdContent(at: 1 << 20)
             let run = try RunningQueue(program)
             while studio.server.statistics.bytesStored < 3 << 20 {
@@ -109,7 +109,7 @@ import TransferKit
             }
             var most = studio.uploadsUnderWay
             studio.server.holdContent(at: nil)
-            // Another one would have begun by the time that so much has arrived.
+            // A fourth one would have started by the time this much has arrived.
             while studio.server.statistics.bytesStored < 16 << 20 {
                 try Task.checkCancellation()
                 most = max(most, studio.uploadsUnderWay)
@@ -121,13 +121,13 @@ import TransferKit
         }
     }
 
-    @Test func duplicates() async throws {
+    @Test func keepsExistingDuplicates() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 1)
             let first = try await program.succeed("add", "studio", "a", "--dedupe", "k").lines
             #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k").lines == first)
-            // What was there already stays where somebody put it.
+            // Existing sessions keep their position.
             try await program.succeed("hold", first[0])
             for place in ["--now", "--next"] {
                 #expect(try await program.succeed("add", "studio", "a", "--dedupe", "k", place).lines == first)
@@ -140,7 +140,7 @@ import TransferKit
         }
     }
 
-    @Test func startTimes() async throws {
+    @Test func parsesStartTimes() async throws {
         var program = try TransferQ()
         program.environment = ["TZ": "America/New_York"]
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -158,7 +158,7 @@ import TransferKit
         let relative = try await program.succeed("add", "studio", "a", "--not-before", "+90m").lines[0]
         let queue = try await TransferQueue(
             storage: .folder(program.store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
-        // Only a queue that runs says what else a session waits for.
+        // Only a running queue reports other wait reasons.
         try await queue.start()
         let sessions = try await queue.sessions()
         await queue.shutdown()
@@ -177,7 +177,7 @@ import TransferKit
         #expect(run.status == 0, "none of them needs a person")
     }
 
-    @Test func aFileGoesInChunks() async throws {
+    @Test func uploadsInChunks() async throws {
         try await LoopbackStudio.with { studio in
             try studio.program.folder.file("a", size: 5 << 19)
             try await studio.program.succeed("add", "studio", "a", "--chunk", "1M", "--parallel", "2")
@@ -187,9 +187,9 @@ import TransferKit
         }
     }
 
-    @Test func aServerThatFallsSilentIsLeft() async throws {
+    @Test func abandonsStalledServer() async throws {
         try await LoopbackStudio.with { studio in
-            // More than the sockets on the way take by themselves.
+            // More than the sockets buffer.
             let size = 64 << 20
             try studio.program.folder.file("a", size: size)
             studio.server.holdContent(at: Int64(size / 2))
@@ -201,7 +201,7 @@ import TransferKit
         }
     }
 
-    @Test func aChecksumThatTheServerCannotCompare() async throws {
+    @Test func failsWithoutServerChecksums() async throws {
         try await LoopbackStudio.with(LoopbackOptions(extensions: [], servesDownloads: false)) { studio in
             let program = studio.program
             try program.folder.file("a", size: 1)
@@ -216,12 +216,12 @@ import TransferKit
 }
 
 extension LoopbackStudio {
-    /// How many requests that bring bytes have no answer yet.
+    /// The number of requests with content that have no response yet.
     fileprivate var uploadsUnderWay: Int {
         server.statistics.uploads.reduce(0) { $0 + $1.requests.count { $0.method == "PATCH" && $0.received > 0 && $0.status == nil } }
     }
 
-    /// The complete files that the server has, by the paths that it was told of.
+    /// The complete files on the server, by the path in their metadata.
     fileprivate func storedByPath() throws -> [String: String] {
         let folder = program.folder.path.appending("server").string
         var files: [String: String] = [:]

@@ -4,10 +4,10 @@ import TUSLoopback
 import Testing
 import TransferKit
 
-/// What a shell completes.
+/// Shell completion.
 @Suite(.serialized) struct CompletionTests {
     @Test(arguments: ["bash", "zsh", "fish"])
-    func aScriptForEachShell(shell: String) async throws {
+    func generatesScriptForEachShell(shell: String) async throws {
         let program = try TransferQ()
         let script = try await program.succeed("--generate-completion-script", shell)
         #expect(script.diagnostics == "")
@@ -15,7 +15,7 @@ import TransferKit
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 
-    /// As bash calls it: the words so far, and the last one to be completed.
+    /// Calls the completion like bash: with the words so far and the last one to complete.
     private func completions(_ program: TransferQ, _ words: String...) async throws -> [String] {
         let script = """
             PATH="$1:$PATH"; shift
@@ -31,7 +31,7 @@ import TransferKit
         return result.lines.map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty }
     }
 
-    @Test func inFish() async throws {
+    @Test func completesInFish() async throws {
         let program = try TransferQ()
         let script = "set PATH $argv[1] $PATH; transferq --generate-completion-script fish | source; complete -C $argv[2]"
         let folder = TransferQ.executable.removingLastComponent()
@@ -45,8 +45,8 @@ import TransferKit
         }
     }
 
-    /// Its completion wants a terminal; that it takes the script is seen without.
-    @Test func inZsh() async throws {
+    /// zsh completes only on a terminal. This checks only that it accepts the script.
+    @Test func loadsInZsh() async throws {
         let program = try TransferQ()
         let script = """
             PATH="$1:$PATH"; autoload -U compinit; compinit -u -D
@@ -58,14 +58,14 @@ import TransferKit
         #expect(result.lines == ["_transferq"] && result.diagnostics == "", "\(result.testDescription)")
     }
 
-    @Test func inBash() async throws {
+    @Test func completesInBash() async throws {
         let program = try TransferQ()
         #expect(try await completions(program, "acc") == ["account"])
         #expect(try await completions(program, "queue", "st").sorted() == ["start", "status", "stop"])
         #expect(try await completions(program, "list", "--state", "wai") == ["waiting"])
         #expect(try await completions(program, "run", "--progress", "b") == ["bars"])
         #expect(try await completions(program, "show", "") == [])
-        // Asking makes no store.
+        // Completion creates no queue.
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
 
         for account in ["studio", "stage"] { try await program.succeed("account", "add", account, "https://one.example/") }
@@ -78,7 +78,7 @@ import TransferKit
         #expect(try await completions(program, "cancel", "--tag", "n") == ["night"])
         #expect(try await completions(program, "cancel", "--account", "sta") == ["stage"])
 
-        // Options of all commands before the command, and the store that they name.
+        // Common options before the command, and completions from the queue of --store.
         var elsewhere = try TransferQ()
         elsewhere.store = elsewhere.folder.path.appending("elsewhere")
         let store = program.store.string
@@ -88,7 +88,7 @@ import TransferKit
         #expect(try await completions(elsewhere, "--store", store, "--json", "account", "show", "stu") == ["studio"])
         #expect(try await completions(elsewhere, "--store", store, "show", String(id.prefix(3))) == [id])
 
-        // A queue that another process owns is not waited for.
+        // Completion does not wait for another owner of the queue.
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let blocked = try await completions(program, "account", "show", "st")
         await queue.shutdown()

@@ -2,11 +2,11 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// What comes from file names, servers and apps steers no terminal, in JSON as in tables.
+/// Text from file names, servers and apps can't control the terminal, neither in JSON nor in tables.
 @Suite struct ControlCharacterTests {
     private static let name = "a\u{85}b\u{9B}31mc\u{202E}d\u{2066}e\u{200F}f\u{1B}]0;g"
 
-    @Test(arguments: [[], ["--json"]]) func namesAndContexts(options: [String]) async throws {
+    @Test(arguments: [[], ["--json"]]) func removesControlCharacters(options: [String]) async throws {
         let program = try TransferQ()
         try program.folder.file(Self.name, size: 1)
         try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -20,7 +20,7 @@ import Testing
             }
             #expect(steering.isEmpty, "\(steering.map { String($0.value, radix: 16) })")
             guard !options.isEmpty else { continue }
-            // It is still the same text.
+            // JSON escapes preserve the text.
             let session = try #require(try shown.objects().first)
             #expect(session["name"] as? String == Self.name)
             #expect(session["context"] as? [String: String] == ["k\u{202E}": "\u{9B}31m"])

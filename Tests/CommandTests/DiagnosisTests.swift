@@ -10,23 +10,23 @@ import Testing
     import Darwin
 #endif
 
-/// `doctor` and `account check` at servers that are no help.
+/// `doctor` and `account check` with problematic servers.
 @Suite struct DiagnosisTests {
     @Test(arguments: [["doctor"], ["account", "check", "silent"]])
-    func aServerThatStaysSilent(command: [String]) async throws {
+    func reportsSilentServer(command: [String]) async throws {
         let program = try TransferQ()
         let server = try SilentServer()
         try await program.succeed("account", "add", "silent", server.url)
         let result = try await program.run(command + ["--timeout", "0.2"])
         #expect(result.status == 1, "\(result.testDescription)")
-        #expect(result.output.contains("There was no answer within 0.2 seconds"))
+        #expect(result.output.contains("did not answer within 0.2 seconds"))
         let finding = try await program.run(command + ["--timeout", "0.2", "--json"]).objects().last
         #expect((finding?["error"] as? [String: Any])?["code"] as? String == "timedOut")
         withExtendedLifetime(server) {}
     }
 
-    /// The store is nobody's while a server is waited for.
-    @Test func nobodyWaitsForTheServer() async throws {
+    /// The command does not own the queue while it waits for a server.
+    @Test func releasesQueueBeforeConnecting() async throws {
         let program = try TransferQ()
         let server = try SilentServer()
         try await program.succeed("account", "add", "silent", server.url)
@@ -38,8 +38,8 @@ import Testing
         try connection.close()
     }
 
-    /// Who it is and what it allows.
-    @Test(.timeLimit(.minutes(10))) func anSFTPServer() async throws {
+    /// Its host key and limits.
+    @Test(.timeLimit(.minutes(10))) func describesSFTPServer() async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         let program = try TransferQ()
@@ -55,12 +55,12 @@ import Testing
         #expect(people.contains("host key \(key)") && people.contains("packet limit \(limits["packet"] ?? 0)"))
     }
 
-    @Test(arguments: ["0", "-1", "nan", "x"]) func whatMakesNoSense(timeout: String) async throws {
+    @Test(arguments: ["0", "-1", "nan", "x"]) func rejectsInvalidTimeout(timeout: String) async throws {
         #expect(try await TransferQ().run("doctor", "--timeout", timeout).status == 2)
     }
 
-    /// Others could have read it, and be the first to use it.
-    @Test func aCredentialFileThatIsOpenToOthers() async throws {
+    /// Another user could have read the token.
+    @Test func rejectsCredentialFileReadableByOthers() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let file = try program.folder.file("token", bytes: Array("hunter2".utf8))

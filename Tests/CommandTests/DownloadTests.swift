@@ -3,9 +3,9 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Files that come back.
+/// Downloads.
 @Suite(.serialized) struct DownloadTests {
-    /// Sends a file, and gives the name that it has at the server.
+    /// Uploads a file and returns its name on the server.
     private func sent(_ name: String, to studio: LoopbackStudio) async throws -> String {
         let id = try await studio.program.succeed("add", "studio", name).lines[0]
         try await studio.program.succeed("run", "--progress", "none")
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: [nil, "in"] as [String?])
-    func aRoundTrip(folder: String?) async throws {
+    func downloadsUploadedFile(folder: String?) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let local = program.folder.path
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func whatIsThereAlready() async throws {
+    @Test func keepsExistingFile() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("reel", size: 1_000, seed: 9)
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: [["../x"], ["/x"], ["x", "--to", "missing"], ["x", "--to", "file"], ["x", "y/x"]])
-    func whatCannotBe(arguments: [String]) async throws {
+    func rejectsInvalidDestinations(arguments: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("file", size: 1)

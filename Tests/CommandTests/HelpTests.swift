@@ -10,8 +10,8 @@ import Testing
         "agent status", "agent unit", "agent run", "quarantine list", "quarantine retry", "quarantine drop",
     ]
 
-    /// As the parser has them: none is left out of what is checked of each.
-    @Test func theseAreAllCommands() async throws {
+    /// Checks that the list below contains all commands of the parser.
+    @Test func listsAllCommands() async throws {
         struct Tree: Decodable {
             struct Command: Decodable {
                 let commandName: String
@@ -32,11 +32,11 @@ import Testing
     }
 
     @Test(arguments: commands + ["account", "agent", "queue", ""])
-    func anExample(command: String) async throws {
+    func showsExample(command: String) async throws {
         let program = try TransferQ()
         let help = try await program.run(command.split(separator: " ").map(String.init) + ["--help"])
         #expect(help.status == 0 && help.diagnostics == "")
-        // Long lines are wrapped.
+        // Joins wrapped lines.
         let text = help.output.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         #expect(text.contains("Example: transferq \(command)") || text.contains("| transferq \(command)"))
     }

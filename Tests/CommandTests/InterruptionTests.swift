@@ -11,10 +11,10 @@ import TransferKit
     import Darwin
 #endif
 
-/// What Ctrl-C does to a run that can't end at once.
+/// Ctrl-C in runs that can't end immediately.
 @Suite(.serialized) struct InterruptionTests {
-    /// The reader of its output takes nothing, so the events of a clean end find no way out. The transfers do not care.
-    @Test func twoSignals() async throws {
+    /// The reader of the output reads nothing, so a clean end blocks on writing its events. Transfers are not affected.
+    @Test func exitsImmediatelyOnSecondSignal() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let names = (0..<20).map { "\($0)" }
@@ -22,7 +22,7 @@ import TransferKit
             _ = try await program.run(["add", "studio"] + names + ["--each"])
             let fifo = program.folder.path.appending("fifo")
             #expect(unsafe fifo.withPlatformString { unsafe mkfifo($0, 0o600) } == 0)
-            // Both ends, so that neither this nor the program has to wait for the other one to open it (fifo(7)); and full.
+            // Opens both ends, so that neither this process nor the program waits for the other to open the FIFO (fifo(7)), and fills it.
             let reader = try FileDescriptor.open(fifo, .readWrite, options: [.closeOnExec, .nonBlocking])
             defer { try? reader.close() }
             while (try? reader.writeAll([0x0A])) != nil {}
@@ -32,12 +32,12 @@ import TransferKit
                 "/bin/sh", [Array("-c".utf8), script, TransferQ.executable.bytes], diagnostics: terminal.terminal)
             while studio.server.statistics.uploads.count(where: \.isComplete) < names.count { await Task.yield() }
             run.send(SIGINT)
-            while !terminal.drawn.contains("Once more") { await Task.yield() }
+            while !terminal.drawn.contains("interrupt again") { await Task.yield() }
             run.send(SIGINT)
             let result = await run.result()
             #expect(result.status == 130 && !result.wasKilled)
             _ = try await terminal.finish()
-            // Nothing is lost with that either.
+            // No progress is lost.
             #expect(try await program.run("run", "--progress", "none").status == 0)
             let sessions = try await program.succeed("list", "--json").objects()
             #expect(sessions.allSatisfy { $0["state"] as? String == "completed" })
@@ -45,8 +45,8 @@ import TransferKit
         }
     }
 
-    /// A run that waits for another owner of the queue does not make a person wait too.
-    @Test func whileAnotherProcessOwnsTheQueue() async throws {
+    /// A run that waits for another owner of the queue stops on Ctrl-C.
+    @Test func stopsWhileWaitingForOwner() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let terminal = try PseudoTerminal(columns: 80)
@@ -58,8 +58,8 @@ import TransferKit
         _ = try await terminal.finish()
     }
 
-    /// The terminal goes away, in the middle of a file.
-    @Test func aHangUpIsACleanEnd() async throws {
+    /// The terminal closes during a transfer.
+    @Test func stopsCleanlyOnHangUp() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("slow", size: 1 << 20)
@@ -75,7 +75,7 @@ import TransferKit
         }
     }
 
-    @Test func whenTheServerRemovesWhatItHasIsShown() async throws {
+    @Test func showsExpiryOfUnfinishedUpload() async throws {
         try await LoopbackStudio.with(LoopbackOptions(lifetime: .seconds(3600))) { studio in
             let program = studio.program
             try program.folder.file("slow", size: 1 << 20)
@@ -89,12 +89,12 @@ import TransferKit
             let date = try #require(items.first?["partialExpiresAt"] as? String)
             let text = try await program.succeed("show", id).output
             let path = program.folder.path.appending("slow").string
-            #expect(text.contains("\(path): the server keeps what it has until \(date.prefix(19))Z\n"), "\(text)")
+            #expect(text.contains("\(path): the server keeps the unfinished upload until \(date.prefix(19))Z\n"), "\(text)")
         }
     }
 
-    /// nohup(1) says that the process is to outlive its terminal.
-    @Test func aHangUpThatIsIgnoredEndsNothing() async throws {
+    /// nohup(1) ignores SIGHUP so that the process outlives its terminal.
+    @Test func ignoresHangUpUnderNohup() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("first", size: 10)
@@ -112,7 +112,7 @@ import TransferKit
         }
     }
 
-    /// Whether a process has the store's lock open, as one does that waits for it (proc(5)).
+    /// Whether a process has opened the queue's lock file, as it does while it waits for the lock (proc(5)).
     private func isWaiting(_ process: pid_t, for store: FilePath) -> Bool {
         let folder = "/proc/\(process)/fd"
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []

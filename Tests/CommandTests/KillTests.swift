@@ -3,23 +3,23 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// A process that is killed at any moment, again and again, loses nothing and sends nothing twice.
+/// A process that is repeatedly killed loses nothing and sends no confirmed byte again.
 @Suite struct KillTests {
     private static let size = 100 << 20
-    /// What may be on its way between two sockets when one of them dies, in bytes.
+    /// The most bytes in transit between two sockets when one end is killed.
     private static let window: Int64 = 8 << 20
 
-    @Test func aHundredMegabytesArriveAllTheSame() async throws {
-        // Slow enough for the figures, which are told ten times a second, to come often.
+    @Test func uploadsHundredMegabytesDespiteKills() async throws {
+        // Slow enough for several progress reports, which occur ten times per second.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 16 << 20)) { studio in
             let program = studio.program
             try program.folder.file("reel", size: Self.size, seed: 1)
             try program.folder.file("note", size: 10)
             let ids = try await program.succeed("add", "studio", "reel", "note", "--each").lines
-            // However slow this machine is, no run comes to its end before it is killed.
+            // No run can complete before it is killed, even on a slow machine.
             studio.server.holdContent(at: Int64(Self.size * 9 / 10))
             for round in 1...TransferQ.kills {
-                // One in four dies as it begins, the others in the middle; the last at two thirds, so that all come before the end.
+                // One in four runs is killed at the start, the others in the middle. The last kill is at two thirds of the file.
                 let isEarly = Int.random(in: 0..<4) == 0
                 let threshold = Int64.random(in: 0...Int64(Self.size * 2 / 3 * round / TransferQ.kills))
                 try await program.runAndKill(round: round) { _ in isEarly || studio.server.statistics.bytesStored >= threshold }
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func aDownloadInPartsArrivesAllTheSame() async throws {
+    @Test func downloadsInSegmentsDespiteKills() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let size = 160 << 20
@@ -51,7 +51,7 @@ import Testing
             let end = Int64(size * 9 / 10)
             studio.server.holdContent(at: end)
             for round in 1...kills {
-                // All that is below the place where it is held comes in the end, in whatever order.
+                // All bytes before the held offset arrive eventually, in any order.
                 let threshold = Int64.random(in: 0...end)
                 try await program.runAndKill(round: round) { line in
                     (try CommandResult.object(line)["bytesSent"] as? Int64 ?? -1) >= threshold
@@ -63,7 +63,7 @@ import Testing
 
             let path = program.folder.path
             #expect(FileManager.default.contentsEqual(atPath: path.appending(name).string, andPath: path.appending("reel").string))
-            // Each kill costs what was received since the last checkpoint, which is saved every 64 MiB, and what was on its way.
+            // Each kill costs the bytes in transit and those received since the last checkpoint, which is saved every 64 MiB.
             let limit = Int64(size) + Int64(kills) * (64 << 20 + 4 * Self.window)
             #expect(studio.server.statistics.bytesSent <= limit)
             let names = try FileManager.default.contentsOfDirectory(atPath: path.string)
@@ -73,7 +73,7 @@ import Testing
 
     private func checkRequests(_ statistics: LoopbackStatistics) throws {
         let reels = statistics.uploads.filter { $0.filename == "reel" }
-        // A kill between a creation and its answer leaves an upload that nobody knows of; it has no bytes.
+        // A kill between a creation and its response leaves an unknown upload without content.
         let orphans = reels.filter { !$0.isComplete }
         #expect(orphans.allSatisfy { $0.offset == 0 })
         #expect(reels.count - orphans.count == 1)
@@ -84,20 +84,20 @@ import Testing
             case "POST": known = 0
             case "HEAD": known = request.offset
             case "PATCH":
-                #expect(request.offset == known, "a PATCH begins where the answer before it said")
+                #expect(request.offset == known, "a PATCH starts at the offset of the previous response")
                 known = nil
             default: break
             }
         }
         let stored = reel.requests.reduce(0) { $0 + $1.received }
-        #expect(stored == Int64(Self.size), "what is kept is not sent again")
+        #expect(stored == Int64(Self.size), "confirmed bytes are not sent again")
         #expect(statistics.bytesDiscarded <= Int64(TransferQ.kills) * Self.window)
         #expect(statistics.uploads.last?.filename == "note", "the order is kept")
     }
 }
 
 extension LoopbackStudio {
-    /// Whether one of the server's files of that name has the same bytes as the local one.
+    /// Whether one of the server's files of this name equals the local file.
     fileprivate func hasArrivedComplete(_ name: String) throws -> Bool {
         server.storedFiles(named: name).contains {
             FileManager.default.contentsEqual(atPath: $0.string, andPath: program.folder.path.appending(name).string)

@@ -8,40 +8,40 @@ import TransferKit
 
 /// Commands on a queue that another process runs.
 @Suite(.serialized) struct LiveControlTests {
-    @Test func aBatchThatIsChangedWhileItRuns() async throws {
+    @Test func controlsSessionsWhileRunning() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
             let small = "bcdefghij".map(String.init)
             for name in small { try program.folder.file(name, size: 1_000, seed: UInt64(name.utf8.first ?? 0)) }
-            // At this rate the first one takes a quarter of an hour.
+            // At this rate the first session takes a quarter of an hour.
             let first = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             let others = try await program.run(["add", "studio"] + small + ["--each"]).lines
             let ids = Dictionary(uniqueKeysWithValues: zip(["a"] + small, [first] + others))
             let id = { (name: String) in try #require(ids[name]) }
-            // Without --forever it would end while only a person could let anything go on.
+            // Without --forever, the run would end while all sessions need a person.
             let run = try RunningQueue(program, "--forever")
             try await run.progress(of: first)
 
-            // Reordered, held and cancelled.
+            // Moved, held and cancelled.
             try await program.succeed("move", id("j"), "1")
             try await program.succeed("hold", id("c"))
             #expect(try await program.succeed("cancel", id("d"), "--json").objects().first?["id"] as? String == id("d"))
             let order = try await program.succeed("list", "--json").objects().map { $0["name"] as? String }
             #expect(order == ["a", "j", "b", "c", "d", "e", "f", "g", "h", "i"])
-            // Preempted: the first one makes room and comes back.
+            // Preempted: the first session is interrupted and resumes later.
             try await program.succeed("now", id("g"))
             try await run.event("completed", of: id("g"))
             try await run.progress(of: first)
-            // Paused: it keeps its slot, so nothing else starts.
+            // Paused: the session keeps its slot, so no other starts.
             try await program.succeed("pause", first)
             #expect(try await studio.session(first)["state"] as? String == "paused")
             #expect(try await program.succeed("why", id("j")).output.contains("keeps its slot"))
             try await program.succeed("next", id("f"))
-            // With another slot the others go, in the order asked for.
+            // With another slot, the others run in the requested order.
             try await program.succeed("queue", "set", "--max-sessions", "2")
             try await run.event("completed", of: id("i"))
-            // Limited: without the limit it is over soon.
+            // Rate-limited: without the limit, the session ends soon.
             try await program.succeed("resume", first)
             try await program.succeed("set", first, "--rate", "0")
             try await run.event("completed", of: first)
@@ -54,7 +54,7 @@ import TransferKit
         }
     }
 
-    @Test func theModeOfTheQueue() async throws {
+    @Test func changesQueueMode() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
@@ -81,8 +81,8 @@ import TransferKit
         }
     }
 
-    /// A run that was told to stop has nothing left to do, and says so.
-    @Test func aRunThatIsStopped() async throws {
+    /// A run whose queue was stopped ends with a failure.
+    @Test func endsRunWhenQueueIsStopped() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
@@ -95,15 +95,15 @@ import TransferKit
         }
     }
 
-    /// What was begun was to arrive, unless somebody decided otherwise.
+    /// Started sessions must complete unless a person cancels or removes them.
     @Test(arguments: [("hold", 1), ("cancel", 0), ("remove", 0)] as [(String, Int32)])
-    func aSessionThatIsTakenAway(operation: String, status: Int32) async throws {
+    func reportsSessionHeldDuringRun(operation: String, status: Int32) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "a", "--rate", "64K").lines[0]
             try program.folder.file("b", size: 10)
-            // Held from the beginning: nothing that this run has to do with.
+            // Held before the run, so it does not count.
             try await program.succeed("add", "studio", "b", "--hold")
             let run = try RunningQueue(program)
             try await run.progress(of: id)
@@ -114,8 +114,8 @@ import TransferKit
     }
 
     #if os(Linux)
-        /// Events that nobody gets to know are no success, whoever owns the queue.
-        @Test(arguments: [true, false]) func watchingIntoAFullDisk(isOwned: Bool) async throws {
+        /// A lost event is a failure, with or without an owner.
+        @Test(arguments: [true, false]) func failsOnFullDisk(isOwned: Bool) async throws {
             let program = try TransferQ()
             try await program.succeed("account", "add", "studio", "https://one.example/")
             try program.folder.file("a", size: 1)
@@ -125,13 +125,13 @@ import TransferKit
             let command = "exec \"$0\" watch --json --follow > /dev/full"
             let watch = try program.start("/bin/sh", ["-c", command, TransferQ.executable.string].map { Array($0.utf8) })
             let result = await watch.result()
-            #expect(result.status == 1 && result.diagnostics.contains("The output can't be written"), "\(result.testDescription)")
+            #expect(result.status == 1 && result.diagnostics.contains("Cannot write the output"), "\(result.testDescription)")
             run?.command.send(SIGTERM)
             if let run { #expect(await run.command.result().status == 130) }
         }
     #endif
 
-    @Test func watchingWhileItRuns() async throws {
+    @Test func watchesRunningQueue() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let run = try RunningQueue(program, "--forever")
@@ -147,14 +147,14 @@ import TransferKit
             }
             run.command.send(SIGTERM)
             #expect(await run.command.result().status == 130)
-            // The end of the queue is the end of the story, and the last of it is told.
+            // The events end with the queue, and the last one is printed.
             let result = await watch.result()
             #expect(result.status == 0)
             #expect(try result.objects().last?["event"] as? String == "queueStopped")
         }
     }
 
-    @Test func ownersThatComeAndGo() async throws {
+    @Test func replacesSocketOfKilledOwner() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 10)
@@ -164,7 +164,7 @@ import TransferKit
             #expect(second.status == 3 && second.diagnostics.contains("process \(run.command.processID)"), "\(second.testDescription)")
             let socket = program.store.appending("control.sock").string
             #expect(try FileManager.default.attributesOfItem(atPath: socket)[.posixPermissions] as? Int == 0o600)
-            // Killed, it leaves its socket, which nobody answers at.
+            // A killed owner leaves its socket behind.
             run.command.send(SIGKILL)
             #expect(await run.command.result().wasKilled)
             #expect(FileManager.default.fileExists(atPath: socket))
@@ -176,8 +176,8 @@ import TransferKit
         }
     }
 
-    /// Commands that come while owners change find one or take its place; none is lost, none is done twice.
-    @Test func commandsWhileOwnersChange() async throws {
+    /// Commands issued while owners change reach an owner or open the queue. None is lost or performed twice.
+    @Test func completesCommandsWhileOwnersChange() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 10)
@@ -202,8 +202,8 @@ import TransferKit
         }
     }
 
-    /// Clients that can't be taken wait until they can.
-    @Test func anOwnerWithTooManyOpenFiles() async throws {
+    /// Clients wait while the owner can't accept them.
+    @Test func waitsForOwnerWithTooManyOpenFiles() async throws {
         let program = try TransferQ()
         let script = "ulimit -n 40; exec \"$0\" run --forever --json"
         let run = try program.start("/bin/sh", [Array("-c".utf8), Array(script.utf8), TransferQ.executable.bytes])
@@ -212,7 +212,7 @@ import TransferKit
         }
         let remote = RemoteTransferQueue(folder: program.store, timeout: .seconds(60))
         do {
-            // As many as there is room for, and more.
+            // More clients than the owner has descriptors for.
             var readers: [Task<Void, any Error>] = []
             for _ in 0..<40 {
                 readers.append(Task { for try await _ in remote.events {} })
@@ -227,7 +227,7 @@ import TransferKit
         #expect(result.diagnostics.contains("Too many open files"))
     }
 
-    @Test func anOwnerThatDoesNotAnswer() async throws {
+    @Test func reportsSilentOwner() async throws {
         let program = try TransferQ()
         let run = try RunningQueue(program, "--forever")
         try await run.event("queueStarted")

@@ -4,7 +4,7 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// A command whose owner ended before it answered is done by the next one, and what is done already is done.
+/// If the owner exits before answering, the command is retried; completed changes are not repeated.
 @Suite(.serialized) struct LostOwnerTests {
     @Test(
         arguments: [
@@ -12,7 +12,7 @@ import TransferKit
             ("release", "held", "waiting"), ("retry", "cancelled", "waiting"), ("now", "waiting", "waiting"),
             ("stop", "waiting", "waiting"),
         ] as [(String, String, String?)])
-    func operations(operation: String, before: String, after: String?) async throws {
+    func retriesOperations(operation: String, before: String, after: String?) async throws {
         for count in [1, 2] {
             let program = try TransferQ()
             try await program.succeed("account", "add", "studio", "https://one.example/")
@@ -27,8 +27,8 @@ import TransferKit
         }
     }
 
-    /// What it was not asked for before is refused as ever.
-    @Test func whatDoesNotFit() async throws {
+    /// An operation that the session's state forbids is rejected as usual.
+    @Test func rejectsOperationInWrongState() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -44,7 +44,7 @@ import TransferKit
             (["edit", "studio", "--rate", "1M", "--json"], "replace", ["studio"]), (["remove", "studio"], "deleteAccount", []),
             (["unblock", "studio"], "unblockAccount", ["studio"]),
         ] as [([String], String, [String])])
-    func accounts(command: [String], word: String, after: [String]) async throws {
+    func retriesAccountChanges(command: [String], word: String, after: [String]) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let result = try await result(of: ["account"] + command, in: program, doneWith: word)
@@ -52,53 +52,53 @@ import TransferKit
         #expect(try await program.succeed("account", "list", "--json").objects().map { $0["name"] as? String } == after)
     }
 
-    @Test func anAccountThatWasThereBefore() async throws {
+    @Test func rejectsExistingAccount() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let result = try await result(of: ["account", "add", "studio", "https://two.example/"], in: program, doneWith: "replace")
         #expect(result.status == 4, "\(result.testDescription)")
     }
 
-    /// An owner that is gone between two questions is no longer there, however it went.
+    /// An owner that exits between two requests counts as gone, however it exits.
     @Test(
         arguments: [
             ["list", "--json"], ["show", "ID", "--json"], ["why", "ID"], ["watch"], ["now", "ID"], ["queue", "status"],
             ["account", "list"],
-        ], LosingOwner.Remains.allCases)
-    func whatIsAskedLater(command: [String], remains: LosingOwner.Remains) async throws {
+        ], ExitingOwner.Remains.allCases)
+    func completesCommandsAfterOwnerExits(command: [String], remains: ExitingOwner.Remains) async throws {
         let (program, id) = try await programWithSession()
-        let owner = try await LosingOwner(program.store)
+        let owner = try await ExitingOwner(program.store)
         let running = try program.start(command.map { $0 == "ID" ? id : $0 })
-        // What it asks first is who the owner is.
+        // Its first request asks for the owner.
         try await owner.serve(1, leaving: remains)
         let result = await running.result()
         #expect(result.status == 0 && !result.lines.isEmpty && result.diagnostics == "", "\(result.testDescription)")
     }
 
-    /// An agent that is gone before it could be told to go is stopped.
-    @Test(arguments: LosingOwner.Remains.allCases, 1...3) func anAgentThatStopsByItself(remains: LosingOwner.Remains, after count: Int)
+    /// An agent that exits before it receives the stop request counts as stopped.
+    @Test(arguments: ExitingOwner.Remains.allCases, 1...3) func acceptsAgentThatExitsFirst(remains: ExitingOwner.Remains, after count: Int)
         async throws
     {
         let (program, _) = try await programWithSession()
-        let agent = try await LosingOwner(program.store, as: .agent)
+        let agent = try await ExitingOwner(program.store, as: .agent)
         let running = try program.start(["agent", "stop", "--json"])
         try await agent.serve(count, leaving: remains)
         let result = await running.result()
         #expect(result.status == 0 && result.lines == ["{\"running\":false}"], "\(result.testDescription)")
     }
 
-    /// Owners of which each ends between the two questions: what happened meanwhile is in the log, and told without another reason.
-    @Test(.timeLimit(.minutes(10))) func followingOwnersThatTellNothing() async throws {
+    /// Each owner exits between the two requests. The events in between come from the log, and the command ends only when it has printed them.
+    @Test(.timeLimit(.minutes(10))) func followsOwnersWithoutEvents() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
         let id = try #require(SessionID(try await program.succeed("add", "studio", "a").lines[0]))
-        var owner = try await LosingOwner(program.store)
+        var owner = try await ExitingOwner(program.store)
         let watch = try program.start(["watch", "--follow", "--json"])
         var lines = watch.lines.makeAsyncIterator()
         for round in 1...3 {
             if round == 2 { try await owner.queue.release(id) } else { try await owner.queue.hold(id) }
-            // Its queue is closed before the one who asks knows that no answer comes.
+            // The owner's queue is closed before the client notices the lost connection.
             try await owner.serve(until: "events")
             while let line = await lines.next() {
                 if try CommandResult.object(line)["event"] as? String == "changed" { break }
@@ -109,10 +109,10 @@ import TransferKit
         _ = await watch.result()
     }
 
-    /// Whoever reads the log just now has the queue to itself.
-    private static func nextOwner(_ program: TransferQ) async throws -> LosingOwner {
+    /// Retries while another command has the queue open to read the log.
+    private static func nextOwner(_ program: TransferQ) async throws -> ExitingOwner {
         while true {
-            do { return try await LosingOwner(program.store) } catch let error as QueueError where error.code == .storageInUse { continue }
+            do { return try await ExitingOwner(program.store) } catch let error as QueueError where error.code == .storageInUse { continue }
         }
     }
 
@@ -124,7 +124,7 @@ import TransferKit
     }
 
     private func result(of command: [String], in program: TransferQ, doneWith word: String) async throws -> CommandResult {
-        let owner = try await LosingOwner(program.store)
+        let owner = try await ExitingOwner(program.store)
         let running = try program.start(command)
         try await owner.serve(until: word)
         return await running.result()

@@ -8,7 +8,7 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// Two items with one remote name are refused where one of them would be lost.
+/// Two items with the same remote name are rejected if one of them would be lost.
 @Suite struct NameClashTests {
     private let folder: TemporaryFolder
 
@@ -59,7 +59,7 @@ import TransportTUS
         ("https://one.example/", .never, false),
     ]
 
-    @Test(arguments: policies) func filesOfTwoFolders(address: String, policy: OverwritePolicy, isRefused: Bool) async throws {
+    @Test(arguments: policies) func rejectsLossOfFiles(address: String, policy: OverwritePolicy, isRefused: Bool) async throws {
         let queue = try await open([address])
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         let options = SessionOptions(overwrite: policy)
@@ -68,7 +68,7 @@ import TransportTUS
         if let refusal {
             for name in ["one/clip.mov", "two/clip.mov", "one.example"] { #expect(refusal.contains(name), "\(refusal)") }
         }
-        // As sessions of one call, and under other names.
+        // The same clash between sessions of one call, and different names.
         let sessions = try items.map { try SessionRequest.upload(items: [$0], to: "a", options: options) }
         if isRefused {
             await #expect(throws: QueueError.self) { try await queue.enqueue(sessions) }
@@ -81,7 +81,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func fallbacks() async throws {
+    @Test func checksFallbackEndpoints() async throws {
         let items = try ["one/clip.mov", "two/clip.mov"].map { TransferItem(try file($0)) }
         for (address, isRefused) in [("sftp://me@two.example/", false), ("https+put://two.example/", true)] {
             let queue = try await open(["https://one.example/", address])
@@ -90,8 +90,8 @@ import TransportTUS
         }
     }
 
-    /// Bytes and streams have no path that could tell that they are the same.
-    @Test func itemsWithoutAFile() async throws {
+    /// In-memory data and streams have no path that could show that they are the same.
+    @Test func rejectsClashingData() async throws {
         let queue = try await open(["https+put://one.example/"])
         let name = try RemotePath("clip.mov")
         let data = TransferItem.data(Data("x".utf8), as: name)
@@ -104,7 +104,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func whatIsNoClash() async throws {
+    @Test func acceptsDifferentNames() async throws {
         let queue = try await open(["https+put://one.example/"])
         let reel = try file("one/reel")
         let same = folder.path.pushing("one/../one/./reel")
@@ -119,7 +119,7 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    @Test func itemsThatAreAddedLater() async throws {
+    @Test func checksItemsAddedLater() async throws {
         let queue = try await open(["https+put://one.example/"])
         let session = try await queue.enqueue(.upload([file("one/reel")], to: "a"))
         let other = TransferItem(try file("two/reel"))
@@ -131,8 +131,8 @@ import TransportTUS
         await queue.shutdown()
     }
 
-    /// A session that is there already is found by its key, whatever its names.
-    @Test func sessionsWithAKey() async throws {
+    /// An existing session is found by its key, whatever its remote names.
+    @Test func findsExistingSessionByKey() async throws {
         let queue = try await open(["https://one.example/"])
         var request = try SessionRequest.upload([file("one/reel"), file("two/reel")], to: "a")
         request.deduplicationKey = "key"

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 import TransferCore
 
-/// Names are bytes: all but NUL and the slash.
+/// File names are arbitrary bytes except NUL and slash.
 @Suite(.serialized) struct NameTests {
     private static let names: [[UInt8]] = [
         [0xFF, 0xFE], [0x61, 0xC3], Array("new\nline".utf8), Array("carriage\rreturn".utf8), Array("tab\tbell\u{07}".utf8),
@@ -23,13 +23,13 @@ import TransferCore
     }
 
     @Test(arguments: [true, false])
-    func allArrive(fromStandardInput: Bool) async throws {
+    func uploadsAllNames(fromStandardInput: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try make(program)
             let words: [[UInt8]] = ["add", "studio", "--each"].map { Array($0.utf8) }
             let input: [UInt8] = fromStandardInput ? Self.names.flatMap { $0 + [0] } : []
-            // What follows the dashes is no option, whatever it looks like.
+            // Words after -- are never options.
             let dashes: [UInt8] = Array("--".utf8)
             let paths: [[UInt8]] = fromStandardInput ? [Array("-".utf8)] : Self.names
             let added = try program.start(TransferQ.executable, words + [dashes] + paths, input: input)
@@ -50,7 +50,7 @@ import TransferCore
             #expect(Set(arrived.keys) == Set(Self.names))
             for (index, name) in Self.names.enumerated() { #expect(arrived[name] == Data(repeating: UInt8(index), count: index)) }
 
-            // Nothing of it steers a person's terminal.
+            // No output contains control characters.
             var shown = [run, try await program.succeed("list"), try await program.succeed("watch")]
             for id in ids.lines { shown.append(try await program.succeed("show", id)) }
             for text in shown.flatMap({ [$0.output, $0.diagnostics] }) {
@@ -59,8 +59,8 @@ import TransferCore
         }
     }
 
-    /// A relative path is the same file whoever owns the queue.
-    @Test(arguments: [false, true]) func aWorkingFolder(hasOwner: Bool) async throws {
+    /// A relative path means the same file with and without an owner.
+    @Test(arguments: [false, true]) func resolvesRelativePaths(hasOwner: Bool) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let folder = FilePath(bytes: program.folder.path.bytes + [0x2F, 0x61, 0xFF, 0xC3])
@@ -76,7 +76,7 @@ import TransferCore
             let item = try #require((try await studio.session(id)["items"] as? [[String: Any]])?.first)
             let bytes = (item["sourceBytes"] as? String).flatMap { Data(base64Encoded: $0) }
             #expect(bytes == Data(folder.appending("reel").bytes))
-            // Where a download goes is named relatively, too.
+            // The destination of a download may be relative too.
             let download: [[UInt8]] = ["add", "studio", "x", "--download", "--to", ".", "--hold"].map { Array($0.utf8) }
             let received = try await program.start(TransferQ.executable, download, workingFolder: folder).result()
             #expect(received.status == 0, "\(received.testDescription)")
@@ -85,14 +85,14 @@ import TransferCore
         }
     }
 
-    @Test func thoseThatCannotBeSentAreNamed() async throws {
+    @Test func reportsUnreadableNames() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let words: [[UInt8]] = ["add", "studio"].map { Array($0.utf8) }
         let result = try await program.start(TransferQ.executable, words + [[0x1B, 0x5B, 0x41, 0xFF], Array("gone\nfile".utf8)]).result()
         #expect(result.status == 2)
         #expect(result.diagnostics.contains("does not exist") && !result.diagnostics.contains("\u{1B}"))
-        // Where a remote name holds what no server may be asked for, nothing is added either.
+        // An invalid remote name also rejects the whole session.
         try program.folder.file("a", size: 1)
         let outside = try await program.start(
             TransferQ.executable, words + ["a", "--to"].map { Array($0.utf8) } + [[0x2E, 0x2E, 0x2F, 0xFF]]
@@ -102,7 +102,7 @@ import TransferCore
         #expect(try await program.succeed("list", "--json").output == "")
     }
 
-    /// What the server has, by the names that it was told, byte for byte.
+    /// The files on the server by the exact bytes of their names.
     private func arrivals(_ studio: LoopbackStudio) throws -> [[UInt8]: Data] {
         let folder = studio.program.folder.path.appending("server").string
         var files: [[UInt8]: Data] = [:]

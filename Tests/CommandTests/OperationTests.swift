@@ -16,30 +16,30 @@ import TransferKit
     }
 
     @Test(arguments: operations + ["set", "move"])
-    func sessionsThatAreNotThere(operation: String) async throws {
+    func rejectsUnknownSession(operation: String) async throws {
         let (program, ids) = try await program()
         let rest = operation == "set" ? ["--rate", "1M"] : operation == "move" ? ["0"] : []
         let result = try await program.run([operation, ids[0], "ffffffff"] + rest)
         #expect(result.status == 4)
         #expect(result.output == "" && result.diagnostics.contains("ffffffff"))
-        // Nothing was done to the other one either.
+        // The other session is unchanged too.
         #expect(try await program.succeed("list", "--json").objects().map { $0["state"] as? String } == ["waiting"])
         #expect(try await program.run([operation] + rest).status == 2)
         #expect(try await program.run([operation, "--account", "nobody"] + rest).status == 4)
     }
 
     @Test(arguments: ["resume", "release", "retry"])
-    func whatDoesNotFitTheState(operation: String) async throws {
+    func rejectsOperationInWrongState(operation: String) async throws {
         let (program, ids) = try await program(2)
         let result = try await program.run(operation, ids[0])
         #expect(result.status == 4)
         #expect(result.diagnostics.contains("is waiting") && result.output == "")
-        // A group is what it fits.
+        // A group skips sessions in other states.
         let group = try await program.run(operation, "--all", "--json")
         #expect(group.status == 0 && group.output == "")
     }
 
-    @Test func someThatFitAndSomeThatDoNot() async throws {
+    @Test func changesOnlySessionsInRightState() async throws {
         let (program, ids) = try await program(3)
         try await program.succeed("hold", ids[1])
         let result = try await program.run(["release"] + ids)
@@ -48,7 +48,7 @@ import TransferKit
         #expect(result.diagnostics.contains(ids[0]) && result.diagnostics.contains(ids[2]))
     }
 
-    @Test func aWaitingSessionThatIsPaused() async throws {
+    @Test func holdsPausedWaitingSession() async throws {
         let (program, ids) = try await program()
         try await program.succeed("pause", ids[0])
         #expect(try await program.succeed("list", "--json").objects().first?["state"] as? String == "held")
@@ -56,14 +56,14 @@ import TransferKit
     }
 
     @Test(arguments: [["-1"], ["9"], ["x"], []])
-    func indicesThatAreNotThere(index: [String]) async throws {
+    func rejectsInvalidIndices(index: [String]) async throws {
         let (program, ids) = try await program(2)
         let result = try await program.run(["move", ids[0]] + index)
         #expect(result.status == (index == ["9"] ? 4 : 2))
         #expect(try await program.succeed("list", "--json").objects().map { $0["id"] as? String } == ids)
     }
 
-    @Test func changedTags() async throws {
+    @Test func replacesTags() async throws {
         let (program, ids) = try await program(3)
         try await program.succeed("set", ids[0], ids[2], "--tag", "x", "--tag", "y")
         #expect(try await program.succeed("list", "--json").objects().map { $0["tags"] as? [String] } == [["x", "y"], [], ["x", "y"]])
@@ -74,7 +74,7 @@ import TransferKit
         #expect(try await program.run("set", ids[1], "--tag", "z").status == 4)
     }
 
-    @Test func aCompletedSession() async throws {
+    @Test func rejectsOperationsOnCompletedSession() async throws {
         try await LoopbackStudio.with { studio in
             try studio.program.folder.file("a", size: 1)
             let id = try await studio.program.succeed("add", "studio", "a").lines[0]
@@ -86,9 +86,9 @@ import TransferKit
         }
     }
 
-    /// Partial content goes with a cancelled session, unless it is to be kept.
+    /// Cancelling removes the unfinished upload, unless it is kept.
     @Test(arguments: [true, false])
-    func cancelledInTheMiddle(keepsPartial: Bool) async throws {
+    func removesUnfinishedUploadOnCancel(keepsPartial: Bool) async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 120 << 20)
@@ -103,7 +103,7 @@ import TransferKit
         }
     }
 
-    @Test func aPausedSessionNeedsAPerson() async throws {
+    @Test func endsRunWithPausedSession() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
@@ -123,7 +123,7 @@ import TransferKit
 }
 
 extension TransferQ {
-    /// Runs the queue until bytes moved, and interrupts it.
+    /// Runs the queue until the first progress, and interrupts it.
     func interruptedRun() async throws {
         let run = try start(["run", "--progress", "json"])
         for await line in run.lines {
@@ -135,7 +135,7 @@ extension TransferQ {
         try #require(status == 130)
     }
 
-    /// Pauses a session once it runs, in this process: only the one that runs a session can pause it.
+    /// Pauses a running session, in this process: only the owner of the queue can pause it.
     func pauseInTheMiddle(_ id: String) async throws {
         let queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
         let session = try await queue.handle(try #require(SessionID(id)))

@@ -2,7 +2,7 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// What the server sees is in the order that was asked for.
+/// The server receives the files in the requested order.
 @Suite(.serialized) struct OrderTests {
     private func add(_ names: [String], to studio: LoopbackStudio) async throws -> [String: String] {
         for name in names { try studio.program.folder.file(name, size: 100, seed: UInt64(name.utf8.first ?? 0)) }
@@ -10,7 +10,7 @@ import Testing
         return Dictionary(uniqueKeysWithValues: zip(names, ids))
     }
 
-    @Test func aBatchThatIsReordered() async throws {
+    @Test func reordersSessions() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let ids = try await add(["a", "b", "c", "d", "e"], to: studio)
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func placesOfNewSessions() async throws {
+    @Test func placesNewSessions() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             for name: String in ["a", "b", "c", "d", "e", "f"] { try program.folder.file(name, size: 10) }
@@ -56,24 +56,24 @@ import Testing
         }
     }
 
-    @Test func severalMovedTogether() async throws {
+    @Test func movesSeveralSessions() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let ids = try await add(["a", "b", "c", "d"], to: studio)
             try await program.succeed("move", try #require(ids["d"]), try #require(ids["c"]), "0")
             try await program.succeed("run", "--progress", "none")
-            // In the order of the queue, not of the arguments.
+            // In queue order, not in the order of the arguments.
             #expect(studio.arrivals == ["c", "d", "a", "b"])
         }
     }
 
-    /// The limits hold over processes: they are stored.
-    @Test func limitsBeforeAndBetweenRuns() async throws {
+    /// Limits are stored and apply to all later processes.
+    @Test func keepsLimitsBetweenRuns() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.sparseFile("large", size: 64 << 20)
             let id = try await program.succeed("add", "studio", "large", "--rate", "64K").lines[0]
-            // At this rate a quarter of an hour; without one it would be over before it was told of three times.
+            // At this rate the file takes a quarter of an hour. Without it, the file would end before the third progress report.
             for limit in [[], ["queue"], ["account"]] as [[String]] {
                 switch limit.first {
                 case "queue":
@@ -103,6 +103,6 @@ import Testing
 }
 
 extension LoopbackStudio {
-    /// The names of the files in the order in which the server first heard of them.
+    /// The names of the files in the order of their first requests.
     var arrivals: [String] { server.statistics.uploads.compactMap(\.filename) }
 }

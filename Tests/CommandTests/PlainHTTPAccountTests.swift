@@ -1,9 +1,9 @@
 import Foundation
 import Testing
 
-/// Accounts at servers that know only plain HTTP.
+/// Accounts on servers without tus or SFTP.
 @Suite struct PlainHTTPAccountTests {
-    @Test func eachWayOfSendingHasAScheme() async throws {
+    @Test func selectsUploadMethodByScheme() async throws {
         let program = try TransferQ()
         let addresses = [
             "https+put://one.example/in/{path}?signature=x", "http+put://one.example/", "https+form://two.example/upload?id={transfer}",
@@ -22,7 +22,7 @@ import Testing
         ["https+put://user:hunter2@one.example/"], ["https+put://one.example/", "--header", "Content-Length: 3"],
         ["https+put://one.example/#hunter2"], ["https+post://one.example/"],
     ])
-    func whatMakesNoSenseIsRefused(arguments: [String]) async throws {
+    func rejectsInvalidArguments(arguments: [String]) async throws {
         let program = try TransferQ()
         let result = try await program.run(["account", "add", "bucket"] + arguments)
         #expect(result.status == 2)

@@ -3,11 +3,11 @@ import ScriptedHTTP
 import SystemPackage
 import Testing
 
-/// Files by plain HTTP, from a shell.
+/// Transfers over plain HTTP with the command.
 @Suite struct PlainHTTPRunTests {
     private static let accepted: [ServerStep] = [.answer(201, ["Content-Type": "text/plain"], body: "thank you")]
 
-    @Test func aFileIsPut() async throws {
+    @Test func putsFile() async throws {
         let server = try ScriptedServer { _, _ in Self.accepted }
         defer { server.stop() }
         let program = try TransferQ()
@@ -23,8 +23,8 @@ import Testing
         #expect((item["answer"] as? [String: Any])?["text"] as? String == "thank you")
     }
 
-    /// The server replaces what it likes: nobody is to think that it was asked not to.
-    @Test(arguments: ["never", "skip", "newer"]) func filesCannotBeSpared(policy: String) async throws {
+    /// The server decides whether to replace files, so options that promise otherwise are rejected.
+    @Test(arguments: ["never", "skip", "newer"]) func rejectsOverwritePolicies(policy: String) async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         try await program.succeed("account", "add", "bucket", "http+put://127.0.0.1:1/in/{path}")
@@ -35,8 +35,8 @@ import Testing
         #expect(try await program.succeed("list", "--json").lines.count == 2)
     }
 
-    /// The account's way of sending, and a session's own.
-    @Test(arguments: [true, false]) func aFormIsFilledIn(isOfSession: Bool) async throws {
+    /// The upload method comes from the account or from the session.
+    @Test(arguments: [true, false]) func postsForm(isOfSession: Bool) async throws {
         let server = try ScriptedServer { _, _ in Self.accepted }
         defer { server.stop() }
         let program = try TransferQ()
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func aDownloadIsComparedWithItsChecksum() async throws {
+    @Test func verifiesDownload() async throws {
         let server = try ScriptedServer { _, _ in [.answer(200, body: "0123456789")] }
         defer { server.stop() }
         let program = try TransferQ()

@@ -2,10 +2,10 @@ import Testing
 import TransferCommands
 
 @Suite struct ProcessArgumentsTests {
-    @Test func everyByteIsKept() {
+    @Test func preservesAllBytes() {
         var generator = SplitMix(state: 7)
         for _ in 0..<20_000 {
-            // Bytes that begin, continue or break UTF-8 sequences, those of the range that escapes are written in among them.
+            // Bytes that begin, continue or break UTF-8 sequences, including those of the range used for escapes.
             let interesting: [UInt8] = [0x61, 0x80, 0xBF, 0xC3, 0xE2, 0xF4, 0x8F, 0x9C, 0x9F, 0xFF, 0x2F]
             let bytes = (0..<Int.random(in: 0...9, using: &generator)).compactMap { _ in interesting.randomElement(using: &generator) }
             #expect(ProcessArguments.bytes(of: ProcessArguments.string(of: bytes)) == bytes)
@@ -13,7 +13,7 @@ import TransferCommands
     }
 
     @Test(arguments: ["", "plain", "ü – 漢字 🎞", "a\nb"])
-    func textStaysText(text: String) {
+    func keepsTextUnchanged(text: String) {
         #expect(ProcessArguments.string(of: Array(text.utf8)) == text)
     }
 }

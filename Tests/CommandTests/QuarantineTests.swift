@@ -4,9 +4,9 @@ import ProcessFixture
 import SystemPackage
 import Testing
 
-/// What the queue can't read is never out of sight.
+/// Unreadable sessions are always reported.
 @Suite struct QuarantineTests {
-    /// A queue of two sessions, of which the first can't be read.
+    /// A queue of two sessions, the first of them unreadable.
     private func program() async throws -> (TransferQ, id: String) {
         let program = try TransferQ()
         for name: String in ["one", "two"] { try program.folder.file(name, size: 10) }
@@ -16,11 +16,11 @@ import Testing
         return (program, ids[0])
     }
 
-    @Test func everyListingTellsOfIt() async throws {
+    @Test func reportsQuarantine() async throws {
         let (program, id) = try await program()
         for options in [[], ["--json"]] {
             let listed = try await program.run(["list"] + options)
-            #expect(listed.diagnostics.contains("1 session can't be read"), "\(listed.testDescription)")
+            #expect(listed.diagnostics.contains("1 unreadable session is"), "\(listed.testDescription)")
             #expect(listed.output.contains("two") && !listed.output.contains(id))
         }
         let why = try await program.run("why", String(id.prefix(8)))
@@ -34,12 +34,12 @@ import Testing
         #expect(try await program.succeed("quarantine", "list").output.contains("one"))
     }
 
-    @Test func itIsReadAgain() async throws {
+    @Test func retriesSession() async throws {
         let (program, id) = try await program()
         try await program.succeed("list")
-        // What is still wrong is set aside once more.
+        // A session that is still unreadable returns to quarantine.
         #expect(try await program.succeed("quarantine", "retry", "1").lines == ["1"])
-        #expect(try await program.succeed("list").diagnostics.contains("1 session"))
+        #expect(try await program.succeed("list").diagnostics.contains("1 unreadable session is"))
         let number = try #require(try await program.succeed("quarantine", "list", "--json").objects().first?["number"] as? Int)
         try await program.succeed("quarantine", "retry", "\(number)")
         try await program.changeStore("UPDATE session SET direction = 'upload' WHERE key = 1")
@@ -48,7 +48,7 @@ import Testing
         #expect(try await program.succeed("quarantine", "list", "--json").lines == [])
     }
 
-    @Test func itIsDropped() async throws {
+    @Test func dropsSession() async throws {
         let (program, id) = try await program()
         try await program.succeed("list")
         #expect(try await program.succeed("quarantine", "drop", "1").lines == ["1"])
@@ -60,8 +60,8 @@ import Testing
         }
     }
 
-    /// A process that owns the queue tells the same.
-    @Test func itIsAskedOfTheOwner() async throws {
+    /// An owner reports the same as a queue without owner.
+    @Test func reportsQuarantineThroughOwner() async throws {
         let (program, id) = try await program()
         try await program.succeed("agent", "start")
         do {
@@ -74,7 +74,7 @@ import Testing
     }
 
     private func checkOwner(_ program: TransferQ, _ id: String) async throws {
-        #expect(try await program.succeed("list").diagnostics.contains("1 session"))
+        #expect(try await program.succeed("list").diagnostics.contains("1 unreadable session is"))
         let row = try #require(try await program.succeed("quarantine", "list", "--json").objects().first)
         #expect(row["id"] as? String == id)
         #expect(try await program.succeed("quarantine", "drop", "1").lines == ["1"])
@@ -83,7 +83,7 @@ import Testing
 }
 
 extension TransferQ {
-    /// Changes the store behind the queue's back, while no process owns it.
+    /// Changes the database directly while no process owns the queue.
     func changeStore(_ sql: String) async throws {
         let script = "import sqlite3, sys; store = sqlite3.connect(sys.argv[1]); store.execute(sys.argv[2]); store.commit()"
         let path = store.appending("queue.sqlite").string

@@ -4,7 +4,7 @@ import Testing
 import TransferKit
 
 @Suite(.serialized) struct QueueCommandTests {
-    @Test func statusAndLimits() async throws {
+    @Test func showsStatusAndSetsLimits() async throws {
         let program = try TransferQ()
         let initial = try #require(try await program.succeed("queue", "status", "--json").objects().first)
         #expect(Set(initial.keys) == SessionSchema.queue)
@@ -26,36 +26,36 @@ import TransferKit
     }
 
     @Test(arguments: [[], ["--max-sessions", "0"], ["--rate", "x"]])
-    func limitsThatMakeNoSense(options: [String]) async throws {
+    func rejectsInvalidLimits(options: [String]) async throws {
         #expect(try await TransferQ().run(["queue", "set"] + options).status == 2)
     }
 
     @Test(arguments: ["start", "stop", "drain"])
-    func withoutAnOwner(command: String) async throws {
+    func rejectsModeChangeWithoutOwner(command: String) async throws {
         let program = try TransferQ()
         let alone = try await program.run("queue", command)
         #expect(alone.status == 4)
         #expect(alone.diagnostics.contains("transferq run") && alone.output == "")
     }
 
-    @Test func anotherLimitForOneRun() async throws {
-        // So slow that the second begins long before the first is done.
+    @Test func overridesLimitForOneRun() async throws {
+        // Slow enough that the second session starts long before the first completes.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try await program.succeed("queue", "set", "--max-sessions", "1")
             for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 1 << 20) }
             let ids = try await program.succeed("add", "studio", "a", "b", "c", "--each").lines
             let events = try await program.succeed("run", "--jobs", "2", "--progress", "json").objects()
-            let story = events.filter { ["didActivate", "completed"].contains($0["event"] as? String) }
-            #expect(story.prefix(2).map { $0["event"] as? String } == ["didActivate", "didActivate"])
-            #expect(story.prefix(2).map { $0["id"] as? String } == Array(ids.prefix(2)))
-            #expect(story.dropFirst(2).first?["event"] as? String == "completed")
+            let transitions = events.filter { ["didActivate", "completed"].contains($0["event"] as? String) }
+            #expect(transitions.prefix(2).map { $0["event"] as? String } == ["didActivate", "didActivate"])
+            #expect(transitions.prefix(2).map { $0["id"] as? String } == Array(ids.prefix(2)))
+            #expect(transitions.dropFirst(2).first?["event"] as? String == "completed")
             #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 1)
         }
     }
 
-    /// It was started with another one, and is limited while it runs all the same.
-    @Test func aLimitForNowAndAllRunsToCome() async throws {
+    /// The stored limit also applies to a run that was started with another one.
+    @Test func appliesLimitToPresentAndLaterRuns() async throws {
         let program = try TransferQ()
         let run = try RunningQueue(program, "--forever", "--jobs", "4")
         try await run.event("queueStarted")
@@ -67,7 +67,7 @@ import TransferKit
         #expect(try await program.succeed("queue", "status", "--json").objects().first?["maxSessions"] as? Int == 2)
     }
 
-    @Test func aRunThatDoesNotEnd() async throws {
+    @Test func keepsRunningForever() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 100)
@@ -75,7 +75,7 @@ import TransferKit
             let run = try program.start(["run", "--forever", "--json"])
             for await line in run.lines where try CommandResult.object(line)["event"] as? String == "queueBecameIdle" { break }
             #if os(Linux)
-                // What a crash would write.
+                // The setting for crash reports.
                 let variables = try Data(contentsOf: URL(fileURLWithPath: "/proc/\(run.processID)/environ")).split(separator: 0)
                 #expect(variables.contains(Data("SWIFT_BACKTRACE=registers=none".utf8)))
             #endif

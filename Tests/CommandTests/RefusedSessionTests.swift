@@ -5,10 +5,10 @@ import TransferCommands
 import TransferCore
 import TransferKit
 
-/// What can't be sent is refused when a session is enqueued, by the command and by an app.
+/// Impossible sessions are rejected when they are enqueued, by the command and by apps.
 @Suite struct RefusedSessionTests {
     @Test(arguments: ["a b", "é", "a,b", "transferid"], [["https://one.example/"], ["sftp://me@one.example/", "https://two.example/"]])
-    func metadataThatTusCannotCarry(key: String, addresses: [String]) async throws {
+    func rejectsInvalidTusMetadata(key: String, addresses: [String]) async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         #expect(try await program.run(["account", "add", "place"] + addresses).status == 0)
@@ -20,7 +20,7 @@ import TransferKit
         try await program.succeed("add", "place", "reel", "--metadata", "a=1")
     }
 
-    @Test func whatIsThereAlreadyIsNotRefused() async throws {
+    @Test func acceptsExistingSession() async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 1)
         try await program.succeed("account", "add", "place", "sftp://me@one.example/")
@@ -34,7 +34,7 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines.count == 1)
     }
 
-    @Test func whatAnAppEnqueues() async throws {
+    @Test func rejectsSessionsOfApps() async throws {
         let folder = try TemporaryFolder()
         try folder.file("reel", size: 1)
         let path = folder.path.appending("reel")
@@ -64,8 +64,8 @@ import TransferKit
         await queue.shutdown()
     }
 
-    /// Sparse files can claim more than any disk has. Only some file systems, such as tmpfs, take them.
-    @Test func filesOfAbsurdSizes() async throws {
+    /// Sparse files can be larger than any disk. Only some file systems, such as tmpfs, support such sizes.
+    @Test func rejectsAbsurdFileSizes() async throws {
         let program = try TransferQ()
         let folder = FilePath("/dev/shm").appending("transferq-\(UUID().uuidString)")
         guard (try? FileManager.default.createDirectory(atPath: folder.string, withIntermediateDirectories: false)) != nil else { return }
@@ -77,7 +77,7 @@ import TransferKit
                 let path = folder.appending(name)
                 let file = try FileDescriptor.open(path, .writeOnly, options: [.create], permissions: .ownerReadWrite)
                 defer { try? file.close() }
-                // Not every file system takes so large a file.
+                // Not every file system supports such a large file.
                 guard (try? file.resize(to: size)) != nil else { return }
                 paths.append(path.string)
             }
@@ -88,6 +88,6 @@ import TransferKit
         }
         #expect(try await program.succeed("list", "--json").lines == [])
         let doctor = try await program.run("doctor", "--json")
-        #expect(doctor.output.contains("is sound"), "\(doctor.testDescription)")
+        #expect(doctor.output.contains("is not damaged"), "\(doctor.testDescription)")
     }
 }

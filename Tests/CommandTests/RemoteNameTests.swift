@@ -4,7 +4,7 @@ import Testing
 import TransferCommands
 import TransferCore
 
-/// What files are called at the other end, and sessions here.
+/// Remote names of files, and names of sessions.
 @Suite struct RemoteNameTests {
     private func program() throws -> TransferQ {
         let program = try TransferQ()
@@ -15,11 +15,11 @@ import TransferCore
         return program
     }
 
-    /// One would take the other's place, and nobody would know.
+    /// One file would silently replace the other.
     @Test(arguments: [
         "sftp://me@one.example/in/", "https+put://one.example/in/", "https+put://one.example/{name}", "https+form://one.example/",
     ])
-    func filesOfOneName(address: String) async throws {
+    func rejectsFilesWithSameName(address: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", address)
         for options in [[], ["--each"], ["--to", "day"]] {
@@ -30,17 +30,17 @@ import TransferCore
             }
         }
         #expect(try await program.succeed("list", "--json").lines == [])
-        // The same file twice takes nobody's place.
+        // The same file given twice loses nothing.
         try await program.succeed("add", "place", "one/reel", "./one/reel")
     }
 
-    /// Servers that keep them apart.
+    /// Servers that keep files with the same name apart.
     @Test(arguments: [
         ("https://one.example/", []), ("https+form://one.example/{transfer}", []),
         ("https+form://one.example/", ["--setting", "field.id={transfer}"]), ("https+put://one.example/{transfer}/{name}", []),
         ("https+put://one.example/", ["--setting", "upload=form", "--setting", "field.id=x{transfer}"]),
     ])
-    func filesOfOneNameThatAreKeptApart(address: String, options: [String]) async throws {
+    func acceptsFilesKeptApart(address: String, options: [String]) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", address)
         let added = try await program.run(["add", "place", "one/reel", "two/reel"] + options)
@@ -50,7 +50,7 @@ import TransferCore
     }
 
     @Test(arguments: [(".", "one"), ("..", nil), ("./", "one"), ("../two/.", "two")] as [(String, String?)])
-    func sessionsOfFoldersThatAreNotNamed(path: String, name: String?) async throws {
+    func namesSessionsAfterFolders(path: String, name: String?) async throws {
         let program = try program()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let folder = program.folder.path.appending("one")
@@ -61,14 +61,14 @@ import TransferCore
         #expect(session["name"] as? String == name ?? program.folder.path.lastComponent?.string)
     }
 
-    @Test func theRootOfAllFolders() async throws {
+    @Test func rejectsRootFolder() async throws {
         let program = try program()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let refused = try await program.run("add", "studio", "/")
         #expect(refused.status == 2 && refused.diagnostics.contains("/ is the root"), "\(refused.testDescription)")
     }
 
-    /// A person is told that what was asked for is not had there.
+    /// Options without effect cause a warning.
     @Test(
         arguments: [
             ("https+put://one.example/", ["--chunk", "1M"], "--chunk"), ("https+form://one.example/", ["--chunk", "1M"], "--chunk"),
@@ -76,7 +76,7 @@ import TransferCore
             ("https://one.example/", ["--chunk", "1M", "--parallel", "4"], nil), ("sftp://me@one.example/", ["--parallel", "4"], nil),
             ("https+put://one.example/", ["--parallel", "4", "other"], nil),
         ] as [(String, [String], String?)])
-    func optionsWithoutEffect(address: String, options: [String], named: String?) async throws {
+    func warnsAboutOptionsWithoutEffect(address: String, options: [String], named: String?) async throws {
         let program = try program()
         try program.folder.file("other", size: 1)
         try await program.succeed("account", "add", "place", address)
@@ -86,15 +86,15 @@ import TransferCore
         #expect(added.diagnostics.contains("\(named) has no effect") && added.diagnostics.contains("one.example"), "\(added.diagnostics)")
     }
 
-    /// A tus server has no names that one could replace a file by.
+    /// A tus server has no names by which it could replace a file.
     @Test(
         arguments: [
             ("never", [], 0, nil), ("rename", [], 0, nil), ("always", [], 0, "has no effect"), ("skip", [], 2, "new upload"),
             ("different", [], 2, "new upload"), ("newer", [], 2, "new upload"), ("never", ["sftp://me@two.example/"], 0, nil),
-            ("newer", ["sftp://me@two.example/"], 0, "only where files go by SFTP"),
-            ("always", ["sftp://me@two.example/"], 0, "only where files go by SFTP"),
+            ("newer", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
+            ("always", ["sftp://me@two.example/"], 0, "only to uploads over SFTP"),
         ] as [(String, [String], Int32, String?)])
-    func whatBecomesOfAFileThatIsThere(policy: String, others: [String], status: Int32, words: String?) async throws {
+    func checksOverwritePolicy(policy: String, others: [String], status: Int32, words: String?) async throws {
         let program = try program()
         _ = try await program.run(["account", "add", "place", "https://one.example/"] + others)
         let added = try await program.run("add", "place", "one/reel", "--overwrite", policy)
@@ -105,32 +105,32 @@ import TransferCore
         #expect(received.status == 0 && received.diagnostics == "", "\(received.testDescription)")
     }
 
-    /// What no endpoint of the account can do is refused at once, and not when the session runs.
+    /// A session that no endpoint can perform is rejected when it is added, not when it runs.
     @Test(
         arguments: [
             ("https+put://one.example/", ["--metadata", "k=v"], "metadata"),
             ("https+put://one.example/", ["--verify", "checksum"], "checksum"), ("https+get://one.example/", [], "download"),
             ("https+form://one.example/", ["--metadata", "k=v"], nil),
         ] as [(String, [String], String?)])
-    func whatNoEndpointCanDo(address: String, options: [String], named: String?) async throws {
+    func rejectsImpossibleSessions(address: String, options: [String], named: String?) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", address)
         let added = try await program.run(["add", "place", "one/reel"] + options)
         #expect(added.status == (named == nil ? 0 : 2), "\(added.testDescription)")
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
-        // Another one can.
+        // Another endpoint can.
         try await program.succeed("account", "edit", "place", address, "https://two.example/")
         #expect(try await program.run(["add", "place", "one/reel"] + options).status == 0)
     }
 
-    /// A name that ends in a slash is that of a folder.
+    /// A trailing slash means a folder.
     @Test(
         arguments: [
             (["https://one.example/"], "sub/", "tus"), (["https+get://one.example/"], "in/sub/", "http"),
             (["https://one.example/", "https+put://two.example/"], "sub/", "tus"), (["https://one.example/"], "sub", nil),
             (["https://one.example/", "sftp://me@two.example/"], "sub/", nil), (["sftp://me@one.example/"], "sub/", nil),
         ] as [([String], String, String?)])
-    func foldersThatNobodyLists(addresses: [String], name: String, refusing: String?) async throws {
+    func rejectsFoldersThatCannotBeListed(addresses: [String], name: String, refusing: String?) async throws {
         let program = try program()
         _ = try await program.run(["account", "add", "place"] + addresses)
         for result in [
@@ -139,20 +139,20 @@ import TransferCore
         ] {
             #expect(result.status == (refusing == nil ? 0 : 2) && result.lines.isEmpty == (refusing != nil), "\(result.testDescription)")
             guard let refusing else { continue }
-            #expect(result.diagnostics.contains("The transport \"\(refusing)\" lists no folders"), "\(result.diagnostics)")
+            #expect(result.diagnostics.contains("The transport \"\(refusing)\" can't list folders"), "\(result.diagnostics)")
             #expect(result.diagnostics.contains(name) && result.diagnostics.contains("one.example"), "\(result.diagnostics)")
         }
         if refusing != nil { #expect(try await program.succeed("list", "--json").lines == []) }
     }
 
-    @Test(arguments: RegisteredTransports.builtIn.all.indices) func whichListFolders(_ index: Int) async {
+    @Test(arguments: RegisteredTransports.builtIn.all.indices) func knowsWhichTransportsListFolders(_ index: Int) async {
         let entry = RegisteredTransports.builtIn.all[index]
         let transport = entry.make()
         #expect(entry.listsFolders == (transport is any FolderListing))
         await transport.shutdown()
     }
 
-    /// What a transport finds that it can't do, or that makes no sense, is not asked of the next one, unless that may be able to do it.
+    /// An invalid setting is rejected unless another endpoint may support it.
     @Test(
         arguments: [
             (["https://one.example/"], ["--setting", "nosuch=1"], "TUS"), (["sftp://me@one.example/"], ["--setting", "nosuch=1"], "SFTP"),
@@ -162,7 +162,7 @@ import TransferCore
             (["https://one.example/"], ["--checksum", "md5:\(String(repeating: "0", count: 32))"], "checksum"),
             (["https://one.example/", "https+put://one.example/"], ["--setting", "contentType=a/b"], nil),
         ] as [([String], [String], String?)])
-    func whatMakesNoSense(addresses: [String], options: [String], named: String?) async throws {
+    func rejectsInvalidSettings(addresses: [String], options: [String], named: String?) async throws {
         let program = try program()
         _ = try await program.run(["account", "add", "place"] + addresses)
         let added = try await program.run(["add", "place", "one/reel"] + options)
@@ -170,8 +170,8 @@ import TransferCore
         if let named { #expect(added.diagnostics.contains(named), "\(added.testDescription)") }
     }
 
-    /// Whether files arrive must not depend on which server is there when they are sent.
-    @Test func whatMakesNoSenseAtAFallback() async throws {
+    /// Success must not depend on which server is available at the time of the transfer.
+    @Test func rejectsInvalidSettingsOfFallback() async throws {
         let program = try program()
         let endpoints = ["sftp://me@one.example/", "https+put://two.example/"]
         #expect(try await program.run(["account", "add", "place"] + endpoints + ["--setting", "http:metadataPrefix=X-"]).status == 0)
@@ -183,9 +183,9 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/reel", "--metadata", "ab=1").status == 0)
     }
 
-    /// Merging folders is what names are for.
+    /// Folders with the same name are merged.
     @Test(arguments: ["sftp://me@one.example/in/", "https+put://one.example/in/"])
-    func foldersOfOneName(address: String) async throws {
+    func mergesFoldersWithSameName(address: String) async throws {
         let program = try program()
         for folder in ["one/stills", "two/stills", "three"] {
             let path = program.folder.path.pushing(FilePath(folder)).string
@@ -197,24 +197,24 @@ import TransferCore
         #expect(try await program.run("add", "place", "one/stills", "three/stills").status == 2)
     }
 
-    /// What becomes of the second file is said.
+    /// The message explains what would happen to the second file.
     @Test(arguments: [
         ("never", "second one would be refused"), ("skip", "second one would be left out"), ("always", "replace the other"),
         ("newer", "replace the other"), ("different", "replace the other"),
     ])
-    func whyFilesOfOneNameAreRefused(policy: String, words: String) async throws {
+    func explainsRejectedNames(policy: String, words: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "sftp://me@one.example/in/")
         let refused = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", policy)
         #expect(refused.status == 2 && refused.diagnostics.contains(words), "\(refused.testDescription)")
         #expect(refused.diagnostics.contains("--overwrite rename"), "\(refused.diagnostics)")
         let added = try await program.run("add", "place", "one/reel", "two/reel", "--overwrite", "rename")
-        #expect(added.status == 0 && added.diagnostics.contains("several files"), "\(added.testDescription)")
+        #expect(added.status == 0 && added.diagnostics.contains("separate files"), "\(added.testDescription)")
     }
 
-    /// A fallback that may never be asked is no reason to refuse what loses nothing there.
+    /// A fallback that may never be used is no reason to reject a session that loses nothing there.
     @Test(arguments: [("sftp://me@two.example/", 0, "refused"), ("https+put://two.example/", 2, "replace the other")])
-    func filesOfOneNameAtAFallback(address: String, status: Int32, words: String) async throws {
+    func checksNamesAtFallback(address: String, status: Int32, words: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https://one.example/", address)
         let added = try await program.run("add", "place", "one/reel", "two/reel")
@@ -222,8 +222,8 @@ import TransferCore
         #expect(added.diagnostics.contains("two.example"))
     }
 
-    /// A URL for a name goes before an address that would keep the files apart.
-    @Test func filesOfOneNameWithAURL() async throws {
+    /// The URL of an item overrides an address that would keep the files apart.
+    @Test func checksNamesOfItemsWithURL() async throws {
         let program = try program()
         try await program.succeed("account", "add", "place", "https+put://one.example/{transfer}/")
         let url = ["--setting", "uploadURL.reel=https://one.example/a?signature=x"]
@@ -234,9 +234,9 @@ import TransferCore
         #expect(try await program.run(["add", "place", "one/reel"] + url).status == 0)
     }
 
-    /// As the app wrote it, number by number.
+    /// Numbers are stored exactly as written.
     @Test(arguments: ["1.0", "1.50", "123456789012345678901234567890", "{\"a\":1.50, \"b\":1e5,\"a\":-0}", "[ 1 ]"])
-    func contextsAreKeptAsGiven(context: String) async throws {
+    func preservesContexts(context: String) async throws {
         let program = try program()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let id = try await program.succeed("add", "studio", "one/reel", "--context", context).lines[0]

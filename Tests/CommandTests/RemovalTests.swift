@@ -3,12 +3,12 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// What a cancelled session left at a server is removed there, and told of while it is not.
+/// Unfinished uploads of cancelled sessions are removed from the server, and reported until then.
 @Suite struct RemovalTests {
-    /// Leaves a part of an upload at the server, whose session is cancelled while nobody owns the queue.
+    /// Leaves an unfinished upload on the server and cancels its session while no process owns the queue.
     ///
-    /// It is sent slowly, so that it is not complete before that and next to nothing is on its way, which the server takes before it removes anything.
-    private func leavePart(at studio: LoopbackStudio) async throws {
+    /// The upload is slow, so that it stays incomplete and few bytes are in transit, which the server would receive before it removes anything.
+    private func leaveUnfinishedUpload(at studio: LoopbackStudio) async throws {
         let program = studio.program
         try program.folder.file("reel", size: 128 << 20)
         let id = try await program.succeed("add", "studio", "reel", "--rate", "1M").lines[0]
@@ -23,9 +23,9 @@ import Testing
         try await program.succeed("queue", "status", "--json").objects().first?["removalsDue"] as? Int
     }
 
-    @Test func aRunWithNothingElseToDo() async throws {
+    @Test func removesUnfinishedUploads() async throws {
         try await LoopbackStudio.with(LoopbackOptions()) { studio in
-            try await leavePart(at: studio)
+            try await leaveUnfinishedUpload(at: studio)
             #expect(try await removalsDue(studio.program) == 1)
             let run = try await studio.program.succeed("run")
             #expect(!run.diagnostics.contains("unfinished"), "\(run.diagnostics)")
@@ -35,10 +35,10 @@ import Testing
         }
     }
 
-    /// That is no failure of anything that was to arrive.
-    @Test func aServerThatIsGone() async throws {
+    /// An unremoved upload is not a failure of the run.
+    @Test func reportsUnremovedUploads() async throws {
         try await LoopbackStudio.with(LoopbackOptions()) { studio in
-            try await leavePart(at: studio)
+            try await leaveUnfinishedUpload(at: studio)
             await studio.server.stop()
             for _ in 1...2 {
                 let run = try await studio.program.succeed("run")

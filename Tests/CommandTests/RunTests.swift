@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct RunTests {
-    @Test func threeFilesArrive() async throws {
+    @Test func uploadsThreeFiles() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             for (name, size) in [("a", 3_000_000), ("b", 0), ("c", 1)] as [(String, Int)] {
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func eventsAsJSON() async throws {
+    @Test func printsEventsAsJSON() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 1_000_000)
@@ -51,14 +51,14 @@ import Testing
         }
     }
 
-    @Test func anEmptyQueue() async throws {
+    @Test func endsImmediatelyWithEmptyQueue() async throws {
         let program = try TransferQ()
         let run = try await program.succeed("run", "--json")
         #expect(try run.objects().map { $0["event"] as? String } == ["queueStarted", "queueBecameIdle", "queueStopped"])
         #expect(try await program.succeed("run", "--progress", "none").diagnostics == "")
     }
 
-    @Test func aSessionThatFails() async throws {
+    @Test func reportsFailedSession() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             let program = studio.program
             try program.folder.file("large", size: 6)
@@ -72,13 +72,13 @@ import Testing
             #expect(Set(error.keys) == SessionSchema.error)
             #expect(session["state"] as? String == "failed")
             #expect(try studio.hasArrived("small"))
-            // What failed before is not of this run.
+            // Earlier failures don't count in this run.
             #expect(try await program.run("run").status == 0)
             #expect(try await program.succeed("remove", "--failed").lines == [ids[0]])
         }
     }
 
-    @Test func aBlockedAccount() async throws {
+    @Test func reportsBlockedAccount() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 5)
@@ -97,9 +97,9 @@ import Testing
         }
     }
 
-    @Test func withoutWaitingForARetry() async throws {
+    @Test func endsWithoutWaitingForRetry() async throws {
         let program = try TransferQ()
-        // Nothing listens on the discard port of this machine.
+        // No process listens on the discard port of this machine.
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
         try program.folder.file("a", size: 5)
         try await program.succeed("add", "nowhere", "a")
@@ -108,8 +108,8 @@ import Testing
         #expect(try await program.succeed("list", "--json", "--state", "waiting").lines.count == 1)
     }
 
-    /// However many others are before the one that waits.
-    @Test func aSessionThatWaitsBehindManyIsSeen() async throws {
+    /// The waiting session comes after many others.
+    @Test func findsWaitingSessionAfterManyOthers() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
         try program.folder.file("a", size: 5)
@@ -119,8 +119,8 @@ import Testing
         #expect(try await program.run("run", "--no-wait").status == 1)
     }
 
-    /// Where an account has more than one place for its files, people see which one they went to.
-    @Test func theNextEndpointIsNamed() async throws {
+    /// If an account has several endpoints, a change of endpoint is reported.
+    @Test func reportsChangeOfEndpoint() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try await program.succeed("account", "add", "both", "http://127.0.0.1:9/", studio.url.absoluteString)
@@ -131,8 +131,8 @@ import Testing
         }
     }
 
-    /// What is logged beside the bars and lines: only warnings, unless more is asked for.
-    @Test func moreIsLoggedWhenAsked() async throws {
+    /// Only warnings are logged, unless -v is given.
+    @Test func logsMoreWhenVerbose() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
         try program.folder.file("a", size: 5)
@@ -141,7 +141,7 @@ import Testing
         #expect(try await program.run("run", "--no-wait", "-v").diagnostics.contains("notice: An attempt failed"))
     }
 
-    @Test func aStartTimeIsWaitedFor() async throws {
+    @Test func waitsForStartTime() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("a", size: 5)
@@ -155,8 +155,8 @@ import Testing
     }
 
     @Test(arguments: [SIGINT, SIGTERM])
-    func anInterruption(signal: Int32) async throws {
-        // Slow enough that the first run can't be over before the signal comes: two minutes.
+    func stopsCleanlyOnSignal(signal: Int32) async throws {
+        // Slow enough, at two minutes, that the first run can't complete before the signal.
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             let program = studio.program
             try program.folder.sparseFile("a", size: 120 << 20)
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func aDiagnosisOfEndpoints() async throws {
+    @Test func diagnosesEndpoints() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 1 << 20)) { studio in
             let good = try await studio.program.run("doctor", "--json")
             #expect(good.status == 0, "\(good.output)")
@@ -194,7 +194,7 @@ import Testing
         }
     }
 
-    @Test func whatComesAfterACancelledSessionIsTold() async throws {
+    @Test func reportsDependencyOnCancelledSession() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         for name in ["a", "b"] { try program.folder.file(name, size: 1) }
@@ -206,8 +206,18 @@ import Testing
     }
 
     @Test(arguments: [["--jobs", "0"], ["--forever", "--no-wait"], ["--progress", "odd"], ["--json", "--progress", "bars"]])
-    func whatMakesNoSense(options: [String]) async throws {
+    func rejectsInvalidOptions(options: [String]) async throws {
         let program = try TransferQ()
         #expect(try await program.run(["run"] + options).status == 2)
+    }
+
+    @Test func anOutageThatLastsTooLongFailsTheSession() async throws {
+        let program = try TransferQ()
+        try program.folder.file("a", size: 1)
+        // The port "discard", at which no server is.
+        try await program.succeed("account", "add", "gone", "http://127.0.0.1:9/files/")
+        let id = try await program.succeed("add", "gone", "a", "--give-up-after", "0").lines[0]
+        #expect(try await program.run("run", "--progress", "none").status == 1)
+        #expect(try await program.succeed("show", id, "--json").objects().first?["state"] as? String == "failed")
     }
 }

@@ -2,7 +2,7 @@ import Testing
 import TransferCommands
 import TransferKit
 
-/// The sums of the total line.
+/// The totals of the progress display.
 @Suite struct RunTotalTests {
     private let a = SessionID()
     private let b = SessionID()
@@ -15,12 +15,12 @@ import TransferKit
         [total.bytesSent, total.bytesTotal, Int64(total.sessionsEnded), Int64(total.sessions)]
     }
 
-    @Test func nothingToDo() {
+    @Test func isZeroWithoutSessions() {
         #expect(RunTotal().fraction == 0)
     }
 
-    /// It has no size before it is read, and then more and more.
-    @Test func aFolderThatGrows() {
+    /// A folder has no size until it is read, and then grows.
+    @Test func followsGrowingFolder() {
         var total = RunTotal()
         total.expect(a, figures(100))
         total.expect(b, figures(0))
@@ -32,8 +32,8 @@ import TransferKit
         #expect(sums(total) == [300, 400, 1, 2])
     }
 
-    /// A small session ends before it tells of any progress.
-    @Test func withoutProgress() {
+    /// A small session may complete before it reports progress.
+    @Test func countsSessionsWithoutProgress() {
         var total = RunTotal()
         total.expect(a, figures(7))
         total.complete(a, nil)
@@ -42,21 +42,21 @@ import TransferKit
         #expect(total.fraction == 1)
     }
 
-    @Test func whatIsNotToBeDoneAnyMore() {
+    @Test func excludesSessions() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 50))
         total.expect(b, figures(100, sent: 1))
-        total.leaveOut(a)
-        total.leaveOut(a)
+        total.exclude(a)
+        total.exclude(a)
         #expect(sums(total) == [1, 100, 0, 1])
-        // What failed has nothing left to send.
+        // A failed session has no bytes remaining.
         total.fail(b)
         #expect(sums(total) == [1, 1, 1, 1])
         #expect(total.fraction == 1)
     }
 
-    /// What was sent once counts once.
-    @Test func onesThatBeginAgain() {
+    /// Repeated bytes count once.
+    @Test func countsRestartedSessionsOnce() {
         var total = RunTotal()
         total.expect(a, figures(100, sent: 60))
         total.fail(a)

@@ -4,9 +4,9 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// An account whose tus server dies in the middle of a batch, and whose other one, OpenSSH's SFTP server, takes over: what is told of it.
+/// An account whose tus server dies in the middle of a session, so that its SFTP endpoint, an OpenSSH server, takes over. Checks the reports.
 @Suite(.timeLimit(.minutes(10))) struct SFTPFallbackRunTests {
-    @Test func whatHappenedIsTold() async throws {
+    @Test func reportsFallback() async throws {
         let ssh = try await SSHServerProcess.start()
         defer { ssh.stop() }
         var program = try TransferQ()
@@ -16,7 +16,7 @@ import Testing
         try FileManager.default.createDirectory(atPath: files.string, withIntermediateDirectories: false)
         let tus = TUSLoopbackServer(folder: path.appending("server"))
         let port = try #require(try await tus.start().port)
-        // However late it is stopped, it is so in the middle.
+        // The relay stops in the middle of the session, however late.
         let gate = TransferGate { tus.statistics.uploads.count { $0.isComplete } < 20 }
         let relay = try RawServer.relay(to: UInt16(port), passes: gate.passes)
         let url = "http://127.0.0.1:\(relay.port)/files/"
@@ -58,8 +58,8 @@ import Testing
         #expect(shown["transport"] as? String == "sftp" && (shown["endpoint"] as? String)?.hasPrefix("sftp://") == true)
         let items = try #require(shown["items"] as? [[String: Any]])
         let places = items.map { $0["remoteURL"] as? String ?? "" }
-        // Those whose last answer was held up are not known to be complete.
-        #expect(completed.prefix(10).allSatisfy { places[$0].hasPrefix(url) }, "what is complete stays where it is")
+        // Files whose last response was held back are not known to be complete.
+        #expect(completed.prefix(10).allSatisfy { places[$0].hasPrefix(url) }, "completed files stay on their server")
         #expect(places.count { $0.hasPrefix("sftp://") } >= 30, "\(places)")
         for (name, place) in zip(names, places) {
             let upload = try #require(place.split(separator: "/").last)

@@ -3,15 +3,15 @@ import SSHFixture
 import SystemPackage
 import Testing
 
-/// As `KillTests`, with OpenSSH's server: what its disk has is gone on with.
+/// `KillTests` with an OpenSSH server: transfers resume from the bytes on its disk.
 @Suite(.timeLimit(.minutes(20))) struct SFTPKillTests {
     private static let size = 160 << 20
-    /// However slow this machine is, no run comes to its end before it is killed, and each to its first checkpoint, which is made after 64 MiB at
-    /// the latest. What is on its way then comes on top.
+    /// Large enough that no run completes before it is killed, and each run reaches its first checkpoint, which is made after at most 64 MiB. The
+    /// bytes in transit come on top.
     private static let end = 120 << 20
     private static let kills = max(TransferQ.kills / 2, 1)
 
-    @Test(arguments: [true, false]) func aLargeFileArrivesAllTheSame(isUpload: Bool) async throws {
+    @Test(arguments: [true, false]) func transfersLargeFileDespiteKills(isUpload: Bool) async throws {
         let server = try await SSHServerProcess.start()
         defer { server.stop() }
         var program = try TransferQ()
@@ -36,7 +36,7 @@ import Testing
             let threshold = Int64.random(in: 0...Int64(Self.end * round / Self.kills))
             try await program.runAndKill(round: round) { line in
                 done = max(done, try CommandResult.object(line)["bytesDone"] as? Int64 ?? 0)
-                // The last leaves a checkpoint behind for sure.
+                // The last run is certain to leave a checkpoint.
                 if isLast { return done > 0 }
                 return TransferGate.partSize(in: parts) ?? 0 >= threshold
             }
@@ -48,7 +48,7 @@ import Testing
         try await program.succeed("run", "--progress", "none")
 
         let sent = gate.takeCount(direction)
-        #expect(sent <= (Int64(Self.size) - done) * 17 / 16, "a checkpoint is gone on from, with little around the content")
+        #expect(sent <= (Int64(Self.size) - done) * 17 / 16, "the transfer resumes from a checkpoint, with little overhead")
         let path = { (folder: FilePath) in folder.appending("reel").string }
         #expect(FileManager.default.contentsEqual(atPath: path(here), andPath: path(there)))
         #expect(try FileManager.default.contentsOfDirectory(atPath: there.string) == ["reel"])

@@ -3,10 +3,10 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The output is what the schema says. ``TransferQ`` checks what is printed in all tests; here is what makes that worth something.
+/// The output conforms to the schema. ``TransferQ`` validates all output in all tests; these tests check that the validation is complete.
 @Suite(.serialized) struct SchemaTests {
-    /// Each command that prints anything does so at least once.
-    @Test func everyCommandIsDescribed() async throws {
+    /// Runs each command that prints JSON at least once.
+    @Test func describesEveryCommand() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let url = studio.url.absoluteString
@@ -59,13 +59,13 @@ import Testing
         }
     }
 
-    @Test func eventsOfWhatGoesWrong() async throws {
+    @Test func describesEventsOfFailures() async throws {
         try await LoopbackStudio.with(LoopbackOptions(maximumSize: 5)) { studio in
             let program = studio.program
             try program.folder.file("large", size: 6)
             try program.folder.file("small", size: 5)
             try await program.succeed("account", "add", "locked", studio.url.absoluteString, "--token-env", "NOT_SET_ANYWHERE")
-            // Nothing listens on the discard port of this machine.
+            // No process listens on the discard port of this machine.
             try await program.succeed("account", "add", "nowhere", "http://127.0.0.1:9/")
             try await program.succeed("add", "studio", "large")
             try await program.succeed("add", "locked", "small")
@@ -80,8 +80,8 @@ import Testing
         }
     }
 
-    /// The schema refuses what it does not describe: each field that is missing, is one too many or of another type.
-    @Test func whatIsNotDescribed() async throws {
+    /// The schema rejects missing fields, additional fields and fields of other types.
+    @Test func rejectsUndescribedOutput() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/", "--token-env", "TOKEN")
         try program.folder.file("a", size: 1)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    /// Leaves a session paused, which only the process that runs it can do.
+    /// Leaves a session paused, which only the owner that runs it can do.
     private func pauseWhileItRuns(_ studio: LoopbackStudio) async throws {
         try studio.program.folder.sparseFile("large", size: 64 << 20)
         let id = try await studio.program.succeed("add", "studio", "large", "--now", "--rate", "64K").lines[0]

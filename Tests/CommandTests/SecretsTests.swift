@@ -6,18 +6,18 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// A secret is in no output, no log, no list of processes, and no file of the store.
+/// Secrets occur in no output, log, process list or file of the storage folder.
 @Suite(.serialized) struct SecretsTests {
     private static let words = [
         "hunter2-token", "hunter2-password", "hunter2-header", "hunter2-file", "hunter2-key", "hunter2-passphrase", "hunter2-proxy",
         PasswordLibrary.password,
     ]
 
-    /// What must not be found: each secret, and the form that it has in an `Authorization` header (RFC 7617).
+    /// The searched text: each secret, and its form in an `Authorization` header (RFC 7617).
     private static let needles =
         words + words.map { Data("user:\($0)".utf8).base64EncodedString() } + words.map { Data($0.utf8).base64EncodedString() }
 
-    @Test func areNowhere() async throws {
+    @Test func appearNowhere() async throws {
         try await LoopbackStudio.with(LoopbackOptions(bytesPerSecond: 1 << 20)) { studio in
             var program = studio.program
             program.environment = ["TOKEN": Self.words[0], "PASSWORD": Self.words[1], "KEY": Self.words[2]]
@@ -38,7 +38,7 @@ import TransferKit
             #expect(seen.allSatisfy { $0.status == 0 })
             try program.folder.file("large", size: 1 << 20)
             try await program.succeed("add", "one", "large")
-            // A server that gets all of it wrong, so that there is something to complain about.
+            // The server rejects the credentials, so that errors are reported.
             studio.server.inject(.answer(status: 401, headers: ["WWW-Authenticate": "Basic"], method: "POST"))
             studio.server.inject(.answer(status: 500, method: "POST"))
             studio.server.inject(.answer(status: 500, method: "PATCH"))
@@ -75,9 +75,9 @@ import TransferKit
         }
     }
 
-    /// In the memory and the registers that a crash report may show.
-    @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func areNotInCrashReports(command: [String]) async throws {
-        // It takes connections and says nothing, so that all of these are in the middle of it.
+    /// Crash reports may show memory and registers.
+    @Test(arguments: [["run"], ["account", "check", "one"], ["doctor"]]) func areExcludedFromCrashReports(command: [String]) async throws {
+        // The server never answers, so all commands crash during a request.
         let silent = try SilentServer()
         var program = try TransferQ()
         program.environment = ["TOKEN": Self.words[0]]
@@ -88,7 +88,7 @@ import TransferKit
         let connection = await silent.connection()
         defer { try? connection.close() }
         run.send(SIGSEGV)
-        // The last line of a report. What was no fault of its own the program survives.
+        // The last line of a report. The program may survive the signal.
         while !run.diagnostics.contains("Backtrace took") { await Task.yield() }
         run.send(SIGKILL)
         let result = await run.result()
@@ -96,8 +96,8 @@ import TransferKit
         for needle in Self.needles { #expect(!result.diagnostics.contains(needle)) }
     }
 
-    /// Fields of forms are settings, and may be secrets all the same.
-    @Test func areNotShownWithTheSettings() async throws {
+    /// Form fields are settings, but may be secret.
+    @Test func areExcludedFromSettings() async throws {
         let program = try TransferQ()
         try await program.succeed(
             "account", "add", "form", "https+form://one.example/in", "--setting", "field.password=hunter2-password",
@@ -108,8 +108,8 @@ import TransferKit
         }
     }
 
-    /// Of SSH and of proxies, and in the agent's log.
-    @Test(.timeLimit(.minutes(10))) func areNotInTheLogOfTheAgent() async throws {
+    /// Secrets of SSH and proxies, in the agent's log too.
+    @Test(.timeLimit(.minutes(10))) func areExcludedFromAgentLog() async throws {
         let server = try await SSHServerProcess.start(options: ["PasswordAuthentication yes"], knowsPasswords: true)
         defer { server.stop() }
         let key = server.folder.appending(path: "secret-key")
@@ -124,7 +124,7 @@ import TransferKit
         for account in [
             ["word", address, "--password-env", "PASSWORD"] + trust,
             ["key", address, "--identity", key.path, "--passphrase-file", "passphrase"] + trust,
-            // Nothing listens on the discard port of this machine.
+            // No process listens on the discard port of this machine.
             [
                 "proxy", "http://127.0.0.1:9/", "--setting", "proxy=http://127.0.0.1:9", "--setting", "proxyUser=me",
                 "--proxy-password-env", "PROXY",

@@ -2,7 +2,7 @@ import SystemPackage
 import Testing
 
 @Suite struct SelectionTests {
-    /// Seventeen sessions: two IDs at least begin with the same hexadecimal digit.
+    /// Seventeen sessions, so that at least two IDs begin with the same hexadecimal digit.
     private func program() async throws -> (TransferQ, ids: [String]) {
         let program = try TransferQ()
         for account in ["one", "two"] { try await program.succeed("account", "add", account, "https://\(account).example/") }
@@ -16,7 +16,7 @@ import Testing
         try await program.run(["list", "--json"] + arguments).objects().compactMap { $0["id"] as? String }
     }
 
-    @Test func filtersOfTheList() async throws {
+    @Test func filtersList() async throws {
         let (program, ids) = try await program()
         #expect(try await listed(program) == ids)
         #expect(try await listed(program, "--max", "3") == Array(ids.prefix(3)))
@@ -34,7 +34,7 @@ import Testing
         #expect(none.output == "" && none.diagnostics != "")
     }
 
-    @Test func prefixes() async throws {
+    @Test func resolvesPrefixes() async throws {
         let (program, ids) = try await program()
         let digits = ids.map { String($0.prefix(1)) }
         let shared = try #require(digits.first { digit in digits.count(where: { $0 == digit }) > 1 })
@@ -51,9 +51,9 @@ import Testing
         #expect(try await listed(program) == ids)
     }
 
-    @Test func removal() async throws {
+    @Test func removesSelectedSessions() async throws {
         let (program, ids) = try await program()
-        // One of the two does not exist, so neither is removed.
+        // One of the two sessions does not exist, so neither is removed.
         #expect(try await program.run("remove", ids[0], "ffff").status == 4)
         #expect(try await program.succeed("remove", ids[0], ids[2], ids[0]).lines == [ids[0], ids[2]])
         #expect(try await program.succeed("remove", "--failed").output == "")
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["--all", "--failed"], ["abc", "--all"], ["abc", "--tag", "x"]])
-    func selectionsThatMakeNoSense(arguments: [String]) async throws {
+    func rejectsInvalidSelections(arguments: [String]) async throws {
         let program = try TransferQ()
         #expect(try await program.run(["remove"] + arguments).status == 2)
     }

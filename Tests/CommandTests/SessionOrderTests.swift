@@ -3,8 +3,8 @@ import TransferCommands
 import TransferKit
 
 @Suite struct SessionOrderTests {
-    /// Whatever is done, it is the order that a list would have.
-    @Test(arguments: 0..<8 as Range<UInt64>) func asAList(seed: UInt64) {
+    /// After any operations, the order equals that of an array.
+    @Test(arguments: 0..<8 as Range<UInt64>) func matchesArray(seed: UInt64) {
         var random = SplitMix(state: seed)
         var list = (0..<2_000).map { _ in SessionID() }
         var order = SessionOrder(list)
@@ -36,7 +36,7 @@ import TransferKit
         #expect(order.index(of: SessionID()) == nil)
     }
 
-    @Test func whatIsNotThere() {
+    @Test func ignoresInvalidIndices() {
         var order = SessionOrder([])
         order.remove(at: 0)
         let id = SessionID()

@@ -11,7 +11,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// Settings of a session that nobody else is to see, and what is shown of them.
+/// Secret settings of a session: where they are read from, and where they are hidden.
 @Suite struct SettingsFileTests {
     private static let needle = "signature=n33dle"
 
@@ -22,7 +22,7 @@ import TransferKit
         return program
     }
 
-    @Test(arguments: [true, false]) func eachFileGoesToItsURL(isPiped: Bool) async throws {
+    @Test(arguments: [true, false]) func uploadsToSignedURLs(isPiped: Bool) async throws {
         let server = try ScriptedServer { _, _ in [.answer(201)] }
         defer { server.stop() }
         let program = try await program("http+put://127.0.0.1:\(server.port)/")
@@ -39,21 +39,21 @@ import TransferKit
             ["add", "bucket", "a", "b", "-v", "--settings-file", isPiped ? "-" : file.string], input: isPiped ? Array(text.utf8) : [])
         #expect(added.status == 0 && !added.diagnostics.contains(Self.needle), "\(added.testDescription)")
         let run = try await program.succeed("run", "--progress", "json", "-vv")
-        // Both at once, in whatever order they come.
+        // Both files are in flight together, in any order.
         #expect(Set(server.requests.map(\.path)) == ["/1?\(Self.needle)", "/2?x=1"])
         #expect(server.requests.allSatisfy { $0.headers["content-type"] == "text/x-own" })
         let shown = try await program.succeed("show", added.lines[0], "--json")
         #expect(!(run.output + run.diagnostics + shown.output).contains(Self.needle))
     }
 
-    /// The file and the line are named, and no value.
+    /// The error names the file and line but no value.
     @Test(arguments: [
         ("a=1\n\nn33dle\n", "Line 3"), ("=n33dle", "Line 1"), ("# a\nx=n33dle\nx=n33dle", "Line 3"), ("contentType=n33dle/\u{FF}", "UTF-8"),
         ("contentType=n33dle", "settings file"),
     ])
-    func whatIsWrongIsNamed(text: String, words: String) async throws {
+    func reportsInvalidLines(text: String, words: String) async throws {
         let program = try await program()
-        // The scalar is for a byte that is no text.
+        // The scalar stands for an invalid UTF-8 byte.
         try program.folder.file("settings", bytes: text.unicodeScalars.map { UInt8($0.value) })
         let refused = try await program.run("add", "bucket", "a", "--setting", "contentType=b/c", "--settings-file", "settings")
         #expect(refused.status == 2 && refused.diagnostics.contains(words), "\(refused.testDescription)")
@@ -61,7 +61,7 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines == [])
     }
 
-    @Test func filesThatAreNotTaken() async throws {
+    @Test func rejectsInvalidFiles() async throws {
         let program = try await program()
         let file = try program.folder.file("settings", bytes: Array("contentType=a/b".utf8))
         try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: file.string)
@@ -75,15 +75,15 @@ import TransferKit
         #expect(try await program.succeed("list", "--json").lines == [])
     }
 
-    /// Paths and settings can't both come from there.
-    @Test(arguments: [["-"], ["a", "--stdin"]]) func standardInputIsReadOnce(paths: [String]) async throws {
+    /// Paths and settings can't both come from standard input.
+    @Test(arguments: [["-"], ["a", "--stdin"]]) func rejectsTwoUsesOfStandardInput(paths: [String]) async throws {
         let refused = try await program().run(["add", "bucket"] + paths + ["--settings-file", "-"], input: Array("a\n".utf8))
-        #expect(refused.status == 2 && refused.diagnostics.contains("once only"), "\(refused.testDescription)")
+        #expect(refused.status == 2 && refused.diagnostics.contains("only once"), "\(refused.testDescription)")
     }
 
     // MARK: In a program
 
-    @Test func theirValuesAreNotPrinted() throws {
+    @Test func hidesValuesInDescriptions() throws {
         let options = SessionOptions(settings: ["uploadURL.a": "https://one.example/?\(Self.needle)"])
         var request = try SessionRequest.upload(["a"], to: "bucket", options: options)
         request.name = "a"
@@ -92,18 +92,18 @@ import TransferKit
         for text in ["\(options)", String(reflecting: options), "\(request)", dumped] {
             #expect(text.contains("uploadURL.a") && !text.contains(Self.needle), "\(text)")
         }
-        // They are kept all the same, by the name that they always had.
+        // The encoding still contains the values, under the same name as ever.
         let stored = try JSONEncoder().encode(options)
         let object = try #require(try JSONSerialization.jsonObject(with: stored) as? [String: Any])
         #expect(object["settings"] as? [String: String] == options.settings)
         #expect(try JSONDecoder().decode(SessionOptions.self, from: stored) == options)
     }
 
-    /// Who reads a line with such a number may not be able to read any of it.
-    @Test(arguments: ["1e400", "[-1e999]"]) func contextsWithNumbersThatAreTooLarge(context: String) async throws {
+    /// Some JSON parsers can't read a line that contains such a number.
+    @Test(arguments: ["1e400", "[-1e999]"]) func rejectsContextsWithHugeNumbers(context: String) async throws {
         let program = try await program()
         let refused = try await program.run("add", "bucket", "a", "--context", context)
-        #expect(refused.status == 2 && refused.diagnostics.contains("range of a Double"), "\(refused.testDescription)")
+        #expect(refused.status == 2 && refused.diagnostics.contains("number out of range"), "\(refused.testDescription)")
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         var request = try SessionRequest.upload([program.folder.path.appending("a")], to: "bucket")
         request.context = Data(context.utf8)
@@ -114,7 +114,7 @@ import TransferKit
 
     // MARK: Credentials
 
-    @Test func credentialFilesThatAreNone() async throws {
+    @Test func rejectsInvalidCredentialFiles() async throws {
         let folder = try TemporaryFolder()
         func secret(_ path: FilePath) async throws -> String {
             try await ReferencedCredentials().secret(for: .bearer(.file(path.string))).reveal()
@@ -132,8 +132,8 @@ import TransferKit
         }
     }
 
-    /// As a shell's `<(…)` makes it, so that the secret is in no file.
-    @Test func aPipeIsRead() async throws {
+    /// A shell's `<(…)` is a pipe, so the secret is in no file.
+    @Test func readsSecretFromPipe() async throws {
         let folder = try TemporaryFolder()
         let pipe = folder.path.appending("pipe")
         #expect(unsafe mkfifo(pipe.string, 0o600) == 0)

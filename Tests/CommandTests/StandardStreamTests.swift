@@ -3,20 +3,22 @@ import SystemPackage
 import Testing
 import TransferCore
 
-/// Programs that are started without a standard stream: the number of each is that of the next file which is opened.
+/// Programs started without a standard stream. The next opened file would get its number.
 @Suite struct StandardStreamTests {
-    @Test(arguments: ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"]) func closedOnes(redirections: String) async throws {
+    @Test(arguments: ["<&-", ">&-", "2>&-", "<&- >&-", ">&- 2>&-", "<&- >&- 2>&-"]) func keepsDatabaseIntact(redirections: String)
+        async throws
+    {
         let program = try TransferQ()
         let file = try program.folder.file("a", size: 1_000)
-        // What can't be told is no success.
-        let told = redirections.split(separator: " ").contains(">&-") ? 1 : 0
-        // What they are at the end: a file of the store would be among them.
+        // Output that can't be written is a failure.
+        let expectedStatus = redirections.split(separator: " ").contains(">&-") ? 1 : 0
+        // The content of the streams' files at the end. A database file could be among them.
         let script = """
             "$0" account add studio http://127.0.0.1:9/ \(redirections) &&
             "$0" add studio a missing \(redirections); test $? = 2 || exit 10
-            "$0" add studio a --each a a --json \(redirections); test $? = \(told) || exit 11
-            "$0" list --json \(redirections); test $? = \(told) || exit 12
-            "$0" help \(redirections); test $? = \(told) || exit 14
+            "$0" add studio a --each a a --json \(redirections); test $? = \(expectedStatus) || exit 11
+            "$0" list --json \(redirections); test $? = \(expectedStatus) || exit 12
+            "$0" help \(redirections); test $? = \(expectedStatus) || exit 14
             "$0" run --no-wait --progress json --jobs 3 \(redirections)
             "$0" nosuch \(redirections); test $? = 2 || exit 13
             """
@@ -33,8 +35,8 @@ import TransferCore
         #expect(FileManager.default.contents(atPath: file.string)?.count == 1_000)
     }
 
-    /// None of them is a file of the store.
-    @Test func whatIsInTheirPlace() async throws {
+    /// No standard stream is a file of the queue.
+    @Test func opensNullDevice() async throws {
         let program = try TransferQ()
         let script = """
             "$0" run --forever <&- >&- 2>&- & child=$!
@@ -47,7 +49,7 @@ import TransferCore
         #expect(result.lines == ["/dev/null", "/dev/null", "/dev/null"], "\(result.testDescription)")
     }
 
-    @Test func pathsFromAClosedOne() async throws {
+    @Test func rejectsClosedStandardInput() async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         let shell = try program.start("/bin/sh", ["-c", "\"$0\" add studio - <&-"].map { Array($0.utf8) } + [TransferQ.executable.bytes])

@@ -5,27 +5,28 @@ import Testing
 import TransferControl
 import TransferKit
 
-/// An owner has the store a moment before it has a socket.
+/// A starting owner holds the storage folder before it has a socket.
 @Suite(.serialized) struct StartingOwnerTests {
     @Test(arguments: [("start", "running"), ("stop", "stopped"), ("drain", "stopped")])
-    func theModeOfTheQueue(command: String, mode: String) async throws {
+    func waitsToChangeMode(command: String, mode: String) async throws {
         let program = try TransferQ()
         let result = try await program.result(of: ["queue", command, "--json"], whileOwnerStarts: .application)
         #expect(result.status == 0, "\(result.testDescription)")
         #expect(try result.objects().first?["mode"] as? String == mode)
     }
 
-    @Test(arguments: [["run"], ["agent", "run"]]) func anotherOwner(command: [String]) async throws {
+    @Test(arguments: [["run"], ["agent", "run"]]) func rejectsSecondOwner(command: [String]) async throws {
         let program = try TransferQ()
         let result = try await program.result(of: command, whileOwnerStarts: .agent)
         #expect(result.status == 3)
         #expect(
-            result.diagnostics.contains("is run by the agent \(ProcessInfo.processInfo.processIdentifier)"), "\(result.testDescription)")
+            result.diagnostics.contains("is already run by the agent \(ProcessInfo.processInfo.processIdentifier)"),
+            "\(result.testDescription)")
     }
 }
 
 extension TransferQ {
-    /// Starts a command while this process has the store and no socket, and makes the socket when the command waits for the store.
+    /// Starts a command while this process owns the folder without a socket, and opens the socket when the command waits for the folder.
     fileprivate func result(of command: [String], whileOwnerStarts role: QueueOwner.Role) async throws -> CommandResult {
         let queue = try await TransferQueue(storage: .folder(store), transports: [])
         let running = try start(command)
@@ -35,7 +36,7 @@ extension TransferQ {
         return result
     }
 
-    /// On a thread of its own: a command waits ten seconds for an owner, and the threads that all tests share may be busy for longer.
+    /// Runs on its own thread: a command waits at most ten seconds for an owner, and the shared threads of the tests may be busy for longer.
     private func server(for queue: TransferQueue, as role: QueueOwner.Role, beside process: Int32) async throws -> ControlServer {
         let lock = store.appending("owner.lock").string
         return try await withCheckedThrowingContinuation { continuation in

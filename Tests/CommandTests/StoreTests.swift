@@ -5,11 +5,11 @@ import TransferCore
 import TransferKit
 
 @Suite struct StoreTests {
-    /// What every command takes may stand before the command too.
+    /// Common options may come before the command.
     @Test(arguments: [
         ["--store", "given"], ["--store=given"], ["--json", "-v", "--store", "given"], ["-vvv", "--verbose", "--store=given"],
     ])
-    func optionsBeforeTheCommand(options: [String]) async throws {
+    func acceptsOptionsBeforeCommand(options: [String]) async throws {
         let program = try TransferQ()
         let result = try await program.run(options + ["queue", "status"])
         #expect(result.status == 0, "\(result.diagnostics)")
@@ -18,7 +18,7 @@ import TransferKit
         #expect(!FileManager.default.fileExists(atPath: program.store.string))
     }
 
-    @Test func whereItIs() async throws {
+    @Test func findsStorageFolder() async throws {
         var program = try TransferQ()
         let root = program.folder.path
         let isDatabase = { (folder: FilePath) in FileManager.default.fileExists(atPath: folder.appending("queue.sqlite").string) }
@@ -36,7 +36,7 @@ import TransferKit
         #expect(try FileManager.default.attributesOfItem(atPath: home.string)[.posixPermissions] as? Int == 0o700)
     }
 
-    @Test func aNewerSchema() async throws {
+    @Test func rejectsNewerSchema() async throws {
         let program = try TransferQ()
         try await program.succeed("list")
         let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
@@ -49,16 +49,16 @@ import TransferKit
             #expect(result.status == 3)
             #expect(result.diagnostics.contains("schema 99"))
         }
-        let diagnosis = try await program.run("doctor", "--json")
-        #expect(diagnosis.status == 3)
-        #expect(try diagnosis.objects().contains { $0["check"] as? String == "store" && $0["state"] as? String == "wrong" })
+        let doctor = try await program.run("doctor", "--json")
+        #expect(doctor.status == 3)
+        #expect(try doctor.objects().contains { $0["check"] as? String == "store" && $0["state"] as? String == "wrong" })
     }
 
-    @Test func aDamagedDatabase() async throws {
+    @Test func reportsDamagedDatabase() async throws {
         let program = try TransferQ()
         try await program.succeed("list")
         let database = try FileHandle(forUpdating: URL(fileURLWithPath: program.store.appending("queue.sqlite").string))
-        // All but the header of the file, and without the log that would mend it.
+        // Overwrites all but the header, and removes the write-ahead log that would repair the file.
         try? FileManager.default.removeItem(atPath: program.store.appending("queue.sqlite-wal").string)
         try database.seek(toOffset: 100)
         try database.write(contentsOf: Data(repeating: 0x41, count: 8192))
@@ -68,10 +68,10 @@ import TransferKit
         #expect(result.diagnostics.contains("damaged"))
     }
 
-    @Test func foldersThatCannotBe() async throws {
+    @Test func rejectsInvalidFolders() async throws {
         let program = try TransferQ()
         let file = try program.folder.file("file", size: 1)
-        // Permissions do not hold root back, but neither of these can be a folder even for root.
+        // Root ignores permissions, but even root can't use these as folders.
         for store in [file.string, file.appending("below").string, "/proc/transferq"] {
             let result = try await program.run("list", "--store", store)
             #expect(result.status == 3, "\(store): \(result.diagnostics)")
@@ -80,7 +80,7 @@ import TransferKit
         #expect(try await program.run("list", "--store", "").status == 2)
     }
 
-    @Test func anOwnerThatDoesNotLetGo() async throws {
+    @Test func reportsOtherOwner() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let result = try await program.run("list")
@@ -90,7 +90,7 @@ import TransferKit
         try await program.succeed("list")
     }
 
-    @Test(arguments: [(20, false), (50, true)]) func manyCommandsAtOnce(count: Int, hasOwner: Bool) async throws {
+    @Test(arguments: [(20, false), (50, true)]) func runsManyCommandsConcurrently(count: Int, hasOwner: Bool) async throws {
         let program = try TransferQ()
         try await program.succeed("account", "add", "studio", "https://one.example/")
         try program.folder.file("a", size: 1)
@@ -106,8 +106,8 @@ import TransferKit
         _ = await run?.command.result()
     }
 
-    /// SQLite would open a database of another name, which may be another queue's.
-    @Test func aFolderWhoseNameIsNotUTF8() async throws {
+    /// SQLite would open a database with a different name, which may belong to another queue.
+    @Test func rejectsFolderNameThatIsNotUTF8() async throws {
         let program = try TransferQ()
         for command in ["exec \"$0\" list", "exec \"$0\" agent start"] {
             let script = "TRANSFERQ_STORE=$PWD/$(printf 'q\\377') " + command
@@ -118,7 +118,7 @@ import TransferKit
         #expect(!names.contains { $0.hasPrefix("q") }, "\(names)")
     }
 
-    @Test func diagnosis() async throws {
+    @Test func diagnosesInstallation() async throws {
         let program = try TransferQ()
         let sound = try await program.run("doctor", "--json")
         #expect(sound.status == 0, "\(sound.output)")

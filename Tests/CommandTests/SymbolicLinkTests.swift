@@ -3,7 +3,7 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// Links in folders are left out unless a person says otherwise, and a person hears of it.
+/// Links in folders are skipped by default, and skipped links are reported.
 @Suite struct SymbolicLinkTests {
     @Test(
         arguments: [
@@ -11,7 +11,7 @@ import Testing
             (["--symlinks", "follow-files"], ["day/file", "day/reel"], 1),
             (["--symlinks", "follow"], ["day/file", "day/folder/reel", "day/reel"], 0),
         ] as [([String], [String], Int)])
-    func linksInAFolder(options: [String], sent: [String], skipped: Int) async throws {
+    func handlesLinksInFolder(options: [String], sent: [String], skipped: Int) async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             for folder in ["day", "other"] {
@@ -35,8 +35,8 @@ import Testing
         }
     }
 
-    /// A person who names a link means what it leads to.
-    @Test func aLinkThatIsNamed() async throws {
+    /// A link given as a path is followed.
+    @Test func followsNamedLink() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             try program.folder.file("reel", size: 10)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func whatIsRefused() async throws {
+    @Test func rejectsInvalidOptions() async throws {
         let program = try TransferQ()
         try program.folder.file("reel", size: 10)
         try await program.succeed("account", "add", "studio", "https://one.example/")

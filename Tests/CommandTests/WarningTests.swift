@@ -2,9 +2,9 @@ import Locking
 import ScriptedHTTP
 import Testing
 
-/// What somebody should know of a file although it arrived: told while it happens, and afterwards.
+/// Warnings about completed files are shown during the run and afterwards.
 @Suite struct WarningTests {
-    /// A server that puts parts together and lets nobody remove them.
+    /// A server that concatenates partial uploads but does not let clients remove them.
     private static func server() throws -> ScriptedServer {
         let count = Locked(0)
         return try ScriptedServer { request, _ in
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func theyAreShown() async throws {
+    @Test func showsWarnings() async throws {
         let server = try Self.server()
         defer { server.stop() }
         let program = try TransferQ()

@@ -3,7 +3,7 @@ import Testing
 import TransferKit
 
 @Suite struct WatchTests {
-    @Test func theStoryOverAllProcesses() async throws {
+    @Test func printsEventsOfAllProcesses() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             for name: String in ["a", "b"] { try program.folder.file(name, size: 100) }
@@ -21,16 +21,16 @@ import TransferKit
             #expect(added["ids"] as? [String] == ids && added["index"] as? Int == 0)
             let moved = try #require(events.first { $0["event"] as? String == "moved" })
             #expect(moved["id"] as? String == ids[1] && moved["from"] as? Int == 1 && moved["to"] as? Int == 0)
-            // What a run told is what the log tells of it, indices included.
-            let told = { (event: [String: Any]) in
+            // The log contains the same events as the run printed, including indices.
+            let summary = { (event: [String: Any]) in
                 "\(event["revision"] as? Int ?? -1) \(event["event"] as? String ?? "") \(event["id"] as? String ?? "") \(event["index"] as? Int ?? -1)"
             }
-            #expect(events.map(told).contains(run.map(told)))
+            #expect(events.map(summary).contains(run.map(summary)))
 
             let later = try await program.succeed("watch", "--json", "--since", "\(middle)").objects()
             #expect(later.compactMap { $0["revision"] as? Int } == Array((middle + 1)...events.count))
             #expect(try await program.succeed("watch", "--since", "\(events.count)").output == "")
-            // Only a store that was put back to an earlier state has not come that far.
+            // Such a revision is possible only after the database was restored from a backup.
             for since in [events.count + 1, events.count + 10, Int.max] {
                 let gap = try await program.succeed("watch", "--json", "--since", "\(since)").objects()
                 #expect(gap.compactMap { $0["event"] as? String } == ["gap"])
@@ -42,8 +42,8 @@ import TransferKit
         }
     }
 
-    /// Whoever owns the queue, one after the other, and also while nobody does.
-    @Test func followingAllOwners() async throws {
+    /// Follows one owner after the other, and the time between them.
+    @Test func followsAllOwners() async throws {
         try await LoopbackStudio.with { studio in
             let program = studio.program
             let watch = try program.start(["watch", "--follow", "--json"])
@@ -59,13 +59,13 @@ import TransferKit
                     if event["event"] as? String == "completed", event["id"] as? String == id { break }
                 }
             }
-            #expect(revisions == Array(1...revisions.count), "each is told once")
+            #expect(revisions == Array(1...revisions.count), "each is printed once")
             watch.send(SIGTERM)
             _ = await watch.result()
         }
     }
 
-    @Test func aQueueOfAnotherProcess() async throws {
+    @Test func reportsOwnerWithoutSocket() async throws {
         let program = try TransferQ()
         let queue = try await TransferQueue(storage: .folder(program.store), transports: [])
         let result = try await program.run("watch")

@@ -89,7 +89,7 @@ import TransportTUS
         let error = await #expect(throws: TransferError.self) { try await upload.run(path) }
         #expect(error?.failureClass == .credentials, "\(String(describing: error))")
         let atProxy = try await proxy.requests
-        #expect(atProxy.map(\.method) == ["HEAD", "OPTIONS"])
+        #expect(atProxy.map(\.method) == ["HEAD", "HEAD", "OPTIONS"], "the answer to HEAD may come from a cut")
         #expect(server.statistics.requests.isEmpty)
         await close()
     }

@@ -43,6 +43,23 @@ import TransportTUS
         await session.waitUntilSent(sent + 2_000_000)
     }
 
+    /// Starts a killed server again, without a rate limit.
+    ///
+    /// - Parameter restarts: Whether the queue is opened again before.
+    private func startAgain(
+        _ server: inout RealServer, _ queue: inout TransferQueue, _ session: inout TransferSession, restarts: Bool
+    ) async throws {
+        if restarts {
+            let id = session.id
+            await queue.shutdown()
+            queue = try await workshop.openQueue(server.endpoint)
+            session = try await queue.handle(id)
+            try await queue.start()
+        }
+        server = try await startServer("server", .tuspyserver, port: server.port)
+        try await queue.setRateLimit(nil)
+    }
+
     /// `tuspyserver` then has bytes that it does not count, and appends to them whatever comes.
     @Test(arguments: RealServer.Kind.allCases)
     func aServerThatDiesInAFirstPatchMixesNothing(kind: RealServer.Kind) async throws {
@@ -76,15 +93,7 @@ import TransportTUS
         try await sendInTwoRequests(session)
         server.kill()
         _ = await events.first { if case .attemptFailed(_, let error, _) = $0 { error } else { nil } }
-        if restarts {
-            let id = session.id
-            await queue.shutdown()
-            queue = try await workshop.openQueue(server.endpoint)
-            session = try await queue.handle(id)
-            try await queue.start()
-        }
-        server = try await startServer("server", .tuspyserver, port: server.port)
-        try await queue.setRateLimit(nil)
+        try await startAgain(&server, &queue, &session, restarts: restarts)
         #expect(try await session.value.state == .completed)
         #expect(try server.requests.count { $0.method == "POST" } == 1)
         let item = try #require(try await queue.items(of: session.id).first)
@@ -105,15 +114,7 @@ import TransportTUS
         server.suspend()
         #expect(try await session.pause() == .paused)
         server.kill()
-        if restarts {
-            let id = session.id
-            await queue.shutdown()
-            queue = try await workshop.openQueue(server.endpoint)
-            session = try await queue.handle(id)
-            try await queue.start()
-        }
-        server = try await startServer("server", .tuspyserver, port: server.port)
-        try await queue.setRateLimit(nil)
+        try await startAgain(&server, &queue, &session, restarts: restarts)
         try await session.resume()
         #expect(try await session.value.state == .completed)
         let item = try #require(try await queue.items(of: session.id).first)

@@ -1,5 +1,4 @@
 import Foundation
-import Glibc
 import Locking
 import SSHFixture
 import Testing
@@ -32,12 +31,11 @@ struct SFTPFaultTests {
         let payload = isUpload ? FileAttempt.Payload.upload(try folder.source("source")) : .download(folder.destination("received"))
         let checkpoints = Locked<[Checkpoint]>([])
         let killed = Locked(0)
-        let files = folder.files.path
         let error = await #expect(throws: TransferError.self) {
             try await folder.move(payload, "file", telling: checkpoints) { sent in
                 // More than is on its way at once, so that it is at work.
                 guard sent > 6 << 20, killed.withLock({ $0 }) == 0 else { return }
-                killed.withLock { $0 = Self.killServer(of: files) }
+                killed.withLock { $0 = folder.server.kill(named: "sftp-server") }
             }
         }
         #expect(killed.withLock { $0 } == 1)
@@ -46,21 +44,5 @@ struct SFTPFaultTests {
         let moved = isUpload ? folder.files.appending(path: "file") : folder.local.appending(path: "received")
         #expect(try Data(contentsOf: moved) == content)
         await folder.close()
-    }
-
-    /// Kills the SFTP servers that have a file open in a folder (proc(5), `/proc/PID/fd`).
-    ///
-    /// - Returns: How many there were.
-    private static func killServer(of folder: String) -> Int {
-        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        return processes.compactMap { pid_t($0) }.count { process in
-            guard (try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)) == "sftp-server\n" else { return false }
-            let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []
-            let isAtWork = descriptors.contains { number in
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
-                return target?.hasPrefix(folder) ?? false
-            }
-            return isAtWork && kill(process, SIGKILL) == 0
-        }
     }
 }

@@ -51,30 +51,47 @@ package final class GuardedProcess: Sendable {
 
     /// Kills the program and all that it started, as the end of its machine would. Blocks.
     package func killTree() {
-        guard let shell = state.withLock({ $0.shell }) else { return }
-        // Whoever is stopped starts nobody while the others are looked for.
-        var family: [pid_t] = []
-        while true {
-            let found = Self.children(of: [shell] + family).filter { !family.contains($0) }
-            guard !found.isEmpty else { break }
-            for process in found { kill(process, SIGSTOP) }
-            family += found
-        }
-        for process in family { kill(process, SIGKILL) }
+        // A stopped process starts no other while the rest is looked for.
+        let family = family { _ = Self.signal($0, SIGSTOP) }
+        for process in family { _ = Self.signal(process, SIGKILL) }
         stop()
         // Until their sockets are closed: who has no parent left is gone, or an orphan that dies.
         while family.contains(where: { Self.isAlive($0) }) { usleep(2_000) }
     }
 
-    /// By proc(5), `/proc/PID/stat`: the parent is the second field behind the name, which is in parentheses.
-    private static func status(of process: pid_t) -> (state: Substring, parent: pid_t)? {
-        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let end = text.lastIndex(of: ")") else {
-            return nil
+    /// Kills the processes of a name among those that the program started. Works for every user. Blocks.
+    ///
+    /// - Returns: How many there were.
+    package func kill(named name: String) -> Int {
+        family().count { Self.status(of: $0)?.name == name[...] && Self.signal($0, SIGKILL) }
+    }
+
+    /// The program and all processes that it started, unless a process between them has ended.
+    ///
+    /// - Parameter body: Called for each when it is found.
+    private func family(_ body: (pid_t) -> Void = { _ in }) -> [pid_t] {
+        guard let shell = state.withLock({ $0.shell }) else { return [] }
+        var family: [pid_t] = []
+        while true {
+            let found = Self.children(of: [shell] + family).filter { !family.contains($0) }
+            guard !found.isEmpty else { return family }
+            for process in found { body(process) }
+            family += found
         }
+    }
+
+    /// By proc(5), `/proc/PID/stat`: the name is in parentheses, and the parent is the second field after it.
+    private static func status(of process: pid_t) -> (name: Substring, state: Substring, parent: pid_t)? {
+        guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8), let start = text.firstIndex(of: "("),
+            let end = text.lastIndex(of: ")")
+        else { return nil }
         let fields = text[text.index(after: end)...].split(separator: " ")
         guard fields.count > 1, let parent = pid_t(fields[1]) else { return nil }
-        return (fields[0], parent)
+        return (text[text.index(after: start)..<end], fields[0], parent)
     }
+
+    // A method of the same name hides the system's function.
+    private static func signal(_ process: pid_t, _ number: CInt) -> Bool { systemKill(process, number) == 0 }
 
     private static func isAlive(_ process: pid_t) -> Bool { status(of: process).map { $0.state != "Z" } ?? false }
 
@@ -98,3 +115,5 @@ package final class GuardedProcess: Sendable {
         _ = try? startThread { ChildProcess.reap(shell) }
     }
 }
+
+private func systemKill(_ process: pid_t, _ number: CInt) -> CInt { kill(process, number) }

@@ -63,7 +63,8 @@ package final class SSHServerProcess: Sendable {
             let file = folder.appending(path: "subsystem_\(name)")
             try Data("folder='\(folder.path)'\n\(script)\n".utf8).write(to: file)
             // Read by a shell, as a file can't be run while a process that started meanwhile has a copy of the descriptor that wrote it.
-            programs[name] = "/bin/sh \(file.path)"
+            // Not every shell replaces itself by the last command, and scripts take their parent for the SSH server.
+            programs[name] = "exec /bin/sh \(file.path)"
         }
         // A port that is free now may be taken the moment after: then another is tried.
         for _ in 0..<20 {
@@ -122,6 +123,11 @@ package final class SSHServerProcess: Sendable {
     package func stop() {
         process.withLock { $0.stop() }
     }
+
+    /// Kills the processes of a name, such as `sftp-server`, that serve connections. Blocks.
+    ///
+    /// - Returns: How many there were.
+    package func kill(named name: String) -> Int { process.withLock { $0 }.kill(named: name) }
 
     /// Kills the server and the processes of all connections, as the end of its machine would.
     package func crash() async throws {

@@ -4,7 +4,7 @@ import Testing
 
 @Suite struct AbandonedRequestTests {
     @Test(arguments: [0, 1, 5, 60, 150])
-    func `a PATCH whose head does not arrive in full changes nothing`(count: Int) async throws {
+    func `ignores a PATCH with an incomplete head`(count: Int) async throws {
         try await withServer { server, url in
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let first = try RawConnection(to: url)
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `an open connection without a request holds nobody up`() async throws {
+    @Test func `an idle connection does not block others`() async throws {
         try await withServer { _, url in
             let idle = try RawConnection(to: url)
             let begun = try RawConnection(to: url)
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [1, 70_000])
-    func `every byte of a creation that its client left is kept`(count: Int) async throws {
+    func `keeps every byte of an abandoned creation`(count: Int) async throws {
         try await withServer { server, url in
             let content = bytes(100_000)
             let first = try RawConnection(to: url)
@@ -43,7 +43,7 @@ import Testing
                 ])
             try first.send(content.prefix(count))
             first.endSending()
-            // An answer, which is no success, or the end: the creation has been given up then.
+            // Either an error response or the end of the connection: the server has given up the creation.
             if !first.isAtEnd() { #expect(try first.answer().status == 400) }
             let path = "/files/" + (try #require(server.statistics.uploads.first).id)
             let second = try RawConnection(to: url)
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `of many PATCHes at once for the same place one is taken`() async throws {
+    @Test func `accepts one of many concurrent PATCHes at the same offset`() async throws {
         try await withServer { server, url in
             let content = bytes(200_000)
             let path = try RawConnection(to: url).createUpload(length: content.count, metadata: "filename YQ==")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `requests sent ahead on one connection are answered in turn`() async throws {
+    @Test func `answers pipelined requests in order`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 6)

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct ChecksumTests {
-    /// Of `hello world`, by the algorithms that there are.
+    /// The checksums of `hello world` by all algorithms.
     private static let checksums = [
         "sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "sha256 uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", "md5 XrY7u+Ae7tCTyyK7j1rNww==",
     ]
@@ -15,7 +15,7 @@ import Testing
         ["Upload-Offset": "\(offset)", "Content-Type": offsetStream, "Upload-Checksum": checksum]
     }
 
-    @Test(arguments: checksums) func `content with the right checksum is taken`(checksum: String) async throws {
+    @Test(arguments: checksums) func `accepts content with the right checksum`(checksum: String) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 11, metadata: Self.metadata)
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test(arguments: checksums) func `content with another checksum leaves no trace`(checksum: String) async throws {
+    @Test(arguments: checksums) func `discards content with a wrong checksum`(checksum: String) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 14, metadata: Self.metadata)
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["crc32 AAAA", "sha1", "sha1 !!", ""]) func `what is no checksum is refused`(checksum: String) async throws {
+    @Test(arguments: ["crc32 AAAA", "sha1", "sha1 !!", ""]) func `rejects invalid checksums`(checksum: String) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 11)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `content that is cut before its checksum could be compared is not kept`() async throws {
+    @Test func `discards content cut before its checksum`() async throws {
         try await withServer { server, url in
             let path = try RawConnection(to: url).createUpload(length: 11)
             let cut = try RawConnection(to: url)
@@ -60,13 +60,13 @@ import Testing
         }
     }
 
-    @Test func `unverified content does not survive a crash`() async throws {
+    @Test func `discards unverified content after a crash`() async throws {
         try await withFolder { folder in
             let first = TUSLoopbackServer(folder: folder)
             let url = try await first.start()
             let path = try await onThread { try RawConnection(to: url).createUpload(length: 11) }
             await first.stop()
-            // As the server leaves it when it is killed in the middle of such a request.
+            // As the server leaves the files when it is killed during such a request.
             let id = path.split(separator: "/").last.map(String.init) ?? ""
             let record = URL(filePath: folder.appending("\(id).json").string)
             var object = try #require(try JSONSerialization.jsonObject(with: Data(contentsOf: record)) as? [String: Any])
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(arguments: [(checksums[0], 201), (checksums[1], 201), ("sha1 AAAA", 460)])
-    func `a creation with content may have a checksum`(checksum: String, status: Int) async throws {
+    func `verifies the checksum of a creation with content`(checksum: String, status: Int) async throws {
         try await withServer { server, url in
             let answer = try RawConnection(to: url).request(
                 "POST", "/files/",
@@ -100,7 +100,7 @@ import Testing
         return try connection.answer().status
     }
 
-    @Test(arguments: checksums) func `the checksum may come behind the content`(checksum: String) async throws {
+    @Test(arguments: checksums) func `accepts the checksum in a trailer`(checksum: String) async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 11, metadata: Self.metadata)
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `a server without checksums ignores them`() async throws {
+    @Test func `ignores checksums without the extension`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.checksum)
         try await withServer(options) { server, url in

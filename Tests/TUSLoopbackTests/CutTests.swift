@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct CutTests {
     @Test(arguments: [1, 100, 65_536, 3_000_000])
-    func `every byte of a PATCH that its client left is kept`(count: Int) async throws {
+    func `keeps every byte of an abandoned PATCH`(count: Int) async throws {
         try await withServer { server, url in
             let content = bytes(4_000_000)
             let path = try RawConnection(to: url).createUpload(length: content.count, metadata: "filename YQ==")
@@ -25,12 +25,12 @@ import Testing
     }
 
     @Test(arguments: ["HEAD", "PATCH", "DELETE"])
-    func `a PATCH whose client is silent gives way to the next request`(method: String) async throws {
+    func `the next request interrupts a silent PATCH`(method: String) async throws {
         try await withServer { _, url in
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let silent = try RawConnection(to: url)
             try silent.startPatch(path, at: 0, announcing: 1000, bytes(400))
-            // Nothing tells when the server has read what was sent, and it need not have: giving way includes reading it.
+            // The server may not have read all sent bytes yet; interrupting the PATCH includes reading them.
             let next = try RawConnection(to: url)
             switch method {
             case "HEAD": #expect(try next.offset(path) == 400)
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `the offset survives a restart of the server`() async throws {
+    @Test func `keeps the offset over a restart`() async throws {
         try await withFolder { folder in
             let content = bytes(100_000)
             let first = TUSLoopbackServer(folder: folder)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["PATCH", "POST"])
-    func `stopping cuts a request that is under way, without an answer`(method: String) async throws {
+    func `stopping cuts requests without a response`(method: String) async throws {
         try await withFolder { folder in
             let server = TUSLoopbackServer(folder: folder)
             let url = try await server.start()
@@ -83,7 +83,7 @@ import Testing
                 let place = method == "POST" ? ["Upload-Length": "1000"] : ["Upload-Offset": "0"]
                 let body = ["Content-Type": offsetStream, "Content-Length": "1000", "Expect": "100-continue"]
                 try connection.sendHead(method, path, body.merging(place) { $1 })
-                // It is told to go on by whoever reads the body.
+                // The server sends 100 (Continue) when it starts to read the body.
                 #expect(try connection.answer().status == 100)
                 try connection.send(bytes(1))
                 begun.yield()

@@ -9,7 +9,7 @@ import Testing
         return path
     }
 
-    @Test func `a complete upload is given back, to whoever asks`() async throws {
+    @Test func `sends complete uploads to clients without tus`() async throws {
         try await withServer { server, url in
             let path = try upload("hello world", to: url)
             let answer = try RawConnection(to: url).request("GET", path, version: nil)
@@ -21,7 +21,7 @@ import Testing
             #expect(server.statistics.bytesSent == 11)
             let request = try #require(server.statistics.uploads.first?.requests.last)
             #expect((request.method, request.offset, request.sent, request.status) == ("GET", 0, 11, 200))
-            // tus's own question is answered as before.
+            // A HEAD request of tus is answered as usual.
             let head = try RawConnection(to: url).request("HEAD", path)
             #expect(head.headers["upload-offset"] == "11")
             #expect(head.headers["content-length"] == "0")
@@ -38,7 +38,7 @@ import Testing
     ]
 
     @Test(arguments: ranges)
-    func `ranges are served as far as they make sense`(range: String, status: Int, body: String?, place: String?) async throws {
+    func `serves valid ranges`(range: String, status: Int, body: String?, place: String?) async throws {
         try await withServer { _, url in
             let path = try upload("hello world", to: url)
             let answer = try RawConnection(to: url).request("GET", path, ["Range": range])
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `a range depends on the content being the same`() async throws {
+    @Test func `serves a range only for unchanged content`() async throws {
         try await withServer { _, url in
             let path = try upload("hello world", to: url)
             let connection = try RawConnection(to: url)
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `an empty upload is given back`() async throws {
+    @Test func `sends an empty upload`() async throws {
         try await withServer { _, url in
             let answer = try RawConnection(to: url).request("GET", try upload("", to: url))
             #expect(answer.status == 200)
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    @Test func `an incomplete upload is not given back`() async throws {
+    @Test func `does not send an incomplete upload`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `asking for an incomplete upload does not end the request that brings it`() async throws {
+    @Test func `a download of an incomplete upload does not interrupt it`() async throws {
         try await withServer { _, url in
             let patching = try RawConnection(to: url)
             let path = try patching.createUpload(length: 3)
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `a large upload is given back in full, over the same connection`() async throws {
+    @Test func `sends large uploads over one connection`() async throws {
         try await withServer { server, url in
             let content = String(repeating: "0123456789", count: 400_000)
             let path = try upload(content, to: url)
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 300_000]) func `a download is cut where it was told`(count: Int) async throws {
+    @Test(arguments: [0, 1, 300_000]) func `cuts a download after the given bytes`(count: Int) async throws {
         try await withServer { server, url in
             let content = String(repeating: "0123456789", count: 100_000)
             let path = try upload(content, to: url)
@@ -115,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `a server may give nothing back`() async throws {
+    @Test func `downloads can be disabled`() async throws {
         try await withServer(LoopbackOptions(servesDownloads: false)) { _, url in
             let path = try upload("hello", to: url)
             let answer = try RawConnection(to: url).request("GET", path)

@@ -5,24 +5,24 @@ import Testing
 
 @Suite struct FaultTests {
     @Test(arguments: [0, 1, 70_000, 100_000])
-    func `a cut keeps exactly as many bytes as it says`(count: Int) async throws {
+    func `a cut keeps exactly the given number of bytes`(count: Int) async throws {
         try await withServer { server, url in
             server.inject(.cut(afterBodyBytes: Int64(count)))
             let content = bytes(100_000)
             let path = try RawConnection(to: url).createUpload(length: content.count)
             let cut = try RawConnection(to: url)
-            // The server may be gone before everything is sent.
+            // The server may close the connection before everything is sent.
             try? cut.startPatch(path, at: 0, announcing: content.count, content)
             #expect(cut.isAtEnd())
             let next = try RawConnection(to: url)
             #expect(try next.offset(path) == count)
             #expect(server.statistics.bytesStored == Int64(count))
-            // It happens once.
+            // Each injected cut applies once.
             #expect(try next.patch(path, at: count, content.dropFirst(count)).status == 204)
         }
     }
 
-    @Test func `a cut waits for a body that is long enough`() async throws {
+    @Test func `a cut applies to the first body that is long enough`() async throws {
         try await withServer { server, url in
             server.inject(.cut(afterBodyBytes: 500))
             let connection = try RawConnection(to: url)
@@ -34,13 +34,13 @@ import Testing
         }
     }
 
-    @Test func `a held upload takes no more, until it is told to go on`() async throws {
+    @Test func `a held upload accepts no bytes until it is released`() async throws {
         try await withServer { server, url in
             server.holdContent(at: 500)
             let path = try RawConnection(to: url).createUpload(length: 1000)
             let held = try RawConnection(to: url)
             try held.startPatch(path, at: 0, announcing: 1000, bytes(1000))
-            // Whoever asks ends the request that is held.
+            // Another request interrupts the held one.
             #expect(try RawConnection(to: url).offset(path) == 500)
             server.holdContent(at: nil)
             #expect(try RawConnection(to: url).patch(path, at: 500, bytes(500)).status == 204)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `answers are given as often as told, to the method they are for`() async throws {
+    @Test func `injected responses apply to their method the given number of times`() async throws {
         try await withServer { server, url in
             server.inject(.answer(status: 503, headers: ["Retry-After": "7"], method: "HEAD"), times: 2)
             let connection = try RawConnection(to: url)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a rate slows a body down without changing it`() async throws {
+    @Test func `a rate limit does not change the body`() async throws {
         try await withServer(LoopbackOptions(bytesPerSecond: 1_000_000)) { server, url in
             let headers = ["Upload-Length": "5000", "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
             let answer = try RawConnection(to: url).request("POST", "/files/", headers, body: bytes(5000))
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `the statistics are served as JSON and not counted`() async throws {
+    @Test func `serves statistics as JSON without counting the request`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             _ = try connection.createUpload(length: 5, metadata: "filename YQ==")

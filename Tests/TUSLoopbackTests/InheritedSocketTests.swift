@@ -8,10 +8,10 @@ import Testing
     import Darwin
 #endif
 
-/// A child process has copies of the server's sockets from the moment it starts; here the copies stay in the process, which is the same to a
-/// socket.
+/// A child process has copies of all sockets that the server had when it started. In these tests the copies stay in the same process, which has the
+/// same effect on a socket.
 @Suite struct InheritedSocketTests {
-    @Test func `a connection that the server closes ends for its client`() async throws {
+    @Test func `closes connections despite copies of the socket`() async throws {
         try await withServer { server, url in
             let (cut, left) = try (RawConnection(to: url), RawConnection(to: url))
             let path = try cut.createUpload(length: 1000)
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a stopped server can't be reached`() async throws {
+    @Test func `refuses connections after stopping despite copies of the socket`() async throws {
         try await withFolder { folder in
             let server = TUSLoopbackServer(folder: folder)
             let url = try await server.start()
@@ -40,7 +40,7 @@ import Testing
     }
 }
 
-/// Duplicates what is bound to the server's port: its listener and its ends of the connections.
+/// Duplicates the sockets bound to the server's port: its listener and its ends of the connections.
 private func copySockets(of url: URL) -> [CInt] {
     (0..<getdtablesize()).filter { localPort(of: $0) == url.port }.map { dup($0) }
 }

@@ -5,7 +5,7 @@ import TUSLoopback
 import Testing
 import TransferCore
 
-/// Uploads whose length is told later, and those that expire.
+/// Uploads with a deferred length, and uploads that expire.
 @Suite struct LengthAndLifetimeTests {
     private func createDeferred(_ connection: RawConnection) throws -> String {
         let answer = try connection.request("POST", "/files/", ["Upload-Defer-Length": "1", "Upload-Metadata": "filename YQ=="])
@@ -17,7 +17,7 @@ import TransferCore
         ["Upload-Offset": "\(offset)", "Content-Type": offsetStream, "Upload-Length": "\(length)"]
     }
 
-    @Test func `the length may be told with the last content`() async throws {
+    @Test func `accepts a deferred length with the last content`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try createDeferred(connection)
@@ -39,7 +39,7 @@ import TransferCore
         }
     }
 
-    @Test func `the length may be told without content`() async throws {
+    @Test func `accepts a deferred length without content`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try createDeferred(connection)
@@ -48,7 +48,7 @@ import TransferCore
         }
     }
 
-    @Test func `an unknown length is limited, too`() async throws {
+    @Test func `limits uploads of unknown length`() async throws {
         try await withServer(LoopbackOptions(maximumSize: 5)) { _, url in
             let connection = try RawConnection(to: url)
             let path = try createDeferred(connection)
@@ -59,14 +59,14 @@ import TransferCore
     }
 
     @Test(arguments: [["Upload-Defer-Length": "2"], ["Upload-Defer-Length": "1", "Upload-Length": "5"]])
-    func `what says nothing clear about the length is refused`(headers: [String: String]) async throws {
+    func `rejects ambiguous lengths`(headers: [String: String]) async throws {
         try await withServer { _, url in
             let answer = try RawConnection(to: url).request("POST", "/files/", headers)
             #expect(answer.status == 400)
         }
     }
 
-    @Test func `a server that wants the length at once gets it`() async throws {
+    @Test func `requires a length without the extension`() async throws {
         var options = LoopbackOptions()
         options.extensions.remove(.creationDeferLength)
         try await withServer(options) { _, url in
@@ -75,10 +75,10 @@ import TransferCore
         }
     }
 
-    /// 6 November 1994, 08:49:37, the date in RFC 9110.
+    /// 6 November 1994, 08:49:37, the example date of RFC 9110.
     private static let start = Date(timeIntervalSince1970: 784_111_777)
 
-    @Test func `an incomplete upload expires, and a complete one does not`() async throws {
+    @Test func `only incomplete uploads expire`() async throws {
         try await withFolder { folder in
             let time = Locked(Self.start)
             let options = LoopbackOptions(lifetime: .seconds(60))
@@ -108,7 +108,7 @@ import TransferCore
         }
     }
 
-    @Test func `the time that an upload has left survives a restart`() async throws {
+    @Test func `keeps the expiry over a restart`() async throws {
         try await withFolder { folder in
             let time = Locked(Self.start)
             let options = LoopbackOptions(lifetime: .seconds(60))

@@ -2,9 +2,9 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// Requests that no honest client makes.
+/// Requests that no valid client sends.
 @Suite struct LoopbackLimitTests {
-    @Test func `parts that are larger together than any file are refused`() async throws {
+    @Test func `rejects parts larger together than any file`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let headers = ["Upload-Length": "\(Int64.max)", "Upload-Concat": "partial"]
@@ -20,7 +20,7 @@ import Testing
         ("10.0.0.1:80", 421),
         ("joe@127.0.0.1", 421), ("localhost", 204), ("127.0.0.1:1", 204), ("[::1]:80", 204), ("127.8.9.10", 204),
     ])
-    func `only hosts on this machine are answered`(host: String, status: Int) async throws {
+    func `accepts only loopback hosts`(host: String, status: Int) async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send("OPTIONS /files/ HTTP/1.1\r\nHost: \(host)\r\nTus-Resumable: 1.0.0\r\n\r\n")

@@ -4,7 +4,7 @@ import TUSLoopback
 import Testing
 
 @Suite struct ProtocolTests {
-    @Test func `options tell what there is, without a version`() async throws {
+    @Test func `OPTIONS lists features without a version`() async throws {
         try await withServer(LoopbackOptions(maximumSize: 5000)) { _, url in
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.status == 204)
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [nil, "0.2.2"]) func `another version is refused everywhere`(version: String?) async throws {
+    @Test(arguments: [nil, "0.2.2"]) func `rejects other versions in all requests`(version: String?) async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `an upload is made, filled over one connection and found by its name`() async throws {
+    @Test func `creates, fills and finds an upload`() async throws {
         try await withServer { server, url in
             let content = bytes(700_000)
             let connection = try RawConnection(to: url)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1, 5000]) func `content may come with the creation`(count: Int) async throws {
+    @Test(arguments: [0, 1, 5000]) func `accepts content with the creation`(count: Int) async throws {
         try await withServer { server, url in
             let content = bytes(count)
             let headers = ["Upload-Length": String(count), "Content-Type": offsetStream, "Upload-Metadata": "filename YQ=="]
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `the location is absolute, or relative if so wished`() async throws {
+    @Test func `sends absolute or relative locations`() async throws {
         for isRelative in [false, true] {
             try await withServer(LoopbackOptions(usesRelativeLocation: isRelative)) { _, url in
                 let answer = try RawConnection(to: url).request("POST", "/files/", ["Upload-Length": "1"])
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `a chunked body is taken`() async throws {
+    @Test func `accepts a chunked body`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 9, metadata: "filename YQ==")
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a client that waits for 100 Continue is told`() async throws {
+    @Test func `sends 100 Continue`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
@@ -99,14 +99,14 @@ import Testing
             #expect(try connection.answer().status == 100)
             try connection.send("abc")
             #expect(try connection.answer().status == 204)
-            // Refused before it sent anything, it need not send it at all.
+            // A client that is rejected before it sends the body need not send it.
             try connection.sendHead("PATCH", path, headers)
             #expect(try connection.answer().status == 409)
             #expect(connection.isAtEnd())
         }
     }
 
-    @Test func `a terminated upload is gone, and so are its files`() async throws {
+    @Test func `terminating removes the upload and its files`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3, metadata: "filename YQ==")
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a method can be named by a header`() async throws {
+    @Test func `accepts a method override`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)

@@ -7,7 +7,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// A plain TCP client that writes what it is told and can vanish at any byte. Blocks: see ``onThread(_:)``.
+/// A plain TCP client that sends arbitrary bytes and can disconnect at any byte. Blocks: see ``onThread(_:)``.
 final class RawConnection {
     private var descriptor: CInt
     private let port: Int
@@ -40,7 +40,7 @@ final class RawConnection {
             }
         }
         guard result == 0 else { throw Failure(reason: "connect: \(errno)") }
-        // Only a guard against hanging for ever: no test depends on it.
+        // Only guards against hanging forever. No test depends on the value.
         var limit = timeval(tv_sec: 60, tv_usec: 0)
         unsafe setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &limit, socklen_t(MemoryLayout<timeval>.size))
     }
@@ -57,7 +57,7 @@ final class RawConnection {
         descriptor = -1
     }
 
-    /// Says that nothing more will be sent; receiving goes on.
+    /// Closes the sending direction; receiving continues.
     func endSending() {
         shutdown(descriptor, CInt(SHUT_WR))
     }
@@ -77,7 +77,7 @@ final class RawConnection {
         }
     }
 
-    /// Sends a request's head, with what every request of tus needs.
+    /// Sends the head of a request with the headers that all tus requests need.
     func sendHead(_ method: String, _ target: String, _ headers: [String: String] = [:], version: String? = "1.0.0") throws {
         var text = "\(method) \(target) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n"
         if let version { text += "Tus-Resumable: \(version)\r\n" }
@@ -95,7 +95,7 @@ final class RawConnection {
         return try answer(toHead: method == "HEAD")
     }
 
-    /// Reads an answer.
+    /// Reads a response.
     func answer(toHead isHead: Bool = false) throws -> Answer {
         let lines = try readHead()
         guard let status = lines.first.flatMap({ Int($0.split(separator: " ")[1]) }) else { throw Failure(reason: "no status line") }
@@ -110,14 +110,14 @@ final class RawConnection {
         return Answer(status: status, headers: headers, body: String(decoding: unread.prefix(length), as: UTF8.self))
     }
 
-    /// Reads an answer whose body does not arrive in full.
+    /// Reads a response whose body is incomplete.
     func bytesUntilEnd() throws -> (head: [String], bodySize: Int) {
         let head = try readHead()
         while (try? fill()) != nil {}
         return (head, unread.count)
     }
 
-    /// Whether the server has closed the connection, once it has nothing more to say.
+    /// Whether the server has closed the connection after sending everything.
     func isAtEnd() -> Bool {
         guard unread.isEmpty else { return false }
         do {
@@ -149,7 +149,7 @@ final class RawConnection {
     }
 }
 
-/// Runs something that blocks on a thread of its own, away from the cooperative pool that other tests run on.
+/// Runs blocking code on its own thread, instead of the cooperative pool that other tests use.
 func onThread<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Result(catching: body)) }

@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct RefusalTests {
     @Test(arguments: [nil, "", "-1", "+5", "1e3", "0x10", "99999999999999999999"])
-    func `a creation needs a length`(length: String?) async throws {
+    func `a creation requires a length`(length: String?) async throws {
         try await withServer { _, url in
             let headers = length.map { ["Upload-Length": $0] } ?? [:]
             let answer = try RawConnection(to: url).request("POST", "/files/", headers)
@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(arguments: ["filename !!", "a YQ==,a YQ==", "a YQ== b", ",", ""])
-    func `metadata that is none is refused`(metadata: String) async throws {
+    func `rejects invalid metadata`(metadata: String) async throws {
         try await withServer { _, url in
             let headers = ["Upload-Length": "1", "Upload-Metadata": metadata]
             let answer = try RawConnection(to: url).request("POST", "/files/", headers)
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `an upload over the limit is refused`() async throws {
+    @Test func `rejects uploads over the limit`() async throws {
         try await withServer(LoopbackOptions(maximumSize: 10)) { _, url in
             let connection = try RawConnection(to: url)
             #expect(try connection.request("POST", "/files/", ["Upload-Length": "11"]).status == 413)
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `a refused PATCH changes nothing, and its body is not stored`() async throws {
+    @Test func `a rejected PATCH changes nothing`() async throws {
         try await withServer { server, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 10)
@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `a complete upload takes nothing more`() async throws {
+    @Test func `a complete upload accepts no more bytes`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 2)
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `a chunked body that is too long is stored up to the length`() async throws {
+    @Test func `stores a chunked body up to the upload's length`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 3)
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `the answer to a long refused body arrives, though the body is still coming`() async throws {
+    @Test func `sends the response before a long rejected body ends`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 10)
@@ -84,7 +84,7 @@ import Testing
     @Test(arguments: [
         "hello\r\n\r\n", "GET / HTTP/2\r\n\r\n", "GET / HTTP/1.1\r\n: x\r\n\r\n", "POST /files/ HTTP/1.1\r\nContent-Length: x\r\n\r\n",
     ])
-    func `what is no request gets 400`(text: String) async throws {
+    func `invalid requests get 400`(text: String) async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send(text)
@@ -93,17 +93,17 @@ import Testing
         }
     }
 
-    @Test func `headers without end are refused`() async throws {
+    @Test func `rejects endless headers`() async throws {
         try await withServer { _, url in
             let connection = try RawConnection(to: url)
             try connection.send("GET / HTTP/1.1\r\n")
-            // The server may have closed the connection before all of it is sent.
+            // The server may close the connection before everything is sent.
             try? connection.send(String(repeating: "a: \(String(repeating: "b", count: 1000))\r\n", count: 100))
             #expect(try connection.answer().status == 400)
         }
     }
 
-    @Test func `a port that is taken is an error that names it`() async throws {
+    @Test func `reports a port in use`() async throws {
         try await withServer { _, url in
             let port = try #require(url.port)
             #expect(port > 0)

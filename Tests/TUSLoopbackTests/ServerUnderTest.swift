@@ -4,7 +4,7 @@ import TUSLoopback
 
 let offsetStream = "application/offset+octet-stream"
 
-/// Runs a test against a server in a folder of its own; the test gets a thread, as it blocks.
+/// Runs a test with a server and its own folder, on its own thread, as the test blocks.
 func withServer(
     _ options: LoopbackOptions = LoopbackOptions(), _ body: @escaping @Sendable (TUSLoopbackServer, URL) throws -> Void
 ) async throws {
@@ -30,7 +30,7 @@ extension Result where Failure == any Error {
 }
 
 extension RawConnection {
-    /// Makes an upload; returns its path.
+    /// Creates an upload and returns its path.
     func createUpload(length: Int, metadata: String? = nil) throws -> String {
         var headers = ["Upload-Length": String(length)]
         headers["Upload-Metadata"] = metadata
@@ -45,13 +45,13 @@ extension RawConnection {
         try request("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream], body: body)
     }
 
-    /// Sends a PATCH that announces more than it brings.
+    /// Sends a PATCH that announces more bytes than it sends.
     func startPatch(_ path: String, at offset: Int, announcing length: Int, _ body: Data) throws {
         try sendHead("PATCH", path, ["Upload-Offset": String(offset), "Content-Type": offsetStream, "Content-Length": String(length)])
         try send(body)
     }
 
-    /// The offset that HEAD tells.
+    /// The offset in a HEAD response.
     func offset(_ path: String) throws -> Int? {
         try request("HEAD", path).headers["upload-offset"].flatMap(Int.init)
     }
@@ -74,7 +74,7 @@ extension FilePath {
 }
 
 extension TUSLoopbackServer {
-    /// What is stored under a name.
+    /// The stored content of all uploads with a filename.
     func contents(named filename: String) throws -> [Data] {
         try storedFiles(named: filename).map(read)
     }

@@ -6,7 +6,7 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue with an open socket, and a client of it in the same process.
+/// A queue with an open control socket, and a client in the same process.
 final class ControlFixture: Sendable {
     let folder: FilePath
     let memory = MemoryTransport()
@@ -16,10 +16,10 @@ final class ControlFixture: Sendable {
     var remote: RemoteTransferQueue { RemoteTransferQueue(folder: store, timeout: .seconds(60)) }
 
     /// - Parameters:
-    ///   - name: What is between the folder for temporary files and the store.
-    ///   - requestLimit: How many bytes a client's request may have.
-    ///   - endOwner: What the server does when it is asked to end the process.
-    ///   - transport: What stands in for the memory, with the same ID.
+    ///   - name: A folder between the temporary folder and the storage folder.
+    ///   - requestLimit: The largest request of a client in bytes.
+    ///   - endOwner: Called when a client asks the owner to exit.
+    ///   - transport: A replacement of the memory transport with the same ID.
     init(
         name: String = "transferkit-\(UUID().uuidString)", timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20,
         endOwner: (@Sendable () -> Void)? = nil, transport: (any Transport)? = nil
@@ -32,13 +32,13 @@ final class ControlFixture: Sendable {
             storage: .folder(folder.appending("store")), transports: [transport ?? memory], configuration: configuration)
         server = try ControlServer(
             for: queue, as: .application, logger: configuration.logger, timeout: timeout, requestLimit: requestLimit,
-            lookInterval: .milliseconds(10), endOwner: endOwner)
+            checkInterval: .milliseconds(10), endOwner: endOwner)
         try await queue.save(Account("a", endpoints: [memory.endpoint()]))
     }
 
     deinit { try? FileManager.default.removeItem(atPath: folder.string) }
 
-    /// Hands a fixture to a test, and shuts its queue down in any case.
+    /// Passes a fixture to a test, and shuts down its queue afterwards, also after an error.
     static func with(
         timeout: Duration = .seconds(60), requestLimit: Int = 256 << 20, transport: (any Transport)? = nil,
         _ body: (ControlFixture) async throws -> Void

@@ -12,13 +12,13 @@ import TransportTesting
     import Darwin
 #endif
 
-/// Clients that hang, lie or die do no harm to others.
+/// Clients that hang, send invalid data or exit don't affect others.
 @Suite struct HostileClientTests {
     @Test(arguments: [
         Data("GET / HTTP/1.1\r\n\r\n".utf8), Data([0xFF, 0xFF, 0xFF, 0xFF]), Data([0, 0, 0, 2]) + Data("{}".utf8), Data([0, 0]),
         HostileClientTests.greeting + HostileClientTests.frame(#"{"unknown":{}}"#),
     ])
-    func nonsense(bytes: Data) async throws {
+    func disconnectsClientsWithInvalidData(bytes: Data) async throws {
         try await ControlFixture.with { fixture in
             let client = try RawClient(fixture.store)
             try client.send(bytes)
@@ -28,7 +28,7 @@ import TransportTesting
         }
     }
 
-    /// Numbers that no client sends are refused before anything is computed with them.
+    /// Numbers that no real client sends are rejected before any computation with them.
     @Test(arguments: [
         (#"{"items":{"of":"NUMBER","from":0,"limit":-1}}"#, "negative"),
         (#"{"items":{"of":"NUMBER","from":-9223372036854775808,"limit":-9223372036854775808}}"#, "negative"),
@@ -43,7 +43,7 @@ import TransportTesting
         (#"{"items":{"of":"NUMBER","from":9223372036854775807,"limit":9223372036854775807}}"#, "value"),
         (#"{"sessions":{"from":-9223372036854775808,"to":9223372036854775807}}"#, "value"), (#"{"sessions":{"from":5,"to":3}}"#, "value"),
     ])
-    func numbersThatNoClientSends(request: String, words: String) async throws {
+    func rejectsInvalidNumbers(request: String, words: String) async throws {
         try await ControlFixture.with { fixture in
             let id = try await fixture.remote.add([fixture.upload("a")])[0]
             let client = try RawClient(fixture.store)
@@ -54,7 +54,7 @@ import TransportTesting
         }
     }
 
-    @Test func anotherVersion() async throws {
+    @Test func rejectsOtherVersions() async throws {
         try await ControlFixture.with { fixture in
             let client = try RawClient(fixture.store)
             try client.send(Self.frame(#"{"protocol":"transferkit-control","versions":[99]}"#))
@@ -64,14 +64,14 @@ import TransportTesting
         }
     }
 
-    /// One that says nothing is let go, and as many as there can be keep nobody out for longer than that.
-    @Test func silence() async throws {
+    /// A silent client is disconnected, so even the maximum number of them blocks others only until then.
+    @Test func disconnectsSilentClients() async throws {
         try await ControlFixture.with(timeout: .milliseconds(200)) { fixture in
             let silent = try (0..<64).map { _ in try RawClient(fixture.store) }
-            // For this one there is no room at first.
+            // This client has to wait for a slot.
             #expect(try await fixture.remote.status().sessions == 0)
             for client in silent { #expect(await client.readToEnd().isEmpty) }
-            // Says all at once, as the server has little patience here.
+            // Sends everything at once, as the server's timeout is short here.
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(#"{"status":{}}"#))
             let answer = await client.readToEnd()
@@ -79,22 +79,22 @@ import TransportTesting
         }
     }
 
-    /// However patient the server is with them.
-    @Test func silentClientsMakeRoom() async throws {
+    /// Silent clients make room for others even with a long timeout.
+    @Test func replacesSilentClients() async throws {
         try await ControlFixture.with(timeout: .seconds(3_600)) { fixture in
             let silent = try (0..<70).map { _ in try RawClient(fixture.store) }
             #expect(try await fixture.remote.status().sessions == 0)
-            for client in silent.prefix(7) { #expect(await client.readToEnd().isEmpty, "the first that came are let go") }
+            for client in silent.prefix(7) { #expect(await client.readToEnd().isEmpty, "the oldest clients are disconnected") }
         }
     }
 
-    /// Neither the queue nor its end waits for a subscriber that takes nothing.
-    @Test func aSubscriberThatTakesNothing() async throws {
+    /// Neither the queue nor its shutdown waits for a subscriber that reads nothing.
+    @Test func ignoresSubscriberThatReadsNothing() async throws {
         try await ControlFixture.with { fixture in
             let client = try RawClient(fixture.store)
             try client.send(Self.greeting + Self.frame(#"{"events":{"since":0}}"#))
             let request = try fixture.upload("a")
-            // One event of these is more than a socket takes.
+            // One of these events exceeds the socket buffer.
             let requests = (0..<2_000).map { _ in
                 var copy = request
                 copy.id = SessionID()
@@ -110,10 +110,10 @@ import TransportTesting
         }
     }
 
-    /// They may follow for ever, and take nothing: there is room beside them for whoever has a request.
-    @Test func asManySubscribersAsThereAre() async throws {
+    /// Subscribers may stay forever and read nothing. Slots remain for other requests.
+    @Test func limitsSubscribers() async throws {
         try await ControlFixture.with { fixture in
-            // So that there is something to tell.
+            // So that there is an event to send.
             try await fixture.queue.start()
             var subscribers: [RemoteQueueEvents.AsyncIterator] = []
             for _ in 0..<48 {
@@ -130,13 +130,13 @@ import TransportTesting
         }
     }
 
-    /// Nothing happens that could tell the server that they are gone, and their places are free nevertheless.
-    @Test func subscribersThatGoAway() async throws {
+    /// The slots of disconnected subscribers become free even if no event shows the server that they are gone.
+    @Test func freesSlotsOfDisconnectedSubscribers() async throws {
         try await ControlFixture.with { fixture in
             try await fixture.queue.start()
             let remote = RemoteTransferQueue(folder: fixture.store, timeout: .seconds(20))
             for _ in 0..<70 {
-                // All that there is to tell: what could not be sent would tell the server.
+                // Reads all events. The server would notice the disconnection when it sends more.
                 for try await event in remote.events(since: 0) {
                     if case .queueBecameIdle = event.kind { break }
                 }
@@ -145,8 +145,8 @@ import TransportTesting
         }
     }
 
-    /// Who asked for a stop and left does not keep its place until what runs has ended.
-    @Test func thoseThatWaitForAStop() async throws {
+    /// A client that requested a stop and disconnected frees its slot before the running sessions have ended.
+    @Test func freesSlotsOfDisconnectedWaiters() async throws {
         try await ControlFixture.with { fixture in
             let gate = fixture.memory.gate("a", atByte: 0)
             try await fixture.queue.enqueue(fixture.upload("a"))
@@ -165,7 +165,7 @@ import TransportTesting
         }
     }
 
-    @Test func moreThanTheOwnerTakesAtOnce() async throws {
+    @Test func rejectsTooLargeRequests() async throws {
         try await ControlFixture.with(requestLimit: 20_000) { fixture in
             let request = try fixture.upload("a")
             let requests = (0..<100).map { _ in
@@ -179,7 +179,7 @@ import TransportTesting
                 ($0 as? QueueError)?.code == .invalidRequest && ($0 as? QueueError)?.message.contains("20000 bytes") == true
             }
             #expect(try await fixture.remote.status().sessions == 0)
-            // Larger than a message can be.
+            // Larger than a message may be.
             var large = request
             large.context = Data(#""\#(String(repeating: "x", count: 9 << 20))""#.utf8)
             await #expect { try await fixture.remote.add([large]) } throws: { ($0 as? QueueError)?.code == .invalidRequest }
@@ -187,7 +187,7 @@ import TransportTesting
         }
     }
 
-    @Test func aSocketThatAnEarlierOwnerLeft() async throws {
+    @Test func replacesStaleSocket() async throws {
         let fixture = try await ControlFixture()
         let socket = fixture.store.appending("control.sock")
         #expect(try FileManager.default.attributesOfItem(atPath: socket.string)[.posixPermissions] as? Int == 0o600)
@@ -199,8 +199,8 @@ import TransportTesting
         await server.shutDownQueue()
     }
 
-    /// Somebody tidied up.
-    @Test(.timeLimit(.minutes(10))) func aSocketThatIsRemoved() async throws {
+    /// Another program removes the socket file.
+    @Test(.timeLimit(.minutes(10))) func restoresRemovedSocket() async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock").string
             try FileManager.default.removeItem(atPath: socket)
@@ -211,8 +211,8 @@ import TransportTesting
         }
     }
 
-    /// Longer than an address of a socket can be.
-    @Test func aLongPath() async throws {
+    /// Longer than the address of a socket can be.
+    @Test func acceptsLongPath() async throws {
         let fixture = try await ControlFixture(name: String(repeating: "long-name/", count: 20) + UUID().uuidString)
         #expect(try await fixture.remote.status().sessions == 0)
         await fixture.server.shutDownQueue()

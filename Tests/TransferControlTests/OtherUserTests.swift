@@ -11,9 +11,9 @@ import TransferKit
     import Darwin
 #endif
 
-/// The modes of folder and socket keep other users out. Where they were changed, the listener still asks who it is (unix(7), SO_PEERCRED).
-@Suite(.enabled(if: geteuid() == 0, "Only root can be another user as well")) struct OtherUserTests {
-    /// Greets as its first argument's user, and prints how many bytes are answered.
+/// The modes of folder and socket exclude other users. If they were changed, the listener still checks the client's user (unix(7), SO_PEERCRED).
+@Suite(.enabled(if: geteuid() == 0, "Requires root to act as another user")) struct OtherUserTests {
+    /// Sends a greeting as the user in the first argument, and prints the size of the response.
     private static let program = """
         import os, socket, sys
         os.setgid(int(sys.argv[1]))
@@ -31,7 +31,7 @@ import TransferKit
         print(len(answer))
         """
 
-    @Test(arguments: [(65_534, false), (0, true)]) func anotherUserGetsNoAnswer(user: Int, isAnswered: Bool) async throws {
+    @Test(arguments: [(65_534, false), (0, true)]) func rejectsOtherUsers(user: Int, isAnswered: Bool) async throws {
         try await ControlFixture.with { fixture in
             let socket = fixture.store.appending("control.sock")
             for path in [fixture.folder, fixture.store, socket] { #expect(unsafe chmod(path.string, 0o777) == 0) }
@@ -47,7 +47,7 @@ import TransferKit
             #expect(status == 0)
             let bytes = Int(String(decoding: output, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines))
             #expect(isAnswered ? bytes ?? 0 > 0 : bytes == 0)
-            // Others are still served.
+            // Other clients are still served.
             #expect(try await fixture.remote.status().sessions == 0)
         }
     }

@@ -8,7 +8,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A client that says whatever a test wants.
+/// A client that sends arbitrary bytes.
 final class RawClient: Sendable {
     private let descriptor: FileDescriptor
 
@@ -41,7 +41,7 @@ final class RawClient: Sendable {
         shutdown(descriptor.rawValue, CInt(SHUT_WR))
     }
 
-    /// What comes next, on a thread that may wait.
+    /// Reads the next bytes on its own thread.
     func readSome() async -> Data {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "raw-client").async { [descriptor] in
@@ -52,7 +52,7 @@ final class RawClient: Sendable {
         }
     }
 
-    /// All until the other end closes the connection, on a thread that may wait.
+    /// Reads until the other end closes the connection, on its own thread.
     func readToEnd() async -> Data {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "raw-client").async { [descriptor] in

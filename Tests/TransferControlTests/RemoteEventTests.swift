@@ -6,8 +6,8 @@ import TransferKit
 import TransportTesting
 
 @Suite struct RemoteEventTests {
-    /// An app leaves, comes back, and finds all that happened meanwhile, once each.
-    @Test func whatHappenedMeanwhile() async throws {
+    /// An app exits, restarts, and receives each event since then once.
+    @Test func resumesAfterLastRevision() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             let before = try await remote.status().revision
@@ -37,7 +37,7 @@ import TransportTesting
         }
     }
 
-    @Test func theQueueEnds() async throws {
+    @Test func endsWithQueue() async throws {
         let fixture = try await ControlFixture()
         var iterator = fixture.remote.events(since: 0).makeAsyncIterator()
         try await fixture.remote.start()
@@ -50,7 +50,7 @@ import TransportTesting
         #expect(!FileManager.default.fileExists(atPath: fixture.store.appending("control.sock").string))
     }
 
-    @Test func aReaderThatIsCancelled() async throws {
+    @Test func cancelsReader() async throws {
         try await ControlFixture.with { fixture in
             let (started, signal) = AsyncStream.makeStream(of: Void.self)
             try await fixture.remote.start()
@@ -63,7 +63,7 @@ import TransportTesting
         }
     }
 
-    @Test func askedToEnd() async throws {
+    @Test func endsOwner() async throws {
         let (asked, signal) = AsyncStream.makeStream(of: Void.self)
         let fixture = try await ControlFixture { signal.yield() }
         async let ended: Void = fixture.remote.endOwner()

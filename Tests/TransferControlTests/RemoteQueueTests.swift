@@ -6,9 +6,9 @@ import TransferCore
 import TransferKit
 import TransportTesting
 
-/// A queue in another process is told and asked the same as one in this process.
+/// A queue in another process behaves like one in this process.
 @Suite struct RemoteQueueTests {
-    @Test func queriesAreThoseOfTheQueue() async throws {
+    @Test func returnsSameAsQueue() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             var request = try fixture.upload("a", "b")
@@ -26,7 +26,7 @@ import TransportTesting
             #expect(session.tags == ["x"] && session.context == request.context)
             guard case .notBefore? = session.why else { Issue.record("\(String(describing: session.why))"); return }
             var (status, ownStatus) = (try await remote.status(), await queue.status())
-            // Reckoned from the present moment each time.
+            // Computed from the present time in each call.
             #expect(status.nextDue != nil)
             (status.nextDue, ownStatus.nextDue) = (nil, nil)
             #expect(status == ownStatus && status.sessionLimit == 3)
@@ -45,7 +45,7 @@ import TransportTesting
         }
     }
 
-    @Test func operationsAndTheirRefusals() async throws {
+    @Test func performsAndRejectsOperations() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             let ids = try await remote.add([fixture.upload("a"), fixture.upload("b"), fixture.upload("c")])
@@ -65,8 +65,8 @@ import TransportTesting
         }
     }
 
-    /// The owner has the transports, and they have the word.
-    @Test func whatTheOwnersTransportsRefuse() async throws {
+    /// The owner's transports validate sessions.
+    @Test func rejectsSessionsOfOwnersTransports() async throws {
         try await ControlFixture.with(transport: ChecksumlessTransport()) { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             var request = try fixture.upload("a")
@@ -84,8 +84,8 @@ import TransportTesting
         }
     }
 
-    /// More than fits into one message, both ways: items, bytes from memory and IDs.
-    @Test func requestsAndAnswersOfAnySize() async throws {
+    /// Requests and responses larger than a message, with items, in-memory data and IDs.
+    @Test func sendsRequestsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let (queue, remote) = (fixture.queue, fixture.remote)
             let file = try fixture.file("file")
@@ -112,8 +112,8 @@ import TransportTesting
         }
     }
 
-    /// Several pages of sessions, read ahead of each other.
-    @Test func allSessionsInOrder() async throws {
+    /// Reads several pages of sessions ahead.
+    @Test func readsAllSessionsInOrder() async throws {
         try await ControlFixture.with { fixture in
             let request = try fixture.upload("a")
             let requests = (0..<4_200).map { _ in
@@ -140,8 +140,8 @@ import TransportTesting
         }
     }
 
-    /// Small sessions are sent together, as many as fit into a message.
-    @Test func sessionsOfAnySizeAtOnce() async throws {
+    /// Small sessions are combined into messages.
+    @Test func addsSessionsOfAnySize() async throws {
         try await ControlFixture.with { fixture in
             let large = try SessionRequest.upload([try fixture.file("large")], to: "a", tags: ["large"])
             var described = large
@@ -165,8 +165,8 @@ import TransportTesting
         }
     }
 
-    /// Nobody's change is lost, whichever way they come.
-    @Test func editsOfAnAccountAtOnce() async throws {
+    /// Concurrent edits, local and remote, don't overwrite each other.
+    @Test func mergesConcurrentEdits() async throws {
         try await ControlFixture.with { fixture in
             let queues: [any ControllableQueue] = [fixture.queue, fixture.remote]
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -192,7 +192,7 @@ import TransportTesting
         }
     }
 
-    @Test func whatOnlyTheOwnerCanDo() async throws {
+    @Test func rejectsStreams() async throws {
         try await ControlFixture.with { fixture in
             let (item, writer) = TransferItem.stream(as: try RemotePath("stream"))
             let error = await #expect(throws: QueueError.self) {
@@ -203,8 +203,8 @@ import TransportTesting
         }
     }
 
-    /// Paths are those of the process that names them.
-    @Test func relativePaths() async throws {
+    /// Relative paths refer to the working folder of the client.
+    @Test func resolvesRelativePaths() async throws {
         try await ControlFixture.with { fixture in
             let path = FilePath(FileManager.default.currentDirectoryPath)
             let id = try await fixture.remote.enqueue(.upload(["Package.swift"], to: "a"))
@@ -212,7 +212,7 @@ import TransportTesting
         }
     }
 
-    @Test func nobodyAnswers() async throws {
+    @Test func reportsMissingOwner() async throws {
         let remote = RemoteTransferQueue(folder: FilePath(NSTemporaryDirectory()).appending(UUID().uuidString))
         await #expect { try await remote.status() } throws: { ($0 as? QueueError)?.code == .ownerUnreachable }
     }

@@ -12,11 +12,11 @@ import TransportHTTP
         (405, .unsupported, .notThisProtocol), (408, .transient, .serverError), (409, .permanent, .rejected),
         (410, .unsupported, .notThisProtocol), (411, .permanent, .rejected), (412, .permanent, .rejected), (413, .permanent, .tooLarge),
         (415, .permanent, .rejected), (422, .permanent, .rejected), (423, .transient, .serverError), (429, .transient, .serverError),
-        (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverError),
-        (503, .transient, .serverError), (507, .remoteFull, .remoteFull),
+        (500, .transient, .serverError), (501, .unsupported, .notThisProtocol), (502, .transient, .serverUnavailable),
+        (503, .transient, .serverUnavailable), (507, .remoteFull, .remoteFull),
     ])
     func anUploadIsRefused(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
-        let transfer = try TestTransfer("put", size: 10, answers: [[.answer(status, ["Retry-After": "7"], body: "Because.\nMore.")]])
+        let transfer = try TestTransfer("put", size: 10) { _, _ in [.answer(status, ["Retry-After": "7"], body: "Because.\nMore.")] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
         #expect(failure.code == code)
@@ -26,16 +26,17 @@ import TransportHTTP
     }
 
     @Test(arguments: [
-        (302, FailureClass.permanent, TransferError.Code.rejected), (401, .credentials, .credentialsRejected),
+        (302, FailureClass.permanent, TransferError.Code.rejected), (400, .permanent, .rejected), (401, .credentials, .credentialsRejected),
         (403, .permanent, .forbidden), (404, .permanent, .noSuchRemoteFile), (405, .unsupported, .unsupported),
         (410, .permanent, .noSuchRemoteFile), (429, .transient, .serverError), (500, .transient, .serverError),
     ])
     func aDownloadIsRefused(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
-        let transfer = try TestTransfer("get", answers: [[.answer(status)]])
+        let transfer = try TestTransfer("get") { _, _ in [.answer(status)] }
         let failure = try #require(await transfer.failure())
         #expect(failure.failureClass == failureClass)
         #expect(failure.code == code)
         #expect(transfer.content == nil)
+        #expect(transfer.server.requests.count == (status == 400 ? 2 : 1))
         await transfer.end()
     }
 
@@ -163,7 +164,7 @@ import TransportHTTP
 
     @Test func aSecretThatTheServerRepeatsIsNotKept() async throws {
         var transfer = try TestTransfer(
-            "put", size: 1, answers: [[.answer(200, body: "token hunter2-horse")], [.answer(400, body: "token hunter2-horse")]])
+            "put", size: 1, answers: [[.answer(200, body: "token hunter2-horse")], [.answer(422, body: "token hunter2-horse")]])
         transfer.endpoint.credentials = [.bearer(.environment("TOKEN"))]
         transfer.credentials.secrets = ["TOKEN": "hunter2-horse"]
         let answer = try #require(try await transfer.run().answer)

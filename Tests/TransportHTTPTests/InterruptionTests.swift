@@ -28,6 +28,24 @@ import TransportHTTP
         await transfer.end()
     }
 
+    /// Servers on SwiftNIO, Node and HAProxy answer so where a connection is closed in one direction within a request.
+    @Test(arguments: ["put", "form", "get"], [0, 3_000_000]) func aRequestThatMayHaveBeenCutIsRepeated(mode: String, size: Int) async throws
+    {
+        let isDownload = mode == "get"
+        let transfer = try TestTransfer(mode, size: isDownload ? nil : size) { request, number in
+            if number == 0 { return [.answer(400, ["Connection": "keep-alive"])] }
+            let asked = request.headers["expect"] == nil ? [] : [Self.head(100, "")]
+            return asked + [.answer(200, body: isDownload ? "content" : "")]
+        }
+        _ = try await transfer.run()
+        let requests = transfer.server.requests
+        #expect(requests.count == 2 && requests.first?.connection != requests.last?.connection)
+        if isDownload { #expect(transfer.content == "content") }
+        if mode == "put" { #expect(requests.last?.body == TemporaryFile.content(size: size)) }
+        #expect(transfer.recorder.progress.allSatisfy { $0.sent <= size || isDownload })
+        await transfer.end()
+    }
+
     @Test func aLargeBodyIsAnnounced() async throws {
         let transfer = try TestTransfer(
             "put", size: 3_000_000,

@@ -16,6 +16,15 @@ import TransferCore
         return download
     }
 
+    /// As a damaged store may have it; the name was checked when the server gave it.
+    @Test(arguments: ["..", ".", ""]) func aCheckpointsNameIsOneComponent(name: String) async throws {
+        let transfer = try TestTransfer("get", answers: [])
+        try Data("content".utf8).write(to: URL(fileURLWithPath: transfer.folder.appending(".file.part").string))
+        _ = try await transfer.run(from: Checkpoint(data: Data(#"{"name":"\#(name)","length":7}"#.utf8), confirmed: 7))
+        #expect(try Self.names(transfer).contains("file"))
+        await transfer.end()
+    }
+
     private static func names(_ transfer: TestTransfer) throws -> [String] {
         try FileManager.default.contentsOfDirectory(atPath: transfer.folder.string).sorted()
     }

@@ -27,6 +27,14 @@ struct ChecksumTests {
 
     // MARK: By the shell
 
+    /// Swift takes a carriage return and a line feed for one character.
+    @Test func linesMayEndInTwoCharacters() {
+        let digits = String(repeating: "a", count: 64)
+        let output = "Welcome\r\ntransferkit-checksums sha256\r\n\(digits)  -\r\nunreadable\n\(digits)\r\n"
+        let results = ChecksumCommand.results(Array(output.utf8))
+        #expect(results?.algorithm == .sha256 && results?.digests.map { $0?.digits } == [digits, nil, digits])
+    }
+
     @Test func aShellComputesThem() async throws {
         let shell = TestShell()
         try await ProcessFixture.with(commands: shell) { fixture in

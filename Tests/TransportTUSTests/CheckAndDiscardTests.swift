@@ -44,7 +44,9 @@ import TransportTUS
         let report = try await upload.transport.check(upload.endpoint, credentials: upload.credentials)
         #expect(report.version == "1.0.0")
         #expect(report.features.isEmpty && report.maximumSize == nil)
-        #expect(upload.server.requests.map(\.method) == ["OPTIONS", "OPTIONS", "HEAD"], "nothing is made")
+        // A 400 may come from a cut, so each of these is repeated once.
+        let questions = status == 400 ? 4 : 2
+        #expect(upload.server.requests.map(\.method) == [String](repeating: "OPTIONS", count: questions) + ["HEAD"], "nothing is made")
         let asked = try #require(upload.requests.last)
         #expect(asked.path.hasPrefix("/files/") && asked.path.count > "/files/".count && !asked.path.hasPrefix("/files//"))
         await upload.end()
@@ -114,7 +116,8 @@ import TransportTUS
             Refusal("200 with a page", .answer(200, ["Content-Type": "text/html"], body: "<html>Log in</html>")),
         ] + [400].map { Refusal($0, .permanent, .rejected) } + [412].map { Refusal($0, .permanent, .unsupportedVersion) }
         + [407].map { Refusal($0, .credentials, .credentialsRejected) }
-        + [408, 409, 423, 425, 429, 500, 502, 503, 504].map { Refusal($0, .transient, .serverError) }
+        + [408, 409, 423, 425, 429, 500].map { Refusal($0, .transient, .serverError) }
+        + [502, 503, 504].map { Refusal($0, .transient, .serverUnavailable) }
 
     @Test(arguments: refusals) func whatCanNotBeRemoved(_ refusal: Refusal) async throws {
         let upload = try TestUpload(size: 1, answers: [[refusal.answer]])

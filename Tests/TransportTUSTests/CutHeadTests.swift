@@ -102,3 +102,114 @@ import TransportTUS
         await download.end()
     }
 }
+
+/// Connections that are closed in one direction within a request's head: servers on SwiftNIO, Node and HAProxy answer 400 to the request that they
+/// take for malformed, and close.
+@Suite struct HalfClosedConnectionTests {
+    private static let malformed = [ServerStep.answer(400, ["Connection": "keep-alive"])]
+
+    /// - Parameter count: How many requests in a row get that answer.
+    private func upload(_ method: String, count: Int = 1) throws -> TestUpload {
+        let rest = Locked(count)
+        let isMalformed = { @Sendable (other: String) in
+            rest.withLock { rest in
+                guard method == other, rest > 0 else { return false }
+                rest -= 1
+                return true
+            }
+        }
+        let features: ServerStep = .tus(204, ["Tus-Version": "1.0.0", "Tus-Extension": "creation,creation-with-upload,termination"])
+        return try TestUpload(size: 10, options: isMalformed("OPTIONS") ? Self.malformed : [features]) { request, _ in
+            if isMalformed(request.method) { return Self.malformed }
+            return switch request.method {
+            case "HEAD": [.offset(0, of: 10)]
+            case "POST" where request.contentLength > 0: [.tus(201, ["Location": "/files/1", "Upload-Offset": "10"])]
+            case "POST": [.created]
+            default: [.tus(204, ["Upload-Offset": "10"])]
+            }
+        }
+    }
+
+    /// The connection of the first answer is not used again.
+    private func checkConnections(of requests: [ReceivedRequest]) {
+        #expect(requests.count == 2 && requests.first?.connection != requests.last?.connection)
+    }
+
+    @Test func anOPTIONSRequestIsRepeatedAndItsAnswerKept() async throws {
+        let upload = try upload("OPTIONS")
+        for _ in 0..<2 { _ = try await upload.run() }
+        checkConnections(of: upload.server.requests.filter { $0.method == "OPTIONS" })
+        #expect(upload.methods == ["POST", "POST"], "the server offers to take content along with a creation")
+        await upload.end()
+    }
+
+    @Test func aServerThatRefusesOPTIONSTwiceHasTheCoreAndCreation() async throws {
+        let upload = try upload("OPTIONS", count: 2)
+        for _ in 0..<2 { _ = try await upload.run() }
+        #expect(upload.questions == 2)
+        #expect(upload.methods == ["POST", "PATCH", "POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func aCreationIsRepeated() async throws {
+        let upload = try TestUpload(size: 10, answers: [Self.malformed, [.created], [.accepted(10)]])
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "PATCH"])
+        checkConnections(of: Array(upload.requests.prefix(2)))
+        await upload.end()
+    }
+
+    @Test func aCreationWithContentIsRepeatedWithoutContent() async throws {
+        let upload = try upload("POST", count: 2)
+        _ = try await upload.run()
+        #expect(upload.methods == ["POST", "POST", "POST", "PATCH"])
+        await upload.end()
+    }
+
+    @Test func aHEADRequestIsRepeated() async throws {
+        let upload = try upload("HEAD")
+        _ = try await upload.run(from: try upload.checkpoint())
+        #expect(upload.methods == ["HEAD", "HEAD", "PATCH"])
+        checkConnections(of: Array(upload.requests.prefix(2)))
+        await upload.end()
+    }
+
+    @Test func aDELETERequestIsRepeated() async throws {
+        let upload = try upload("DELETE")
+        try await upload.transport.discard(try upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+        checkConnections(of: upload.requests)
+        await upload.end()
+    }
+
+    @Test func aDownloadIsRepeated() async throws {
+        let download = try TestDownload(answers: [Self.malformed, [.answer(200, body: "content")]])
+        _ = try await download.run()
+        #expect(download.isInPlace && download.content == "content")
+        checkConnections(of: download.server.requests)
+        await download.end()
+    }
+
+    @Test(arguments: ["POST", "HEAD", "DELETE"]) func aSecondRefusalIsFinal(method: String) async throws {
+        let upload = try TestUpload(size: 10, answers: [Self.malformed, Self.malformed])
+        let failure =
+            switch method {
+            case "POST": await upload.failure()
+            case "HEAD": await upload.failure(from: try upload.checkpoint())
+            default:
+                await #expect(throws: TransferError.self) {
+                    try await upload.transport.discard(try upload.checkpoint(), at: upload.endpoint, credentials: upload.credentials)
+                }
+            }
+        #expect(failure?.failureClass == .permanent && failure?.code == .rejected)
+        #expect(upload.methods == [method, method])
+        await upload.end()
+    }
+
+    /// Such a server has read the request.
+    @Test func aTUSServersRefusalIsFinal() async throws {
+        let upload = try TestUpload(size: 10, answers: [[.tus(400)]])
+        #expect(await upload.failure()?.failureClass == .permanent)
+        #expect(upload.methods == ["POST"])
+        await upload.end()
+    }
+}

@@ -194,11 +194,11 @@ import TransportTUS
     @Test(arguments: [
         (404, FailureClass.permanent, TransferError.Code.noSuchRemoteFile), (410, .permanent, .noSuchRemoteFile),
         (401, .credentials, .credentialsRejected), (403, .credentials, .credentialsRejected), (405, .unsupported, .unsupported),
-        (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverError),
+        (400, .permanent, .rejected), (302, .permanent, .rejected), (429, .transient, .serverError), (503, .transient, .serverUnavailable),
         (500, .transient, .serverError),
     ])
     func refusals(status: Int, failureClass: FailureClass, code: TransferError.Code) async throws {
-        let download = try TestDownload(answers: [[.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")]])
+        let download = try TestDownload { _, _ in [.answer(status, ["Retry-After": "7", "Location": "http://127.0.0.2/x"], body: "no")] }
         let error = await download.failure()
         #expect(error?.failureClass == failureClass)
         #expect(error?.code == code)

@@ -22,7 +22,7 @@ import TransportTUS
 
     static let busy: [Case] =
         [408, 423, 425, 429].map { Case($0, .transient, .serverError) }
-        + [500, 502, 503, 504, 599].map { Case($0, .transient, .serverError) }
+        + [500, 599].map { Case($0, .transient, .serverError) } + [502, 503, 504].map { Case($0, .transient, .serverUnavailable) }
     static let always: [Case] =
         busy + [
             Case(401, .credentials, .credentialsRejected), Case(407, .credentials, .credentialsRejected),

@@ -18,6 +18,9 @@ public struct HTTPRequest: Sendable {
     /// Whether to ask the server before sending the body (RFC 9110, section 10.1.1). A silent server is waited for 0.3 s.
     public var expectsContinue: Bool
 
+    /// Whether to open a connection for this request, also where an idle one to the server could be used.
+    package var needsNewConnection = false
+
     /// Makes fields that are sent after the last byte of the body; the body is then sent chunked, and HTTP/1.1 has to be spoken. Which fields come
     /// is for the headers to say (`Trailer`, RFC 9110, section 6.6.2). Called once, on the engine's thread: must not block. Its error ends the
     /// request.

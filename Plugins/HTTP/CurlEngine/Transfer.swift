@@ -70,6 +70,7 @@ import TransferCore
             handle.set(CURLOPT_CONNECT_ONLY, 1)
             handle.set(CURLOPT_HTTPPROXYTUNNEL, 1)
         } else {
+            if request.needsNewConnection { handle.set(CURLOPT_FRESH_CONNECT, 1) }
             try setMethodAndBody(request, uploadBufferSize: configuration.uploadBufferSize)
             try setHeaders(request)
         }

@@ -37,6 +37,10 @@ extension HTTPResponse {
         return status == 400 && signs.contains { text.contains($0) }
     }
 
+    /// Whether it may be the answer to a request whose connection was closed in one direction before all of the request had arrived: servers
+    /// on SwiftNIO, Node and HAProxy call such a request malformed. The same request on another connection shows whether it is.
+    package var mayBeOfCutRequest: Bool { status == 400 && !refusesClientCertificate && !wantsTLS }
+
     /// The server's own words about a refusal: one short line, of a page its text; or nil when they are neither, or hold one of the secrets.
     package func words(without secrets: [String]) -> String? {
         let type = headers["Content-Type"]?.lowercased() ?? "text/plain"

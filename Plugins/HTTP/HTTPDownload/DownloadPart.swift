@@ -156,7 +156,7 @@ final class DownloadPart: Sendable {
 extension DownloadDestination {
     /// The destination with the name that the server gives the file, in the same folder.
     func named(by remote: RemoteFile?) -> DownloadDestination {
-        guard let name = remote?.name.flatMap({ FilePath.Component($0) }) else { return self }
+        guard let name = remote?.name.flatMap({ FilePath.Component($0) }), name.kind == .regular else { return self }
         return DownloadDestination(
             root: root, name: self.name.removingLastComponent().appending(name), partName: partName, overwrite: overwrite)
     }

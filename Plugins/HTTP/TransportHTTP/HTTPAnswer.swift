@@ -116,6 +116,7 @@ struct HTTPAnswer {
                 "wants credentials for requests to \(origin), or other ones")
         case 417: error(.transient, .rejected, "does not put up with being asked before the file is sent")
         case 408, 423, 425, 429: error(.transient, .serverError, "is busy")
+        case 502...504: error(.transient, .serverUnavailable, "is not available now")
         case 500...: error(.transient, .serverError, "failed")
         default: error(.permanent, .rejected, "refused the \(request)")
         }

@@ -57,6 +57,8 @@ struct HTTPServer {
     /// Sends one request and gives back whatever the server answers, after the redirects that keep the method and stay where the endpoint's
     /// settings allow (RFC 9110, section 15.4).
     ///
+    /// A request that is answered with 400 is sent once more, on a new connection: its own may have broken within the request.
+    ///
     /// - Parameters:
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
     ///   - sink: Takes the body of the answer.
@@ -89,6 +91,10 @@ struct HTTPServer {
             if flight.request.expectsContinue, answer.status == 417 { habits.noteRefusedExpectation(target.description) }
             if answer.status == 401 || answer.status == 403, isTrusted, let renewals, flight.rejectedSince == nil {
                 flight.rejectedSince = renewals
+                continue
+            }
+            if answer.response.mayBeOfCutRequest, !flight.request.needsNewConnection {
+                flight.request.needsNewConnection = true
                 continue
             }
             guard let next = answer.response.redirection(ofGet: method == "GET", from: asked, or: settings.origins) else { return answer }

@@ -169,6 +169,7 @@ public struct SFTPTransport: Transport, EndpointValidating, SessionValidating, E
             waiting: { reporter.reportActivity() }
         ) { connection in
             var features = try await connection.client.features()
+            reporter.reportAnswer()
             if !settings.syncs { features.extensions.removeAll { $0 == ProtocolExtension.fsync.rawValue } }
             return try await body(connection, features)
         }

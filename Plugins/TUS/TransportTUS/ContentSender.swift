@@ -337,7 +337,9 @@ struct ContentSender {
         // The answer to this question is quick, whatever was awaited before.
         reporter.reportActivity()
         do {
-            return try await server.offset(of: url, length: length)
+            let standing = try await server.offset(of: url, length: length)
+            reporter.reportAnswer()
+            return standing
         } catch let error as TransferError {
             if let request = server.memory.requestBeforeOutage(of: url), await record[slot].doubtful != request {
                 try await record.save { [slot] in $0[slot].doubtful = request }

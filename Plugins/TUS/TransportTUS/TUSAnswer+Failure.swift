@@ -57,6 +57,7 @@ extension TUSAnswer {
         case dialect.checksumMismatch where request == .patch:
             error(.permanent, .checksumMismatch, "says each time that what arrives has another checksum than what was sent")
         case 507: error(.remoteFull, .remoteFull, "has no space left for this upload")
+        case 502...504: error(.transient, .serverUnavailable, "is not available now")
         case 500...: error(.transient, .serverError, "failed")
         default: error(.permanent, .rejected, request == .options ? "refused to say what it can do" : "refused the upload")
         }

@@ -51,6 +51,9 @@ struct TUSAnswer {
     /// knows.
     var refusesCertificate: Bool { !isFromTUSServer && response.refusesClientCertificate }
 
+    /// Whether the connection may have broken within the request. A tus server that names its version has read the request.
+    var mayBeOfCutRequest: Bool { !isFromTUSServer && response.mayBeOfCutRequest }
+
     /// Whether a gateway answered because the server behind it did not (RFC 9110, sections 15.6.3 and 15.6.5).
     var isFromGateway: Bool { (status == 502 || status == 504) && !isFromTUSServer }
 

@@ -70,7 +70,8 @@ struct TUSServer {
     /// settings allow (RFC 9110, section 15.4).
     ///
     /// Where the app has a header hook, a request that is rejected for its credentials is sent once more; all but `PATCH`, before which the
-    /// server is to be asked where it stands.
+    /// server must be asked for its offset. A request without content is also sent once more, on a new connection, after a 400 that is not a tus
+    /// server's: the connection may have broken within the request. Content has other ways to recover from a 400.
     ///
     /// - Parameters:
     ///   - expectsContinue: Whether the server is asked before the body is sent, if it is known to put up with that.
@@ -114,6 +115,8 @@ struct TUSServer {
                 !answer.withheldCredentials
             {
                 flight.rejectedSince = renewals
+            } else if answer.mayBeOfCutRequest, body.length ?? 0 == 0, !flight.request.needsNewConnection {
+                flight.request.needsNewConnection = true
             } else if let target = followed(answer) {
                 if target.origin != flight.origin { flight.hasLeftItsOrigin = true }
                 flight.request.url = target.url

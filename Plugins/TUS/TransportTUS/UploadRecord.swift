@@ -88,6 +88,7 @@ actor UploadRecord {
             if let expires { checkpoint[slot].expires = expires }
             if let url { checkpoint[slot].url = url }
         }
+        reporter.reportAnswer()
         report(slot) {
             $0.confirmed = offset
             $0.sent = max($0.sent, offset)

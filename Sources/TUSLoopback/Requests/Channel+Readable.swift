@@ -7,13 +7,13 @@ import NIOCore
 #endif
 
 extension Channel {
-    /// Whether bytes, a connection or the end lie there that NIO has not read yet. On the event loop only.
+    /// Whether the socket has bytes, a connection or the end of the stream that NIO has not read yet. On the event loop only.
     var isReadable: Bool {
         let isReadable = try? pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in
             var event = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
             return unsafe poll(&event, 1, 0) > 0
         }
-        // It throws once the channel is closed.
+        // Throws if the channel is closed.
         return isReadable ?? false
     }
 }

@@ -3,7 +3,7 @@ import Foundation
 
 import struct NIOCore.ByteBuffer
 
-/// The algorithms that content can be compared with (tus 1.0.0, "Checksum").
+/// The supported checksum algorithms (tus 1.0.0, "Checksum").
 enum ChecksumAlgorithm: String, CaseIterable, Sendable {
     case sha1, sha256, md5
 
@@ -16,7 +16,7 @@ struct Checksum: Hashable, Sendable {
     let algorithm: ChecksumAlgorithm
     let value: Data
 
-    /// - Returns: nil if it is not that, or the algorithm is not known.
+    /// - Returns: Nil if the header is malformed or the algorithm is unknown.
     init?(_ header: String) {
         let words = header.split(separator: " ").map(String.init)
         guard words.count == 2, let algorithm = ChecksumAlgorithm(rawValue: words[0]), let value = Data(base64Encoded: words[1]) else {
@@ -27,22 +27,22 @@ struct Checksum: Hashable, Sendable {
     }
 }
 
-/// Where the checksum of a body is to be found.
-enum ChecksumPlace: Hashable, Sendable {
-    /// It came with the headers.
+/// The location of a body's checksum.
+enum ChecksumLocation: Hashable, Sendable {
+    /// In the headers.
     case header(Checksum)
-    /// It comes behind the body.
+    /// In a trailer after the body.
     case trailer
 }
 
-/// Computes the checksum of a body while it is taken.
+/// Computes the checksum of a body while it is received.
 struct ContentHashes {
     private var hashes: [ChecksumAlgorithm: any HashFunction]
 
-    /// Of a checksum that comes behind the body, not even the algorithm is known before.
-    init(for place: ChecksumPlace) {
+    /// Starts the hashes for a checksum. For a trailer, whose algorithm is not known yet, these are all algorithms.
+    init(for location: ChecksumLocation) {
         let algorithms: [ChecksumAlgorithm] =
-            switch place {
+            switch location {
             case .header(let checksum): [checksum.algorithm]
             case .trailer: ChecksumAlgorithm.allCases
             }

@@ -2,14 +2,14 @@ import Locking
 import NIOCore
 import TransferCore
 
-/// A connection whose request is being treated, as seen by other requests: they may end it.
+/// A connection with a request in progress, which other requests may interrupt.
 final class Connection: Sendable {
     let channel: any Channel
     private let state = Locked(State())
 
-    /// Who wants the connection's request to end.
+    /// The cause of an interruption.
     enum Interruption {
-        /// Another one for the same upload.
+        /// Another request for the same upload.
         case request
         case serverEnd
     }
@@ -19,31 +19,31 @@ final class Connection: Sendable {
         var isFinished = false
     }
 
-    /// More than the systems of both ends hold back: a client that sends that much since it was interrupted is alive.
-    private static let patience: Int64 = 8 * 1024 * 1024
+    /// The most bytes received after an interruption. More than the socket buffers of both ends hold, so a client that sends more is still alive.
+    private static let drainLimit: Int64 = 8 * 1024 * 1024
 
     init(_ channel: any Channel) {
         self.channel = channel
     }
 
-    /// Whether another request or the end of the server wants this connection's request to end.
+    /// Whether another request or the stopping server has interrupted this connection's request.
     var isInterrupted: Bool { interruption != nil }
 
     var interruption: Interruption? { state.withLock { $0.interruption } }
 
     var isOpen: Bool { channel.isActive }
 
-    /// `http://127.0.0.1:port`, where the client reached the server.
+    /// `http://127.0.0.1:port`, the local address of the connection.
     var origin: String { "http://127.0.0.1:\(channel.localAddress?.port ?? 0)" }
 
-    /// Notes that the request is answered, so that nothing is left to interrupt.
+    /// Marks the request as answered, so that it can't be interrupted any more.
     func finish() {
         state.withLock { $0.isFinished = true }
     }
 
-    /// Makes the request's body end once a tenth of a second passes without more of it.
+    /// Ends the request's body after a tenth of a second without more bytes.
     ///
-    /// The while is for what the other end's system still has to send of a connection that its program already closed.
+    /// The delay lets the client's system send the remaining bytes of a connection that its program has closed.
     func interrupt(for reason: Interruption) {
         let isFirst = state.withLock { state in
             defer { state.interruption = reason }
@@ -58,8 +58,8 @@ final class Connection: Sendable {
     private func endLater(_ received: Int64, since start: Int64) {
         channel.eventLoop.scheduleTask(in: .milliseconds(100)) { [self] in
             guard !state.withLock({ $0.isFinished }), let now = self.received else { return }
-            // What lies there unread is no silence: it shows only that this process was slow. What was read reaches the request before the end.
-            if now == received && !channel.isReadable || now - start > Self.patience {
+            // Unread bytes mean that this process was slow, not that the client is silent. Read bytes reach the request before the end.
+            if now == received && !channel.isReadable || now - start > Self.drainLimit {
                 channel.close(mode: .input, promise: nil)
             } else {
                 endLater(now, since: start)
@@ -67,14 +67,14 @@ final class Connection: Sendable {
         }
     }
 
-    /// How much was read from the connection, whether or not a task has come to it; nil once it is closed. On the event loop only.
+    /// The number of body bytes read from the connection, handled or not; nil if it is closed. On the event loop only.
     private var received: Int64? {
         try? channel.pipeline.syncOperations.handler(type: ArrivalHandler.self).received
     }
 
-    /// Closes the connection without another word.
+    /// Closes the connection without a response.
     func close() async {
-        // It fails only if it is closed already.
+        // Fails only if it is closed already.
         try? await channel.close()
     }
 }

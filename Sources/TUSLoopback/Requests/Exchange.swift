@@ -4,28 +4,28 @@ import HummingbirdCore
 import NIOCore
 import NIOPosix
 
-/// The connection ended in the middle of a request, or has to be closed after it.
+/// The connection ended during a request, or must be closed after it.
 struct ConnectionEnded: Error {}
 
-/// One request and its answer. Belongs to the task that treats the request.
+/// A request and its response. Used only by the task that handles the request.
 final class Exchange {
     let connection: Connection
     let method: String
     let path: String
-    /// How many bytes the body has; nil if the client did not say.
+    /// The announced length of the body in bytes; nil if it is unreported.
     let bodyLength: Int64?
-    /// Whether all of the body was taken.
+    /// Whether the whole body was read.
     private(set) var isBodyAtEnd: Bool
-    /// `http://host`, by the name under which the client knows the server, which may be that of a proxy (RFC 9110, section 7.2).
+    /// `http://host` with the client's name of the server, which may be that of a proxy (RFC 9110, section 7.2).
     let origin: String
-    /// Whether the client named no host, or one that is always this machine (RFC 6761, section 6.3).
+    /// Whether the request has no host, or one that is always this machine (RFC 6761, section 6.3).
     let isForLoopback: Bool
     private let headers: HTTPFields
     private var body: RequestBody.AsyncIterator
     private var writer: ResponseWriter?
     private var expectsContinue: Bool
     private var taken: Int64 = 0
-    /// What came beyond the limit of the last ``next(upTo:)``.
+    /// Received bytes beyond the limit of the last ``next(upTo:)``.
     private var rest = ByteBuffer()
 
     init(_ request: Request, _ writer: consuming ResponseWriter, on connection: Connection) {
@@ -35,7 +35,7 @@ final class Exchange {
         path = request.head.targetPath
         origin = request.head.authority.map { "http://\($0)" } ?? connection.origin
         isForLoopback = request.head.authority.map(Self.isLoopback) ?? true
-        // The HTTP decoder refuses a length that is no number, and one beside a transfer encoding.
+        // The HTTP decoder rejects a length that is not a number, and one together with a transfer encoding.
         bodyLength = request.headers.contains(.transferEncoding) ? nil : request.headers[.contentLength].flatMap { Int64(digits: $0) } ?? 0
         isBodyAtEnd = bodyLength == 0
         expectsContinue = request.headers[.expect]?.lowercased() == "100-continue"
@@ -53,29 +53,29 @@ final class Exchange {
         return numbers.count == 4 && numbers.first == 127 && !numbers.contains(nil)
     }
 
-    /// The value of a header, whatever its name's case; several are joined by commas.
+    /// The value of a header, ignoring the case of the name. Several values are joined by commas.
     subscript(name: String) -> String? { HTTPField.Name(name).flatMap { headers[$0] } }
 
-    /// The value of what came behind the body, once that was read to its end.
+    /// The value of a trailer field, available after the body was read to the end.
     func trailer(_ name: String, in order: ArrivalOrder) -> String? {
         HTTPField.Name(name).flatMap { order.trailers(on: connection.channel)?[$0] }
     }
 
-    /// Whether the client still waits to be told to send the body, so that refusing the request costs nothing.
+    /// Whether the client still waits for 100 (Continue) before it sends the body.
     var isBodyAwaited: Bool { expectsContinue && !isBodyAtEnd }
 
     /// The next bytes of the body, at most `limit`; nil at the end.
     ///
-    /// - Throws: If the connection ended before the body did, or what came is no HTTP.
+    /// - Throws: If the connection ended before the body, or the received bytes are not valid HTTP.
     @concurrent
     func next(upTo limit: Int64 = .max) async throws -> ByteBuffer? {
         if rest.readableBytes == 0 {
             guard let received = try await receive() else { return nil }
             rest = received
         }
-        let piece = rest.readSlice(length: Int(clamping: min(limit, Int64(rest.readableBytes))))
+        let bytes = rest.readSlice(length: Int(clamping: min(limit, Int64(rest.readableBytes))))
         if rest.readableBytes == 0, taken == bodyLength { isBodyAtEnd = true }
-        return piece
+        return bytes
     }
 
     @concurrent
@@ -99,9 +99,9 @@ final class Exchange {
         self.writer = consume writer
     }
 
-    /// Sends the answer. For once.
+    /// Sends the response. Call this once.
     ///
-    /// - Parameter closing: Whether to say that the connection ends after it.
+    /// - Parameter closing: Whether to announce that the connection closes afterwards.
     @concurrent
     func send(_ response: Response, closing: Bool) async throws {
         guard let writer = writer.take() else { return }
@@ -119,23 +119,23 @@ final class Exchange {
             while position < end {
                 guard let room = await content.faults.room(from: position, on: connection) else { throw ConnectionEnded() }
                 let limit = Int(min(end - position, content.rate.map { max(1, $0 / 10) } ?? 256 * 1024, 256 * 1024, room))
-                let piece = try await NIOThreadPool.singleton.runIfActive { [position] in
+                let bytes = try await NIOThreadPool.singleton.runIfActive { [position] in
                     try ByteBuffer(reading: content.file.descriptor, at: position, atMost: limit)
                 }
-                guard piece.readableBytes > 0 else { throw ConnectionEnded() }
-                // Whoever has read them finds them counted.
-                content.sent(piece.readableBytes)
+                guard bytes.readableBytes > 0 else { throw ConnectionEnded() }
+                // Counted first, so that a client that has received the bytes finds them counted.
+                content.sent(bytes.readableBytes)
                 do {
-                    try await writer.write(piece)
+                    try await writer.write(bytes)
                 } catch {
-                    content.sent(-piece.readableBytes)
+                    content.sent(-bytes.readableBytes)
                     throw error
                 }
-                position += Int64(piece.readableBytes)
-                if let rate = content.rate { try await Task.sleep(for: .seconds(Double(piece.readableBytes) / Double(max(rate, 1)))) }
+                position += Int64(bytes.readableBytes)
+                if let rate = content.rate { try await Task.sleep(for: .seconds(Double(bytes.readableBytes) / Double(max(rate, 1)))) }
             }
             guard content.cut == nil else {
-                // Closing all at once would drop what the system has not taken yet.
+                // Closing both directions would drop unsent bytes.
                 try? await connection.channel.close(mode: .output)
                 throw ConnectionEnded()
             }

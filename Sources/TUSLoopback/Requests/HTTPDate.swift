@@ -1,7 +1,7 @@
 import Foundation
 
 extension Date {
-    /// For example `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
+    /// The date in HTTP format, such as `Sun, 06 Nov 1994 08:49:37 GMT` (RFC 9110, section 5.6.7).
     var httpDate: String {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt

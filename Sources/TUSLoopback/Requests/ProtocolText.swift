@@ -1,5 +1,5 @@
 extension Int64 {
-    /// A number as protocols write it: ASCII digits alone, without a sign.
+    /// Parses a number of ASCII digits without a sign.
     init?(digits text: some StringProtocol) {
         guard !text.isEmpty, text.utf8.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
         self.init(text)
@@ -7,7 +7,7 @@ extension Int64 {
 }
 
 extension StringProtocol {
-    /// The text without these characters at its ends.
+    /// The text without these characters at both ends.
     func trimming(_ characters: String) -> String {
         String(drop { characters.contains($0) }.reversed().drop { characters.contains($0) }.reversed())
     }

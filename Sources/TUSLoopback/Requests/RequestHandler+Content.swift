@@ -5,14 +5,14 @@ import TransferCore
 import struct NIOCore.ByteBuffer
 
 extension RequestHandler {
-    /// PATCH: appends bytes at the offset where the upload is (tus 1.0.0, "PATCH").
+    /// PATCH: appends bytes at the present offset of the upload (tus 1.0.0, "PATCH").
     @concurrent
     func extend(_ upload: Upload, _ exchange: Exchange) async throws -> Response? {
         let offset = exchange["Upload-Offset"].flatMap { Int64(digits: $0) }
         let entry = recorder.begin("PATCH", offset: offset, for: upload)
         let response: Response?
         do {
-            guard let offset else { throw Refusal(400, because: "Upload-Offset has to be a number of bytes.") }
+            guard let offset else { throw Refusal(400, because: "Upload-Offset must be a number of bytes.") }
             if let refusal = refusal(of: exchange, at: offset, of: upload) {
                 response = refusal
             } else {
@@ -22,7 +22,7 @@ extension RequestHandler {
                     response = refusal
                 } else {
                     if let length, upload.record.length == nil { try await setLength(length, of: upload) }
-                    response = try await take(exchange, checksum, into: upload, entry)
+                    response = try await receive(exchange, checksum, into: upload, entry)
                 }
             }
         } catch let refusal as Refusal {
@@ -35,7 +35,7 @@ extension RequestHandler {
 
     private func refusal(of exchange: Exchange, at offset: Int64, of upload: Upload) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
-        if upload.record.parts != nil { return Response(403, body: "The upload is put together of others.\n") }
+        if upload.record.parts != nil { return Response(403, body: "The upload is final and accepts no content.\n") }
         guard offset == upload.offset else {
             let description = "The upload is at \(upload.offset) bytes, not at \(offset).\n"
             return Response(409, [("Upload-Offset", String(upload.offset))], body: description)
@@ -44,14 +44,14 @@ extension RequestHandler {
         return nil
     }
 
-    /// The length that a request tells (tus 1.0.0, "Creation Defer Length"); nil if it does not.
+    /// The deferred length announced by a request (tus 1.0.0, "Creation Defer Length"); nil if there is none.
     private func length(_ exchange: Exchange, of upload: Upload) throws(Refusal) -> Int64? {
         guard let text = exchange["Upload-Length"] else { return nil }
-        guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length has to be a number of bytes.") }
+        guard let length = Int64(digits: text) else { throw Refusal(400, because: "Upload-Length must be a number of bytes.") }
         if let known = upload.record.length, known != length {
-            throw Refusal(400, because: "The upload's length is \(known), and can't be changed.")
+            throw Refusal(400, because: "The length of the upload is \(known) and can't be changed.")
         }
-        guard length >= upload.offset else { throw Refusal(400, because: "The upload has more than \(length) bytes already.") }
+        guard length >= upload.offset else { throw Refusal(400, because: "The upload already has more than \(length) bytes.") }
         try checkSize(length)
         return length
     }
@@ -62,8 +62,8 @@ extension RequestHandler {
         recorder.moved(upload)
     }
 
-    /// Where the checksum of a body is to be found (tus 1.0.0, "Checksum"); nil if there is none.
-    func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumPlace? {
+    /// The location of a body's checksum (tus 1.0.0, "Checksum"); nil if there is none.
+    func checksum(of exchange: Exchange) throws(Refusal) -> ChecksumLocation? {
         guard options.offers(.checksum) else { return nil }
         if let header = exchange["Upload-Checksum"] {
             guard let checksum = Checksum(header) else { throw noChecksum }
@@ -74,10 +74,10 @@ extension RequestHandler {
     }
 
     private var noChecksum: Refusal {
-        Refusal(400, because: "Upload-Checksum has to be one of \(ChecksumAlgorithm.advertised) and a base64 value.")
+        Refusal(400, because: "Upload-Checksum must be one of \(ChecksumAlgorithm.advertised), followed by a base64 value.")
     }
 
-    /// What is wrong with a body before it is read; nil if nothing is.
+    /// Rejects an invalid body before it is read; nil if it is valid.
     func refusal(of exchange: Exchange, at offset: Int64, length: Int64) -> Response? {
         guard exchange["Content-Type"]?.lowercased() == "application/offset+octet-stream" else { return wrongContentType }
         if let bytes = exchange.bodyLength, bytes > length - offset { return tooLong }
@@ -85,20 +85,20 @@ extension RequestHandler {
     }
 
     private var wrongContentType: Response {
-        Response(415, body: "Content-Type has to be application/offset+octet-stream.\n")
+        Response(415, body: "Content-Type must be application/offset+octet-stream.\n")
     }
 
     private var tooLong: Response {
-        Response(413, body: "The body is longer than what is left of the upload.\n")
+        Response(413, body: "The body is longer than the remaining bytes of the upload.\n")
     }
 
-    /// Appends a body to an upload that the request holds, piece by piece as it comes.
+    /// Appends a body to an upload as it arrives. Requires exclusive access to the upload.
     ///
-    /// - Returns: nil if a fault or the server's end cut the connection; what came until then is stored, unless it has a checksum.
-    /// - Throws: If the connection ended; what came until then is stored, unless it has a checksum.
+    /// - Returns: Nil if a fault or the stopping server cut the connection. Bytes received before are stored, unless the body has a checksum.
+    /// - Throws: If the connection ended. Bytes received before are stored, unless the body has a checksum.
     @concurrent
-    func take(
-        _ exchange: Exchange, _ checksum: ChecksumPlace?, into upload: Upload, _ entry: StatisticsRecorder.Entry
+    func receive(
+        _ exchange: Exchange, _ checksum: ChecksumLocation?, into upload: Upload, _ entry: StatisticsRecorder.Entry
     ) async throws -> Response? {
         let start = upload.offset
         var outcome: Outcome
@@ -121,7 +121,7 @@ extension RequestHandler {
                     $0.expires = expires
                 }
             }
-            if isWrong { recorder.takenAway(of: entry) }
+            if isWrong { recorder.discardedStored(of: entry) }
             recorder.moved(upload)
         } catch {
             outcome = .unwritable(error)
@@ -131,21 +131,21 @@ extension RequestHandler {
         case .cut: return nil
         case .tooLong: return tooLong
         case .noChecksum: return noChecksum.response
-        case .mismatch: return Response(460, body: "The content has another checksum.\n")
-        case .unwritable(let error): return Response(500, body: "The upload can't be written: \(error).\n")
+        case .mismatch: return Response(460, body: "The checksum of the content does not match.\n")
+        case .unwritable(let error): return Response(500, body: "Cannot write the upload: \(error).\n")
         case .ended(let error):
             switch exchange.connection.interruption {
             case .request: return Response(400, body: "Another request for this upload ended this one.\n")
-            // A refusal would tell the client that its request was wrong.
+            // An error response would blame the client's request.
             case .serverEnd: return nil
             case nil: throw error
             }
         }
     }
 
-    private func compare(_ hashes: ContentHashes, _ place: ChecksumPlace, _ exchange: Exchange) -> Outcome {
+    private func compare(_ hashes: ContentHashes, _ location: ChecksumLocation, _ exchange: Exchange) -> Outcome {
         let checksum: Checksum?
-        switch place {
+        switch location {
         case .header(let announced): checksum = announced
         case .trailer: checksum = exchange.trailer("Upload-Checksum", in: order).flatMap { Checksum($0) }
         }
@@ -173,18 +173,18 @@ extension RequestHandler {
         while true {
             if let cut, received >= cut, faults.takeCut(afterBodyBytes: cut) { return .cut }
             guard let room = await faults.room(from: upload.offset, on: exchange.connection) else { return .ended(ConnectionEnded()) }
-            let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, pieceSize, room)
-            let piece: ByteBuffer
+            let limit = min(cut.map { $0 > received ? $0 - received : .max } ?? .max, writeLimit, room)
+            let bytes: ByteBuffer
             do {
                 guard let next = try await exchange.next(upTo: limit) else { return .complete }
-                piece = next
+                bytes = next
             } catch {
                 return .ended(error)
             }
             let space = Int(clamping: self.limit(of: upload.record) - upload.offset)
-            let stored = piece.getSlice(at: piece.readerIndex, length: min(space, piece.readableBytes)) ?? piece
+            let stored = bytes.getSlice(at: bytes.readerIndex, length: min(space, bytes.readableBytes)) ?? bytes
             do {
-                // Only then the next piece is asked for, so that a fast sender has to wait for the disk.
+                // Reads no more bytes before these are written, so that a fast sender waits for the disk.
                 _ = try await NIOThreadPool.singleton.runIfActive { try upload.append(stored, to: file) }
                 upload.postpone(to: newExpiry)
                 recorder.stored(stored.readableBytes, of: entry)
@@ -194,22 +194,22 @@ extension RequestHandler {
             }
             hashes?.update(stored)
             received += Int64(stored.readableBytes)
-            if stored.readableBytes < piece.readableBytes {
-                recorder.discarded(Int64(piece.readableBytes - stored.readableBytes))
+            if stored.readableBytes < bytes.readableBytes {
+                recorder.discarded(Int64(bytes.readableBytes - stored.readableBytes))
                 return .tooLong
             }
-            await keepRate(after: piece.readableBytes, on: exchange.connection)
+            await limitRate(after: bytes.readableBytes, on: exchange.connection)
         }
     }
 
-    private func keepRate(after bytes: Int, on connection: Connection) async {
-        // What an interrupted connection had brought already is no longer held back: another request waits for it.
+    private func limitRate(after bytes: Int, on connection: Connection) async {
+        // Received bytes of an interrupted connection are not delayed, as another request waits for them.
         guard let rate = options.bytesPerSecond, !connection.isInterrupted else { return }
         try? await Task.sleep(for: .seconds(Double(bytes) / Double(max(rate, 1))))
     }
 
-    /// How much is stored at most before the rate is looked at: a tenth of a second's worth.
-    private var pieceSize: Int64 {
+    /// The most bytes written before the rate is checked: those of a tenth of a second.
+    private var writeLimit: Int64 {
         options.bytesPerSecond.map { max(1, $0 / 10) } ?? .max
     }
 }

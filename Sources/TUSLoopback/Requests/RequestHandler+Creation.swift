@@ -1,7 +1,7 @@
 import Foundation
 import NIOPosix
 
-/// A request that is answered with a refusal.
+/// A response that rejects a request.
 struct Refusal: Error {
     let response: Response
 
@@ -11,12 +11,12 @@ struct Refusal: Error {
 }
 
 extension RequestHandler {
-    /// POST: makes an upload, and takes the bytes that come along (tus 1.0.0, "Creation" and "Creation With Upload").
+    /// POST: creates an upload and stores its content, if any (tus 1.0.0, "Creation" and "Creation With Upload").
     @concurrent
     func create(_ exchange: Exchange) async throws -> Response? {
         let takesContent = !exchange.isBodyAtEnd && options.offers(.creationWithUpload)
         let upload: Upload
-        let checksum: ChecksumPlace?
+        let checksum: ChecksumLocation?
         do {
             let record = try newRecord(for: exchange)
             if takesContent, let refusal = refusal(of: exchange, at: 0, length: limit(of: record)) { return refusal }
@@ -25,7 +25,7 @@ extension RequestHandler {
         } catch let refusal as Refusal {
             return refusal.response
         } catch {
-            return Response(500, body: "The upload can't be made: \(error).\n")
+            return Response(500, body: "Cannot create the upload: \(error).\n")
         }
         let location = (options.usesRelativeLocation ? "" : exchange.origin) + Self.root + upload.id
         let entry = recorder.begin("POST", offset: 0, for: upload)
@@ -37,12 +37,12 @@ extension RequestHandler {
         }
         await upload.acquire(for: exchange.connection)
         defer { upload.release() }
-        guard var response = try await take(exchange, checksum, into: upload, entry) else { return nil }
+        guard var response = try await receive(exchange, checksum, into: upload, entry) else { return nil }
         if response.status == 204 {
             response.status = 201
             if upload.isComplete { await assembleFinals(with: upload) }
         } else if response.status == 460 {
-            // Nobody learns of its URL from such an answer.
+            // The response contains no URL, so the upload is unreachable.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         if response.status != 460 { response.headers.append((name: "Location", value: location)) }
@@ -54,12 +54,12 @@ extension RequestHandler {
         let concat = options.offers(.concatenation) ? exchange["Upload-Concat"] : nil
         let isFinal = concat?.hasPrefix("final;") == true
         guard concat == nil || concat == "partial" || isFinal else {
-            throw Refusal(400, because: "Upload-Concat has to be partial, or final; and the URLs of the parts.")
+            throw Refusal(400, because: "Upload-Concat must be \"partial\", or \"final;\" and the URLs of the parts.")
         }
         let length = isFinal ? try finalLength(exchange) : try length(exchange)
         let header = exchange["Upload-Metadata"]
         guard let metadata = header.map(UploadMetadata.decode) ?? [:] else {
-            throw Refusal(400, because: "Upload-Metadata has to be pairs of a key and a base64 value, separated by commas.")
+            throw Refusal(400, because: "Upload-Metadata must be pairs of a key and a base64 value, separated by commas.")
         }
         let parts = isFinal ? try parts(of: concat ?? "", for: exchange) : nil
         let expires = length == 0 ? nil : newExpiry
@@ -68,16 +68,16 @@ extension RequestHandler {
             complete: length == 0)
     }
 
-    /// The announced length; nil if it is to be told later (tus 1.0.0, "Creation Defer Length").
+    /// The announced length; nil if it is deferred (tus 1.0.0, "Creation Defer Length").
     private func length(_ exchange: Exchange) throws(Refusal) -> Int64? {
         if options.offers(.creationDeferLength), let deferred = exchange["Upload-Defer-Length"] {
             guard deferred == "1", exchange["Upload-Length"] == nil else {
-                throw Refusal(400, because: "Upload-Defer-Length has to be 1, without Upload-Length beside it.")
+                throw Refusal(400, because: "Upload-Defer-Length must be 1 and excludes Upload-Length.")
             }
             return nil
         }
         guard let text = exchange["Upload-Length"], let length = Int64(digits: text) else {
-            throw Refusal(400, because: "Upload-Length has to be a number of bytes.")
+            throw Refusal(400, because: "Upload-Length must be a number of bytes.")
         }
         try checkSize(length)
         return length
@@ -85,7 +85,7 @@ extension RequestHandler {
 
     private func finalLength(_ exchange: Exchange) throws(Refusal) -> Int64? {
         guard exchange["Upload-Length"] == nil, exchange["Upload-Defer-Length"] == nil, exchange.isBodyAtEnd else {
-            throw Refusal(400, because: "An upload that is put together has no length and no content of its own.")
+            throw Refusal(400, because: "A final upload must have neither a length nor content of its own.")
         }
         return nil
     }
@@ -95,10 +95,10 @@ extension RequestHandler {
         throw Refusal(413, [("Tus-Max-Size", String(maximum))], because: "The upload is larger than \(maximum) bytes.")
     }
 
-    /// How long the upload may become.
+    /// The largest allowed size of the upload in bytes.
     func limit(of record: UploadRecord) -> Int64 { record.length ?? options.maximumSize ?? .max }
 
-    /// When an upload that changes now is to be removed, in seconds since 1970.
+    /// The expiry of an upload that changes now, in seconds since 1970.
     var newExpiry: Int? {
         options.lifetime.map {
             Int((now().timeIntervalSince1970 + Double($0.components.seconds)).rounded(.up)) + ($0.components.attoseconds > 0 ? 1 : 0)

@@ -3,7 +3,7 @@ import NIOPosix
 import SystemPackage
 
 extension RequestHandler {
-    /// GET: gives a complete upload back, or one range of it (RFC 9110, section 14).
+    /// GET: sends a complete upload or one range of it (RFC 9110, section 14).
     @concurrent
     func download(_ upload: Upload, _ exchange: Exchange) async -> Response {
         guard upload.isComplete else { return Response(404, noStore, body: "The upload is not complete.\n") }
@@ -11,10 +11,10 @@ extension RequestHandler {
         do {
             file = try await NIOThreadPool.singleton.runIfActive { try OpenFile(upload.file) }
         } catch {
-            return Response(500, body: "The upload can't be read: \(error).\n")
+            return Response(500, body: "Cannot read the upload: \(error).\n")
         }
         let size = upload.offset
-        // The content of a complete upload never changes, and no ID is used twice.
+        // A valid entity tag: complete uploads never change, and IDs are never reused.
         let tag = "\"\(upload.id)\""
         let isSame = exchange["If-Range"].map { $0 == tag } ?? true
         let wanted = isSame ? exchange["Range"].flatMap { ByteRange($0) } : nil
@@ -42,11 +42,11 @@ extension RequestHandler {
     }
 }
 
-/// A file that is closed when nobody needs it any more.
+/// A file that is closed with its last reference.
 final class OpenFile: Sendable {
     let descriptor: FileDescriptor
 
-    /// Blocks.
+    /// Opens the file for reading. Blocks.
     init(_ path: FilePath) throws {
         descriptor = try FileDescriptor.open(path, .readOnly)
     }
@@ -54,20 +54,20 @@ final class OpenFile: Sendable {
     deinit { try? descriptor.close() }
 }
 
-/// The bytes of a file as the body of an answer.
+/// The bytes of a file as the body of a response.
 struct Content: Sendable {
     let file: OpenFile
     let range: Range<Int64>
-    /// After how many bytes the connection is cut.
+    /// The number of bytes before the connection is cut; nil for no cut.
     let cut: Int64?
     let rate: Int64?
-    /// What holds it.
+    /// The faults that may hold the content.
     let faults: FaultScript
-    /// Counts what is about to be sent, and, below zero, what was counted and could not be sent.
+    /// Counts bytes before they are sent. A negative number corrects the count of unsent bytes.
     let sent: @Sendable (Int) -> Void
 }
 
-/// The one range of a header `Range`. Several, which a server need not serve, are none.
+/// The range of a `Range` header. A header with several ranges is ignored, as RFC 9110 allows.
 enum ByteRange: Hashable, Sendable {
     case from(Int64)
     case between(Int64, Int64)
@@ -85,7 +85,7 @@ enum ByteRange: Hashable, Sendable {
         }
     }
 
-    /// - Returns: nil if nothing of it is there.
+    /// - Returns: Nil if the content has no byte in the range.
     func resolved(for size: Int64) -> Range<Int64>? {
         switch self {
         case .from(let first): first < size ? first..<size : nil

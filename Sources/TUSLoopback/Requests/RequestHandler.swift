@@ -3,10 +3,10 @@ import NIOCore
 import NIOPosix
 import TransferCore
 
-/// Answers requests.
+/// Handles all requests of the server.
 final class RequestHandler: Sendable {
     static let version = "1.0.0"
-    /// The path of the creation URL, and the beginning of every upload's.
+    /// The path of the creation URL, and the prefix of the paths of all uploads.
     static let root = "/files/"
 
     let store: UploadStore
@@ -16,7 +16,7 @@ final class RequestHandler: Sendable {
     let now: @Sendable () -> Date
     let order = ArrivalOrder()
 
-    /// A refused body up to this size is read so that the connection can go on; for a longer one it ends.
+    /// The largest rejected body, in bytes, that is read to keep the connection open. Longer ones close it.
     private static let drainedSize: Int64 = 1024 * 1024
 
     init(
@@ -29,9 +29,9 @@ final class RequestHandler: Sendable {
         self.now = now
     }
 
-    /// Treats one request.
+    /// Handles one request.
     ///
-    /// - Throws: If the connection has to be closed.
+    /// - Throws: If the connection must be closed.
     @concurrent
     func serve(_ exchange: Exchange) async throws {
         defer {
@@ -50,23 +50,23 @@ final class RequestHandler: Sendable {
         if !isKept { throw ConnectionEnded() }
     }
 
-    /// Reads on, as closing with unread bytes would reset the connection, and the other end might never see the answer (RFC 9112, section 9.6).
+    /// Reads the rest of a body. Closing with unread bytes would reset the connection, and the response might be lost (RFC 9112, section 9.6).
     @concurrent
     private func discardBody(of exchange: Exchange) async throws(ConnectionEnded) {
         do {
-            while let piece = try await exchange.next() { recorder.discarded(Int64(piece.readableBytes)) }
+            while let bytes = try await exchange.next() { recorder.discarded(Int64(bytes.readableBytes)) }
         } catch {
-            // Whatever was wrong: the request has its answer, and hummingbird would give it another.
+            // For any other error, Hummingbird would send a second response.
             throw ConnectionEnded()
         }
     }
 
-    /// Makes the answer; nil if the connection is to be closed without one.
+    /// Returns the response; nil if the connection must be closed without one.
     @concurrent
     private func answer(_ exchange: Exchange) async throws -> Response? {
-        // A page in a browser can have its host's name resolved to a loopback address, and then read what is here.
+        // A web page could otherwise resolve its own host name to a loopback address and read the uploads (DNS rebinding).
         guard exchange.isForLoopback else {
-            return Response(421, body: "The host of a request has to be a loopback address or localhost.\n")
+            return Response(421, body: "The host must be a loopback address or localhost.\n")
         }
         if exchange.path == "/statistics" { return statistics(exchange) }
         recorder.count(exchange.method)
@@ -75,7 +75,7 @@ final class RequestHandler: Sendable {
         if !response.headers.contains(where: { $0.name.lowercased() == "tus-resumable" }) {
             response.headers.append((name: "Tus-Resumable", value: Self.version))
         }
-        // What "expired" means is the server's to say, by a clock that the client can see.
+        // Shows the client the clock by which uploads expire.
         response.headers.append((name: "Date", value: now().httpDate))
         return response
     }
@@ -83,12 +83,12 @@ final class RequestHandler: Sendable {
     @concurrent
     private func dispatch(_ exchange: Exchange) async throws -> Response? {
         guard exchange.path.hasPrefix(Self.root) || exchange.path + "/" == Self.root else {
-            return Response(404, body: "Nothing is here; uploads are made at \(Self.root).\n")
+            return Response(404, body: "Not found. Create uploads at \(Self.root).\n")
         }
         if exchange.method == "OPTIONS" { return describe() }
-        // Whoever downloads need not know of tus.
+        // Downloads don't need tus.
         guard exchange.method == "GET" || exchange["Tus-Resumable"] == Self.version else {
-            return Response(412, [("Tus-Version", Self.version)], body: "Tus-Resumable has to be \(Self.version).\n")
+            return Response(412, [("Tus-Version", Self.version)], body: "Tus-Resumable must be \(Self.version).\n")
         }
         let id = String(exchange.path.dropFirst(Self.root.count))
         if id.isEmpty {
@@ -100,7 +100,7 @@ final class RequestHandler: Sendable {
         case .terminated: return Response(410, noStore, body: "The upload was terminated.\n")
         case .found(let upload):
             if isExpired(upload) { return await expire(upload) }
-            return try await treat(exchange, about: upload)
+            return try await handle(exchange, for: upload)
         }
     }
 
@@ -112,7 +112,7 @@ final class RequestHandler: Sendable {
         await upload.acquire(for: nil)
         defer { upload.release() }
         if case .found = store.lookUp(upload.id) {
-            // What is left of it in the folder is nobody's.
+            // Files that can't be removed are ignored.
             try? await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
         }
         return Response(410, noStore, body: "The upload has expired.\n")
@@ -122,23 +122,23 @@ final class RequestHandler: Sendable {
         ["HEAD", "PATCH"] + (options.offers(.termination) ? ["DELETE"] : []) + (options.servesDownloads ? ["GET"] : [])
     }
 
-    /// Treats a request about an upload while no other touches it.
+    /// Handles a request for an upload with exclusive access to it.
     @concurrent
-    private func treat(_ exchange: Exchange, about upload: Upload) async throws -> Response? {
+    private func handle(_ exchange: Exchange, for upload: Upload) async throws -> Response? {
         let bringsContent = exchange.method == "PATCH"
         guard methods.contains(exchange.method) else {
             return Response(405, [("Allow", (["OPTIONS"] + methods).joined(separator: ", "))])
         }
         if upload.record.parts != nil, !upload.isComplete { await assemble(upload) }
-        // Complete uploads never change, and incomplete ones are not given back: nobody has to give way.
+        // Needs no exclusive access: complete uploads never change, and incomplete ones are not sent.
         if exchange.method == "GET" { return await download(upload, exchange) }
         let connection = exchange.connection
-        await order.settle(exchange.path, bringsContent: bringsContent, on: connection.channel)
+        await order.waitForEarlierRequests(exchange.path, bringsContent: bringsContent, on: connection.channel)
         await upload.acquire(for: bringsContent ? connection : nil) { order.beginHandling(on: connection.channel) }
         defer { upload.release() }
         guard case .found = store.lookUp(upload.id) else { return Response(410, noStore) }
         switch exchange.method {
-        case "HEAD": return tell(upload)
+        case "HEAD": return head(upload)
         case "PATCH": return try await extend(upload, exchange)
         default: return await terminate(upload)
         }
@@ -161,12 +161,12 @@ final class RequestHandler: Sendable {
         return Response(200, [("Content-Type", "application/json")] + noStore, body: String(decoding: data, as: UTF8.self) + "\n")
     }
 
-    private func tell(_ upload: Upload) -> Response {
+    private func head(_ upload: Upload) -> Response {
         let offset = upload.offset
         recorder.answered(200, to: recorder.begin("HEAD", offset: offset, for: upload))
         let record = upload.record
         var headers = noStore + expiry(of: upload)
-        // Of what is still to be put together, nothing is said (tus 1.0.0, "Upload-Concat").
+        // An unfinished final upload has no offset (tus 1.0.0, "Upload-Concat").
         if record.parts == nil || upload.isComplete { headers.append(("Upload-Offset", String(offset))) }
         if let length = record.length {
             headers.append(("Upload-Length", String(length)))
@@ -185,7 +185,7 @@ final class RequestHandler: Sendable {
             try await NIOThreadPool.singleton.runIfActive { [store] in try store.remove(upload) }
             response = Response(204)
         } catch {
-            response = Response(500, body: "The upload can't be removed: \(error).\n")
+            response = Response(500, body: "Cannot remove the upload: \(error).\n")
         }
         recorder.answered(response.status, to: entry)
         return response

@@ -1,11 +1,11 @@
 import HTTPTypes
 
-/// An answer.
+/// An HTTP response.
 struct Response: Sendable {
     var status: Int
     var headers: [(name: String, value: String)]
     var body: String
-    /// The body in place of ``body``, if it is that of a file.
+    /// A body from a file, which replaces ``body``.
     var content: Content?
 
     init(_ status: Int, _ headers: [(String, String)] = [], body: String = "") {
@@ -14,14 +14,14 @@ struct Response: Sendable {
         self.body = body
     }
 
-    /// Its first line and headers for the HTTP library.
+    /// The status line and headers for the HTTP library.
     func head(closing: Bool) -> HTTPResponse {
         var fields = HTTPFields()
         for header in headers {
             guard let name = HTTPField.Name(header.name) else { continue }
             fields.append(HTTPField(name: name, value: header.value))
         }
-        // Also for HEAD, where NIO would otherwise announce a chunked body; it leaves it out where the status allows no body.
+        // Also set for HEAD, as NIO would otherwise announce a chunked body. NIO omits the field if the status allows no body.
         fields[.contentLength] = content.map { String($0.range.count) } ?? String(body.utf8.count)
         if closing { fields[.connection] = "close" }
         return HTTPResponse(status: HTTPResponse.Status(code: status), headerFields: fields)

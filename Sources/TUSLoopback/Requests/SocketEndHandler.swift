@@ -6,10 +6,10 @@ import NIOCore
     import Darwin
 #endif
 
-/// Ends the socket itself when its channel closes, a connection's or the listener's.
+/// Shuts down the socket when its channel closes, for connections and the listener.
 ///
-/// Closing only gives back this process's descriptor. A child process that was started meanwhile has a copy, as NIO's are inherited, and would
-/// keep a stopped server's port open, or a client waiting for the end of its connection. shutdown(2) ends a socket whoever has copies.
+/// Closing releases only this process's descriptor. NIO's descriptors are inherited, so a child process may have a copy, which would keep the port of
+/// a stopped server open, or a client waiting for the end of its connection. shutdown(2) also affects copies.
 final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = Never
     typealias OutboundIn = Never
@@ -22,9 +22,9 @@ final class SocketEndHandler: ChannelDuplexHandler, RemovableChannelHandler {
     }
 
     func close(context: ChannelHandlerContext, mode: CloseMode, promise: EventLoopPromise<Void>?) {
-        // After the input, NIO takes the output's close for one of all; otherwise it shuts the output down by itself.
+        // After the input is closed, NIO treats closing the output as closing all; otherwise it shuts down the output itself.
         if mode == .all || mode == .output && isInputClosed {
-            // It throws only if the channel is closed already.
+            // Throws only if the channel is closed already.
             try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) { descriptor in
                 _ = shutdown(descriptor, CInt(SHUT_RDWR))
             }

@@ -5,10 +5,10 @@ import TransferCore
 
 import struct NIOCore.ByteBuffer
 
-/// One upload: a file of the bytes so far, and its record.
+/// An upload: a file with the received bytes, and a record of its properties.
 final class Upload: Sendable {
     let id: String
-    /// Where the bytes are.
+    /// The file with the bytes.
     let file: FilePath
     private let recordFile: FilePath
     private let state: Locked<State>
@@ -17,17 +17,17 @@ final class Upload: Sendable {
         var record: UploadRecord
         var offset: Int64
         var isHeld = false
-        /// Whose body the holder is taking, if any.
+        /// The connection whose body is being received, if any.
         var holder: Connection?
         var waiting: [(connection: Connection?, continuation: CheckedContinuation<Void, Never>)] = []
     }
 
     var record: UploadRecord { state.withLock { $0.record } }
-    /// How many bytes are stored: the size of the file.
+    /// The number of stored bytes, which is the size of the file.
     var offset: Int64 { state.withLock { $0.offset } }
     var isComplete: Bool { state.withLock { $0.offset == $0.record.length } }
 
-    /// Makes a new upload on disk. Blocks.
+    /// Creates an upload on disk. Blocks.
     init(creating record: UploadRecord, in folder: FilePath) throws {
         id = record.id
         (file, recordFile) = Self.files(of: record.id, in: folder)
@@ -36,7 +36,7 @@ final class Upload: Sendable {
         try writeRecord()
     }
 
-    /// Takes up the upload of a record file; nil if its bytes are gone. Blocks.
+    /// Opens the upload of a record file. Nil if its bytes are missing. Blocks.
     init?(opening recordFile: FilePath, in folder: FilePath) throws {
         let record = try JSONDecoder().decode(UploadRecord.self, from: Data(contentsOf: URL(filePath: recordFile.string)))
         id = record.id
@@ -50,13 +50,13 @@ final class Upload: Sendable {
         (folder.appending(id + ".bin"), folder.appending(id + ".json"))
     }
 
-    /// Makes one request the only one that touches the bytes, until ``release()``.
+    /// Gives a request exclusive access to the bytes until ``release()``.
     ///
-    /// A body that is being taken is interrupted: what was received so far is kept, however dead the other end is, and it gives way.
+    /// Interrupts a body that is being received, even if its client is gone. The bytes received so far are kept.
     ///
     /// - Parameters:
-    ///   - connection: The connection whose body is to be taken; nil for a request that holds the bytes for a moment only.
-    ///   - queued: Called once the request's place is settled, though others may be before it.
+    ///   - connection: The connection whose body will be received; nil for a request without a body.
+    ///   - queued: Called when the request has its place in the order, possibly after other requests.
     func acquire(for connection: Connection?, queued: () -> Void = {}) async {
         await withCheckedContinuation { continuation in
             let (isAcquired, holder) = state.withLock { state in
@@ -74,7 +74,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// Lets the next request have the bytes.
+    /// Gives access to the next waiting request.
     func release() {
         let (next, interrupted) = state.withLock { state in
             guard !state.waiting.isEmpty else {
@@ -90,9 +90,9 @@ final class Upload: Sendable {
         next?.resume()
     }
 
-    /// Appends bytes. For the holder only. Blocks.
+    /// Appends bytes. Requires exclusive access. Blocks.
     ///
-    /// - Returns: The offset after them.
+    /// - Returns: The new offset.
     func append(_ bytes: ByteBuffer, to descriptor: FileDescriptor) throws -> Int64 {
         let offset = offset
         _ = try unsafe bytes.withUnsafeReadableBytes { bytes in
@@ -104,7 +104,7 @@ final class Upload: Sendable {
         }
     }
 
-    /// Takes bytes away again that turned out wrong. For the holder only. Blocks.
+    /// Discards the bytes after an offset. Requires exclusive access. Blocks.
     func truncate(to offset: Int64) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly)
         try descriptor.closeAfter { try descriptor.resize(to: offset) }
@@ -112,7 +112,7 @@ final class Upload: Sendable {
         try change { $0.unverifiedFrom = nil }
     }
 
-    /// Makes the bytes those of its parts, one after the other. For the holder only. Blocks.
+    /// Replaces the bytes with those of the parts in order. Requires exclusive access. Blocks.
     func concatenate(_ parts: [Upload]) throws {
         let descriptor = try FileDescriptor.open(file, .writeOnly, options: .truncate)
         state.withLock { $0.offset = 0 }
@@ -121,9 +121,9 @@ final class Upload: Sendable {
                 let source = try FileDescriptor.open(part.file, .readOnly)
                 try source.closeAfter {
                     while true {
-                        let piece = try ByteBuffer(reading: source, at: nil, atMost: 1024 * 1024)
-                        guard piece.readableBytes > 0 else { break }
-                        _ = try append(piece, to: descriptor)
+                        let bytes = try ByteBuffer(reading: source, at: nil, atMost: 1024 * 1024)
+                        guard bytes.readableBytes > 0 else { break }
+                        _ = try append(bytes, to: descriptor)
                     }
                 }
             }
@@ -132,13 +132,13 @@ final class Upload: Sendable {
         try change { $0.length = size }
     }
 
-    /// Changes the record, also on disk, with whether the upload is complete. For the holder only. Blocks.
+    /// Changes the record in memory and on disk. Requires exclusive access. Blocks.
     func change(_ body: (inout UploadRecord) -> Void) throws {
         state.withLock { body(&$0.record) }
         try writeRecord()
     }
 
-    /// Puts off when the upload is removed, until the next ``change(_:)`` only in memory. For the holder only.
+    /// Changes the expiry in memory; the next ``change(_:)`` writes it to disk. Requires exclusive access.
     func postpone(to expires: Int?) {
         state.withLock { $0.record.expires = expires }
     }
@@ -151,16 +151,16 @@ final class Upload: Sendable {
         try encoder.encode(record).write(to: URL(filePath: recordFile.string), options: .atomic)
     }
 
-    /// Deletes both files. For the holder only. Blocks.
+    /// Deletes both files. Requires exclusive access. Blocks.
     func remove() throws {
-        // The record first: without it the bytes are nobody's, while a record without bytes would promise some.
+        // The record first: bytes without a record are ignored, but a record without bytes would describe a missing upload.
         try FileManager.default.removeItem(atPath: recordFile.string)
         try FileManager.default.removeItem(atPath: file.string)
     }
 }
 
 extension ByteBuffer {
-    /// Reads what is in a file there, or where it was read to last; empty at its end. Blocks.
+    /// Reads bytes of a file at an offset, or at the file position if it is nil. Empty at the end of the file. Blocks.
     init(reading descriptor: FileDescriptor, at offset: Int64?, atMost count: Int) throws {
         self.init()
         _ = try unsafe writeWithUnsafeMutableBytes(minimumWritableBytes: count) { buffer in

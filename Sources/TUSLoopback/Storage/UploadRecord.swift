@@ -1,24 +1,24 @@
 import Foundation
 
-/// What is known of an upload besides its bytes; the JSON file beside them.
+/// The properties of an upload, stored as a JSON file beside its bytes.
 struct UploadRecord: Codable, Hashable, Sendable {
     /// The last component of the upload's URL.
     var id: String
-    /// The announced size in bytes; nil as long as the client did not tell it, or the parts were not put together.
+    /// The announced size in bytes; nil while it is deferred or a final upload is not concatenated.
     var length: Int64?
     /// The metadata, decoded. A value that is not UTF-8 is shown with replacement characters.
     var metadata: [String: String]
-    /// The metadata as it was sent, or nil if there was none.
+    /// The `Upload-Metadata` of the client; nil if there was none.
     var uploadMetadata: String?
-    /// `Upload-Concat` as it was sent, or nil if there was none.
+    /// The `Upload-Concat` of the client; nil if there was none.
     var uploadConcat: String?
-    /// The IDs of the uploads that this one is put together of, if it is.
+    /// The IDs of the partial uploads of a final upload; nil for others.
     var parts: [String]?
-    /// When the upload is removed if it is still incomplete, in seconds since 1970.
+    /// The time at which the upload is removed if it is still incomplete, in seconds since 1970.
     var expires: Int?
-    /// Where bytes begin whose checksum was not compared yet. They are not the upload's before that.
+    /// The offset of bytes whose checksum is not verified yet. A restarted server discards them.
     var unverifiedFrom: Int64?
-    /// Whether all bytes are stored. For scripts: the server itself looks at the size of the file.
+    /// Whether all bytes are stored. For scripts; the server itself checks the size of the file.
     var complete = false
 
     var isPartial: Bool { uploadConcat == "partial" }
@@ -28,7 +28,7 @@ struct UploadRecord: Codable, Hashable, Sendable {
 enum UploadMetadata {
     /// Decodes comma-separated pairs of a key and an optional base64 value.
     ///
-    /// - Returns: nil if it is not that, or a key comes twice.
+    /// - Returns: Nil if the header is malformed or contains a key twice.
     static func decode(_ header: String) -> [String: String]? {
         var metadata: [String: String] = [:]
         for pair in header.split(separator: ",", omittingEmptySubsequences: false) {

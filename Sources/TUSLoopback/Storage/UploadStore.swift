@@ -13,7 +13,7 @@ final class UploadStore: Sendable {
         var terminated: Set<String> = []
     }
 
-    /// Takes up what an earlier server left in the folder, which is made if it is missing. Blocks.
+    /// Opens the uploads that an earlier server left in the folder, or creates the folder. Blocks.
     init(folder: FilePath) throws(LoopbackError) {
         self.folder = folder
         do {
@@ -26,13 +26,13 @@ final class UploadStore: Sendable {
             }
             state = Locked(State(uploads: uploads))
         } catch {
-            throw LoopbackError("The folder \(folder) can't be used for uploads: \(error.localizedDescription)")
+            throw LoopbackError("Cannot use the folder \(folder) for uploads: \(error.localizedDescription)")
         }
     }
 
     var all: [Upload] { state.withLock { Array($0.uploads.values) } }
 
-    /// What a URL leads to.
+    /// The result of looking up the ID of an upload.
     enum Lookup {
         case found(Upload)
         case terminated
@@ -46,7 +46,7 @@ final class UploadStore: Sendable {
         }
     }
 
-    /// Makes an upload with a new ID in place of the record's. Blocks.
+    /// Creates an upload with a new ID, ignoring the ID of the record. Blocks.
     func create(_ record: UploadRecord) throws -> Upload {
         var record = record
         record.id = UUID().uuidString.replacing("-", with: "").lowercased()
@@ -55,12 +55,12 @@ final class UploadStore: Sendable {
         return upload
     }
 
-    /// The uploads that are still to be put together of others, this one among them.
+    /// The incomplete final uploads that contain this partial upload.
     func incompleteFinals(with part: Upload) -> [Upload] {
         all.filter { $0.record.parts?.contains(part.id) == true && !$0.isComplete }
     }
 
-    /// Deletes an upload. For its holder only. Blocks.
+    /// Deletes an upload. Requires exclusive access to it. Blocks.
     func remove(_ upload: Upload) throws {
         try upload.remove()
         state.withLock { state in

@@ -7,21 +7,21 @@ struct AccountAddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "add", abstract: "Adds an account with its endpoints, in order of preference.",
         discussion: """
-            Credentials are named, never given: the variable or the file is read each time that a connection needs it. The path of an \
-            endpoint is the folder that remote names are relative to.
+            Options name the variable or file that holds a secret. transferq reads it for each connection and never stores it. Remote names \
+            are relative to the path of the endpoint's URL.
 
-            https:// and tus+https:// mean a tus server. A server that knows only plain HTTP takes each file as a PUT (https+put://) or in a \
-            form (https+form://, in the field "file", with the session's --metadata as text fields), or is there to download from \
-            (https+get://). In their URLs, {name}, {path} and {transfer} stand for the last component of the remote name, all of it, and an \
-            ID of the transfer. With http in place of https there is no TLS.
+            https:// and tus+https:// are tus servers. Plain HTTP servers receive each file as a PUT (https+put://) or as a form \
+            (https+form://, in the field "file", with the session's --metadata as text fields), or offer downloads (https+get://). Their \
+            URLs may contain {name} (the last component of the remote name), {path} (the whole remote name) and {transfer} (an ID of the \
+            transfer). The http schemes work without TLS.
+
+            Settings for tus include chunkSize, httpVersion, pinnedPublicKeys, proxy and parallelThreshold. Settings for SFTP include \
+            keepTimes, keepModes, partFiles, sync, maxConnections, proxy and proxyCommand. Settings for plain HTTP include fileField, \
+            field.NAME (a text field of the form), file.NAME (the path of another file to send, such as {source}.jpg), contentType, \
+            acceptedStatuses and transferTimeout. Sessions can override some settings of plain HTTP: transferq add --setting upload=form. \
+            Addresses and settings are stored unencrypted, including signatures in addresses.
 
             Example: transferq account add studio https://upload.example.com/files/ --token-env STUDIO_TOKEN
-            Settings of a tus server are, among others, chunkSize, httpVersion, pinnedPublicKeys, proxy and parallelThreshold; of SFTP, \
-            keepTimes, keepModes, partFiles, sync, maxConnections, proxy and proxyCommand; of plain HTTP, fileField, field.NAME (a text field of the form), \
-            file.NAME (the path of a file that goes along, {source}.jpg for one beside each), contentType, acceptedStatuses and \
-            transferTimeout. A session can have some of the last of its own: transferq add --setting upload=form. A name that the transport \
-            does not know is refused with those that it knows. Addresses and settings are stored as they are: a signature in an address, too.
-
             Example: transferq account add bucket 'https+put://bucket.example.com/in/{path}?signature=…'
             Example: transferq account add archive sftp://me@files.example.com/in/ --setting keepTimes=true
             """)
@@ -33,7 +33,7 @@ struct AccountAddCommand: AsyncParsableCommand {
     @Argument(help: "The account's name.", transform: TextArgument.text)
     var name: String
 
-    @Argument(help: ArgumentHelp("URLs, the preferred one first.", valueName: "endpoint"))
+    @Argument(help: ArgumentHelp("URLs in order of preference.", valueName: "endpoint"))
     var endpoints: [String]
 
     func run() async throws {
@@ -52,9 +52,10 @@ struct AccountAddCommand: AsyncParsableCommand {
             wasAsked = true
             let isAdded = try await queue.save(added, replacing: nil)
             let status = try await queue.account(added.name)
-            // An owner that ended before it answered may have added it.
+            // An owner that exited before it answered may have added the account.
             guard isAdded || isRepeated && status?.account == added else {
-                throw CommandFailure(.unfit, "There is an account named \"\(added.name)\" already.")
+                throw CommandFailure(
+                    .rejected, "An account named \"\(added.name)\" already exists. To change it: transferq account edit '\(added.name)'")
             }
             return status
         }

@@ -5,11 +5,11 @@ import TransferKit
 
 struct AccountEditCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "edit", abstract: "Changes an account; what is not given stays as it is.",
+        commandName: "edit", abstract: "Changes an account; omitted options keep their values.",
         discussion: """
-            Endpoints take the place of those that it has. An endpoint that it has already keeps its credentials and settings; a new one gets \
-            those of the first one of the same transport. A credential or header takes the place of the one of the same kind or name. If the account is blocked, this \
-            lifts the block.
+            Given endpoints replace all endpoints of the account. An existing endpoint keeps its credentials and settings; a new one copies \
+            those of the first endpoint with the same transport. A credential or header replaces the one of the same kind or name. Editing a \
+            blocked account unblocks it.
 
             Example: transferq account edit studio --token-file ~/.studio-token --rate 2M
             """)
@@ -21,7 +21,7 @@ struct AccountEditCommand: AsyncParsableCommand {
     @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
     var name: String
 
-    @Argument(help: ArgumentHelp("URLs, the preferred one first; none to keep those that it has.", valueName: "endpoint"))
+    @Argument(help: ArgumentHelp("URLs in order of preference (the present ones).", valueName: "endpoint"))
     var endpoints: [String] = []
 
     func run() async throws {
@@ -31,14 +31,14 @@ struct AccountEditCommand: AsyncParsableCommand {
             var (known, edited): (Account, Account)
             repeat {
                 guard let account = try await queue.account(name)?.account else {
-                    throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+                    throw CommandFailure.unknownAccount(name)
                 }
                 (known, edited) = (account, account)
                 if !given.isEmpty { edited.endpoints = given.map { Self.completed($0, from: known.endpoints) } }
                 try options.apply(to: &edited.endpoints, of: transports)
                 for endpoint in edited.endpoints { try transports.validate(endpoint) }
                 limits.apply(to: &edited)
-                // Another command may have edited it meanwhile.
+                // Another command may have edited the account since it was read.
             } while try await !queue.save(edited, replacing: known)
             return try await queue.account(name)
         }

@@ -5,20 +5,21 @@ import TransferKit
 struct AccountLimitOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How many of its sessions may run at once; 0 for no limit of its own.", valueName: "number"))
+        help: ArgumentHelp("The most sessions of the account that run at the same time; 0 for no limit.", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Bytes per second for all of its sessions, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+            "The most bytes per second for all sessions of the account, with K, M or G for binary units; 0 for no limit.",
+            valueName: "rate"))
     var rate: ByteCount?
 
     func validate() throws {
-        if let maxSessions, maxSessions < 0 { throw ValidationError("--max-sessions takes a number from 0 on, and not \(maxSessions).") }
+        if let maxSessions, maxSessions < 0 { throw ValidationError("--max-sessions must be at least 0, not \(maxSessions).") }
     }
 
-    /// Sets what was given, and leaves the rest.
+    /// Sets the given limits and keeps the others.
     func apply(to account: inout Account) {
         if let maxSessions { account.sessionLimit = maxSessions == 0 ? nil : maxSessions }
         if let rate { account.rateLimit = rate.limit }

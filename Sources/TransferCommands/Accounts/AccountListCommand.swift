@@ -17,7 +17,7 @@ struct AccountListCommand: AsyncParsableCommand {
             return
         }
         guard !accounts.isEmpty else {
-            await terminal.write("There are no accounts; make one with: transferq account add NAME ENDPOINT")
+            await terminal.write("There are no accounts. To add one: transferq account add NAME ENDPOINT")
             return
         }
         var table = Table([("NAME", .left), ("STATE", .left), ("SESSIONS", .right), ("ENDPOINTS", .left)])

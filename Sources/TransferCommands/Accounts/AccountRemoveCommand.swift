@@ -4,12 +4,12 @@ import TransferKit
 
 struct AccountRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes an account that no session refers to.",
+        commandName: "remove", abstract: "Removes an account without sessions.",
         discussion: "Example: transferq account remove studio --cascade")
 
     @OptionGroup var common: CommonOptions
 
-    @Flag(help: "Remove the sessions that refer to it too.")
+    @Flag(help: "Also remove the sessions of the account.")
     var cascade = false
 
     @Argument(help: "The account's name.", completion: Candidates.accounts, transform: TextArgument.text)
@@ -23,7 +23,7 @@ struct AccountRemoveCommand: AsyncParsableCommand {
             do {
                 try await queue.deleteAccount(name, cascades: cascade)
             } catch let error as QueueError where error.code == .noSuchAccount && isRepeated {
-                // An owner that ended before it answered had removed it.
+                // An owner that exited before it answered had removed the account.
             }
         }
         if common.json { await CommandContext.current.output.write(["name": .string(name)] as JSONValue) }

@@ -4,10 +4,10 @@ import TransferKit
 
 struct AccountRetryCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Tries an account's endpoints again now, instead of waiting.",
+        commandName: "retry", abstract: "Retries an account's endpoints now instead of after a delay.",
         discussion: """
-            For a server that is back: sessions that wait for its endpoints start without the rest of the delay, also if the server asked to be \
-            left alone. A blocked account stays blocked; see: transferq account unblock
+            Use it when a server is available again. Sessions waiting for its endpoints start without the remaining delay, even if the \
+            server asked clients to wait. A blocked account stays blocked; see: transferq account unblock
 
             Example: transferq account retry studio
             """)

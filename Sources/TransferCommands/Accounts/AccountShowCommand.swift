@@ -5,7 +5,7 @@ import TransferKit
 
 struct AccountShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Shows an account, with the names of its credentials.",
+        commandName: "show", abstract: "Shows an account and the sources of its credentials.",
         discussion: "Example: transferq account show studio")
 
     @OptionGroup var common: CommonOptions
@@ -16,7 +16,7 @@ struct AccountShowCommand: AsyncParsableCommand {
     func run() async throws {
         let output = CommandContext.current.output
         guard let status = try await common.withQueue({ try await $0.account(name) }) else {
-            throw CommandFailure(.unfit, "There is no account named \"\(name)\".")
+            throw CommandFailure.unknownAccount(name)
         }
         if common.json {
             await output.write(JSONValue(status))

@@ -4,7 +4,7 @@ import TransferKit
 
 struct AccountUnblockCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unblock", abstract: "Lets an account's sessions start again, once its credentials or its server are mended.",
+        commandName: "unblock", abstract: "Lets an account's sessions start again after its credentials or server are fixed.",
         discussion: "Example: transferq account unblock studio")
 
     @OptionGroup var common: CommonOptions

@@ -4,81 +4,83 @@ import SystemPackage
 import TransferCore
 import TransportSFTP
 
-/// What holds for all endpoints of an account that is added or changed.
+/// Options that apply to all endpoints of an added or edited account.
 struct EndpointOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The environment variable that holds a bearer token.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The environment variable with the bearer token.", valueName: "variable"))
     var tokenEnv: String?
 
-    @Option(help: ArgumentHelp("The file that holds a bearer token.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the bearer token.", valueName: "file"))
     var tokenFile: PathArgument?
 
-    @Option(help: ArgumentHelp("The environment variable that holds the password of the user in the URL.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The environment variable with the password of the user in the URL.", valueName: "variable"))
     var passwordEnv: String?
 
-    @Option(help: ArgumentHelp("The file that holds the password of the user in the URL.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the password of the user in the URL.", valueName: "file"))
     var passwordFile: PathArgument?
 
-    @Option(help: ArgumentHelp("The environment variable that holds the passphrase of the keys.", valueName: "variable"))
+    @Option(help: ArgumentHelp("The environment variable with the passphrase of the private keys.", valueName: "variable"))
     var passphraseEnv: String?
 
-    @Option(help: ArgumentHelp("The file that holds the passphrase of the keys.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the passphrase of the private keys.", valueName: "file"))
     var passphraseFile: PathArgument?
 
-    @Option(help: ArgumentHelp("A file with a private key for SSH, tried after those of the agent.", valueName: "file"))
+    @Option(help: ArgumentHelp("A private SSH key, tried after the keys of the SSH agent; repeatable.", valueName: "file"))
     var identity: [PathArgument] = []
 
-    @Option(help: ArgumentHelp("The file of known SSH servers, instead of the user's and the system's.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file of known SSH servers (the user's and the system's).", valueName: "file"))
     var knownHosts: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "Which SSH servers to trust: strict, those that are known; accept-new, to note new ones; or SHA256:…, the one with this key.",
+            "The SSH servers to trust: strict for known ones, accept-new to add new ones, or SHA256:… for the one with this key (strict).",
             valueName: "policy"), transform: TextArgument.text)
     var hostKey: String?
 
-    @Option(help: ArgumentHelp("Certificates of the authorities to trust instead of the system's (PEM).", valueName: "file"))
+    @Option(help: ArgumentHelp("A PEM file of trusted certificate authorities (the system's).", valueName: "file"))
     var caFile: PathArgument?
 
-    @Option(help: ArgumentHelp("A certificate that shows a server who we are (PEM).", valueName: "file"))
+    @Option(help: ArgumentHelp("The client certificate as a PEM file.", valueName: "file"))
     var clientCertificate: PathArgument?
 
-    @Option(help: ArgumentHelp("The key of the client certificate, where that is in another file (PEM).", valueName: "file"))
+    @Option(help: ArgumentHelp("The private key of the client certificate as a PEM file (the file of the certificate).", valueName: "file"))
     var clientKey: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "The environment variable that holds the password for the proxy that --setting proxyUser=… goes with.", valueName: "variable"))
+            "The environment variable with the proxy's password; the user is --setting proxyUser=….", valueName: "variable"))
     var proxyPasswordEnv: String?
 
-    @Option(help: ArgumentHelp("The file that holds the password for that proxy.", valueName: "file"))
+    @Option(help: ArgumentHelp("The file with the proxy's password; the user is --setting proxyUser=….", valueName: "file"))
     var proxyPasswordFile: PathArgument?
 
     @Option(
         help: ArgumentHelp(
-            "Anything else that its transport knows, by the name of a setting; with a transport's name and a colon before it for the endpoints of that transport alone, as sftp:keepTimes=true. Nothing behind the = takes a setting away. Can be repeated.",
+            "Another setting of the transport; repeatable. TRANSPORT:NAME=VALUE, such as sftp:keepTimes=true, sets it for that transport only. NAME= removes the setting.",
             valueName: "name=value"))
     var setting: [String] = []
 
-    @Option(help: ArgumentHelp("A header to send with each request; not for secrets.", valueName: "name: value"))
+    @Option(help: ArgumentHelp("A header for each request, without secrets; repeatable.", valueName: "name: value"))
     var header: [String] = []
 
-    @Option(help: ArgumentHelp("A header whose value is in an environment variable.", valueName: "name: variable"))
+    @Option(help: ArgumentHelp("A header with its value in an environment variable; repeatable.", valueName: "name: variable"))
     var headerEnv: [String] = []
 
-    @Option(help: ArgumentHelp("A header whose value is in a file.", valueName: "name: file"))
+    @Option(help: ArgumentHelp("A header with its value in a file; repeatable.", valueName: "name: file"))
     var headerFile: [String] = []
 
     func validate() throws {
-        if tokenEnv != nil, tokenFile != nil { throw ValidationError("Give either --token-env or --token-file.") }
-        if passwordEnv != nil, passwordFile != nil { throw ValidationError("Give either --password-env or --password-file.") }
-        if passphraseEnv != nil, passphraseFile != nil { throw ValidationError("Give either --passphrase-env or --passphrase-file.") }
+        if tokenEnv != nil, tokenFile != nil { throw ValidationError("--token-env and --token-file exclude each other.") }
+        if passwordEnv != nil, passwordFile != nil { throw ValidationError("--password-env and --password-file exclude each other.") }
+        if passphraseEnv != nil, passphraseFile != nil {
+            throw ValidationError("--passphrase-env and --passphrase-file exclude each other.")
+        }
         if proxyPasswordEnv != nil, proxyPasswordFile != nil {
-            throw ValidationError("Give either --proxy-password-env or --proxy-password-file.")
+            throw ValidationError("--proxy-password-env and --proxy-password-file exclude each other.")
         }
         var names: Set<String> = []
         for field in try headerFields {
             guard names.insert(field.name.lowercased()).inserted else {
-                throw ValidationError("The header \(field.name) is given twice.")
+                throw ValidationError("The header \(field.name) is given twice; leave one out.")
             }
         }
         _ = try credentials()
@@ -86,21 +88,21 @@ struct EndpointOptions: ParsableArguments {
         _ = try namedSettings()
     }
 
-    /// Puts what was given into those endpoints that have a use for it, in place of what they had of the same kind.
+    /// Sets the given options on all endpoints that support them, replacing values of the same kind.
     func apply(to endpoints: inout [Endpoint], of transports: RegisteredTransports) throws {
         for option in given
         where !endpoints.contains(where: { !transports.options(of: $0.transport).isDisjoint(with: option.kinds) }) {
-            throw ValidationError("None of the account's endpoints has a use for \(option.name).")
+            throw ValidationError("No endpoint of the account supports \(option.name). Leave the option out.")
         }
         if passwordEnv != nil || passwordFile != nil, !endpoints.contains(where: Self.takesPassword), let endpoint = endpoints.first {
             throw ValidationError(
-                "The password is for no user, as \(endpoint.location) names none; write the address with the user before the host: https://user@host/."
+                "The password needs a user, and \(endpoint.location) has none. Write the user before the host: https://user@host/."
             )
         }
         let named = try namedSettings()
         for setting in named {
             guard let transport = setting.transport, !endpoints.contains(where: { $0.transport == transport }) else { continue }
-            throw ValidationError("None of the account's endpoints is of the transport \"\(transport)\" that --setting names.")
+            throw ValidationError("No endpoint of the account uses the transport \"\(transport)\" of --setting.")
         }
         for index in endpoints.indices {
             for setting in named { setting.apply(to: &endpoints[index]) }
@@ -124,7 +126,7 @@ struct EndpointOptions: ParsableArguments {
         return all.filter(\.2).map { ($0.0, $0.1) }
     }
 
-    /// A passphrase may be that of a key for SSH, or of a client certificate's key.
+    /// A passphrase decrypts an SSH key or a client certificate's key.
     private static let passphrase: Set<RegisteredTransport.EndpointOption> = [.passphrase, .clientCertificate]
 
     private func apply(to endpoint: inout Endpoint, _ options: Set<RegisteredTransport.EndpointOption>) throws {
@@ -148,7 +150,7 @@ struct EndpointOptions: ParsableArguments {
         endpoint.credentials += credentials
     }
 
-    /// SSH has a user in any case; HTTP's is in the address.
+    /// SSH always has a user; HTTP needs one in the address.
     private static func takesPassword(_ endpoint: Endpoint) -> Bool {
         endpoint.transport == .sftp || (try? endpoint.validate())?.user() != nil
     }
@@ -175,7 +177,7 @@ struct EndpointOptions: ParsableArguments {
         }
     }
 
-    /// Where the secrets come from.
+    /// The sources of the given secrets.
     private func credentials() throws -> [CredentialReference] {
         var references: [CredentialReference] = []
         if let tokenEnv { references.append(.bearer(try variable(tokenEnv, "--token-env"))) }
@@ -208,7 +210,7 @@ struct EndpointOptions: ParsableArguments {
         return references
     }
 
-    /// What only the transport understands.
+    /// The given options that are settings of transports.
     private func settings() throws -> [String: String] {
         var settings: [String: String] = [:]
         if let caFile { settings["caFile"] = try readableFile(caFile.path, "--ca-file") }
@@ -219,13 +221,13 @@ struct EndpointOptions: ParsableArguments {
         if !identity.isEmpty {
             settings["identity"] = try identity.map { try readableFile($0.path, "--identity") }.joined(separator: "\n")
         }
-        // It may be made by the policy accept-new.
+        // The file need not exist: the policy accept-new creates it.
         if let knownHosts { settings["knownHosts"] = try filePath(knownHosts.path, "--known-hosts") }
         if let hostKey { settings["hostKey"] = hostKey }
         for field in try fields(header, "--header") {
             guard !field.bearsSecret else {
                 throw ValidationError(
-                    "The header \(field.name) carries a secret; name where it is: --header-env '\(field.name): VARIABLE' or --header-file '\(field.name): FILE'."
+                    "The header \(field.name) carries a secret. Name its source instead: --header-env '\(field.name): VARIABLE' or --header-file '\(field.name): FILE'."
                 )
             }
             settings[Self.headerKey + field.name] = field.value
@@ -251,32 +253,32 @@ struct EndpointOptions: ParsableArguments {
         let isName =
             name.first.map { $0 == "_" || $0.isASCII && $0.isLetter } ?? false
             && name.allSatisfy { $0 == "_" || $0.isASCII && ($0.isLetter || $0.isNumber) }
-        // What was given may be the secret itself, so it is not repeated.
+        // The value may be the secret itself, so the message does not repeat it.
         guard isName else { throw ValidationError("\(option) takes the name of an environment variable, not the secret.") }
         return .environment(name)
     }
 
-    /// What holds a secret is read when a connection needs it, and may not be there yet. What is there has to be able to hold one.
+    /// Checks the file of a secret. It need not exist yet, as it is read for each connection.
     private func file(_ path: FilePath, _ option: String) throws -> CredentialReference.Source {
         let text = try filePath(path, option)
         guard !path.isFolder else {
-            throw ValidationError("\(text), given to \(option), is a folder; name the file that holds the secret.")
+            throw ValidationError("\(text), given to \(option), is a folder. Name the file with the secret.")
         }
         if let size = path.size, size > Self.secretLimit {
             throw ValidationError(
-                "The file \(text), given to \(option), has \(size) bytes; one with a secret has \(Self.secretLimit) at most.")
+                "The file \(text), given to \(option), has \(size) bytes. A file with a secret may have at most \(Self.secretLimit).")
         }
         return .file(text)
     }
 
-    /// No server takes a header or a password that is longer.
+    /// In bytes. No server accepts a longer header or password.
     private static let secretLimit: Int64 = 1 << 16
 
     private func readableFile(_ path: FilePath, _ option: String) throws -> String {
         let path = try filePath(path, option)
-        guard !FilePath(path).isFolder else { throw ValidationError("\(path), given to \(option), is a folder; name a file.") }
+        guard !FilePath(path).isFolder else { throw ValidationError("\(path), given to \(option), is a folder. Name a file.") }
         guard FileManager.default.isReadableFile(atPath: path) else {
-            throw ValidationError("The file \(path) given to \(option) can't be read.")
+            throw ValidationError("Cannot read the file \(path), given to \(option).")
         }
         return path
     }
@@ -284,7 +286,7 @@ struct EndpointOptions: ParsableArguments {
     private func filePath(_ path: FilePath, _ option: String) throws -> String {
         guard !path.isEmpty else { throw ValidationError("\(option) needs the path of a file.") }
         guard let text = String(validating: path.absolute.bytes, as: UTF8.self) else {
-            throw ValidationError("The path given to \(option) is not UTF-8, which can't be kept in an account; rename the file.")
+            throw ValidationError("The path given to \(option) is not UTF-8. Accounts can't store it; rename the file.")
         }
         return text
     }

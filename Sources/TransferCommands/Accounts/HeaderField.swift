@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// A header field as it is written on the command line, `Name: value` (RFC 9110, section 5).
+/// A header field on the command line, `Name: value` (RFC 9110, section 5).
 struct HeaderField {
     let name: String
     let value: String
@@ -9,27 +9,27 @@ struct HeaderField {
     private static let tokenCharacters = Set("!#$%&'*+-.^_`|~")
     private static let secretWords = ["authorization", "cookie", "key", "token", "secret", "password", "credential", "signature"]
 
-    /// - Throws: A `ValidationError` that names the option and never the value.
+    /// - Throws: A `ValidationError` that names the option but not the value.
     init(_ text: String, option: String) throws {
         guard ProcessArguments.isText(text) else {
-            throw ValidationError("What is given to \(option) is not UTF-8, as headers and names of files in accounts are.")
+            throw ValidationError("The value of \(option) is not UTF-8. Accounts can't store it.")
         }
         guard let colon = text.firstIndex(of: ":") else { throw ValidationError("\(option) takes 'Name: value'.") }
         name = String(text[..<colon])
         value = text[text.index(after: colon)...].trimmingCharacters(in: .whitespaces)
         guard !name.isEmpty, name.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) || Self.tokenCharacters.contains($0) }) else {
-            throw ValidationError("The name before the colon of \(option) is no header's name.")
+            throw ValidationError("The name before the colon of \(option) is not a valid header name.")
         }
-        guard !value.isEmpty else { throw ValidationError("The header \(name) of \(option) has no value.") }
+        guard !value.isEmpty else { throw ValidationError("The header \(name) of \(option) has no value. Write 'Name: value'.") }
         guard !value.unicodeScalars.contains(where: { $0.value < 0x20 && $0 != "\t" || $0.value == 0x7F }) else {
-            throw ValidationError("The value of the header \(name) has control characters.")
+            throw ValidationError("The value of the header \(name) contains control characters. Remove them.")
         }
     }
 
-    /// Whether its value is one that nobody else may see, going by the name.
+    /// Whether the value may be secret, judging by the name.
     var bearsSecret: Bool { Self.isSecret(name) }
 
-    /// Whether a field of that name may have a value that nobody else may see.
+    /// Whether fields of this name may have secret values.
     static func isSecret(_ name: String) -> Bool {
         let name = name.lowercased()
         return secretWords.contains { name.contains($0) }

@@ -1,23 +1,23 @@
 import ArgumentParser
 import TransferCore
 
-/// A setting as `--setting` has it, `name=value` or `transport:name=value`.
+/// A value of `--setting`: `name=value` or `transport:name=value`.
 struct NamedSetting {
-    /// Whose endpoints it is for; nil for all of them.
+    /// The transport whose endpoints get the setting; nil for all endpoints.
     let transport: TransportID?
     let name: String
-    /// Nil to take the setting away.
+    /// Nil to remove the setting.
     let value: String?
 
-    /// Those that have an option which checks them, and the option.
+    /// Settings with an option of their own, which checks the value.
     private static let ownOptions = [
         "caFile": "--ca-file", "clientCertificate": "--client-certificate", "clientKey": "--client-key", "hostKey": "--host-key",
         "identity": "--identity", "knownHosts": "--known-hosts",
     ]
 
-    /// - Parameter transports: Those that the program has. What stands before a colon and has a dot is the beginning of a name unless it is one of
-    ///   them: the fields of forms have names with colons, too.
-    /// - Throws: A `ValidationError` that names the setting and never its value.
+    /// - Parameter transports: The known transports. A prefix with a dot before a colon is part of the setting's name unless it names one of them,
+    ///   as the names of form fields may contain colons.
+    /// - Throws: A `ValidationError` that names the setting but not its value.
     init(_ text: String, of transports: RegisteredTransports) throws {
         guard ProcessArguments.isText(text), let equals = text.firstIndex(of: "=") else {
             throw ValidationError("--setting takes NAME=VALUE, or TRANSPORT:NAME=VALUE.")
@@ -32,11 +32,13 @@ struct NamedSetting {
         let value = String(text[text.index(after: equals)...])
         self.value = value.isEmpty ? nil : value
         guard !value.isEmpty else { return }
-        if let option = Self.ownOptions[name] { throw ValidationError("The setting \(name) has an option of its own: \(option).") }
-        if name.hasPrefix("header.") { throw ValidationError("A header has an option of its own: --header.") }
+        if let option = Self.ownOptions[name] { throw ValidationError("The setting \(name) has its own option. Use \(option).") }
+        if name.hasPrefix("header.") {
+            throw ValidationError("Headers have their own options. Use --header, --header-env or --header-file.")
+        }
     }
 
-    /// Sets it at an endpoint, if it is for that one.
+    /// Sets or removes the setting if the endpoint uses the transport.
     func apply(to endpoint: inout Endpoint) {
         if transport == nil || transport == endpoint.transport { endpoint.settings[name] = value }
     }

@@ -3,56 +3,56 @@ import TransportHTTP
 import TransportSFTP
 import TransportTUS
 
-/// A transport that the program has, and how its endpoints are written on the command line.
+/// A transport of the command-line program, with the schemes and options of its endpoints.
 public struct RegisteredTransport: Sendable {
     /// The transport's ID.
     public var id: TransportID
 
-    /// The schemes of the URLs that mean this transport, each with the scheme that the endpoint's address has instead.
+    /// The URL schemes of this transport on the command line, each with the scheme of the endpoint's address.
     public var schemes: [String: String]
 
-    /// What options of the command line are for.
+    /// A group of command-line options that a transport may support.
     public enum EndpointOption: CaseIterable, Sendable {
         /// A bearer token.
         case token
         /// A password.
         case password
-        /// What keys are encrypted with.
+        /// The passphrase of encrypted keys.
         case passphrase
-        /// Certificates of authorities.
+        /// The certificates of trusted authorities.
         case authorities
-        /// A certificate that shows a server who we are, and its key.
+        /// A client certificate and its key.
         case clientCertificate
-        /// The password for a proxy.
+        /// The password of a proxy.
         case proxy
-        /// Headers of requests.
+        /// Request headers.
         case headers
-        /// Files with keys, servers that are known, and what else SSH needs to know.
+        /// SSH keys, known hosts and the host key policy.
         case keys
     }
 
-    /// What its endpoints have a use for; other options are not given to them.
+    /// The supported options. Endpoints of this transport ignore all others.
     public var options: Set<EndpointOption>
 
-    /// Makes the transport, once per queue.
+    /// Makes the transport. Called once per queue.
     public var make: @Sendable () -> any Transport
 
-    /// The libraries that it stands on, each a name and a version, for a diagnosis.
+    /// The names and versions of the libraries it uses, for `transferq doctor`.
     public var libraries: @Sendable () -> [String]
 
-    /// Checks an endpoint of this transport without asking anybody; throws what is wrong with it, for a person.
+    /// Checks an endpoint of this transport without connecting. The error's message is shown to the user.
     public var validate: @Sendable (Endpoint) throws(TransferError) -> Void
 
-    /// Decides what happens to two files that have one remote name at an endpoint, by what a session asks for.
+    /// Returns what happens to two files with the same remote name at an endpoint, given a session's options.
     public var nameClash: @Sendable (AttemptOptions, Endpoint) -> NameClash
 
-    /// Whether it can receive whole folders: a `FolderListing`.
+    /// Whether the transport can download whole folders: a `FolderListing`.
     public var listsFolders: Bool
 
-    /// Checks what a session wants of an endpoint of this transport without asking anybody; throws what can't be had there, for a person.
+    /// Checks a session's options against an endpoint of this transport without connecting. The error's message is shown to the user.
     public var validateSession: @Sendable (AttemptOptions, TransferDirection, Endpoint) throws(TransferError) -> Void
 
-    /// Makes an entry.
+    /// Describes a transport.
     public init(
         id: TransportID, schemes: [String: String], options: Set<EndpointOption> = Set(EndpointOption.allCases),
         make: @escaping @Sendable () -> any Transport,
@@ -76,9 +76,9 @@ public struct RegisteredTransport: Sendable {
     }
 }
 
-/// The transports that the program has.
+/// The transports of the command-line program.
 public struct RegisteredTransports: Sendable {
-    /// All of them.
+    /// The transports in the order of registration.
     public var all: [RegisteredTransport]
 
     /// Makes a list of transports.
@@ -86,7 +86,7 @@ public struct RegisteredTransports: Sendable {
         self.all = all
     }
 
-    /// What this program comes with.
+    /// The built-in transports: tus, SFTP and plain HTTP.
     public static let builtIn = RegisteredTransports([
         RegisteredTransport(
             id: .tus, schemes: ["tus+https": "https", "tus+http": "http", "https": "https", "http": "http"],
@@ -116,34 +116,34 @@ public struct RegisteredTransports: Sendable {
         .token, .password, .authorities, .clientCertificate, .proxy, .headers,
     ]
 
-    /// They say how files are uploaded, so that they stay in the address.
+    /// These schemes select the upload method, so they stay in the address.
     private static let plainHTTPSchemes = Dictionary(
         uniqueKeysWithValues: ["put", "form", "get"].flatMap { ["https+\($0)", "http+\($0)"] }.map { ($0, $0) })
 
-    /// The schemes that endpoints can have, in alphabetical order.
+    /// All known schemes of endpoints in alphabetical order.
     var schemes: [String] { all.flatMap(\.schemes.keys).sorted() }
 
     func make() -> [any Transport] { all.map { $0.make() } }
 
-    /// What the endpoints of a transport have a use for.
+    /// The options that endpoints of a transport support.
     func options(of transport: TransportID) -> Set<RegisteredTransport.EndpointOption> {
         all.first { $0.id == transport }?.options ?? []
     }
 
-    /// Decides what happens to two files that have one remote name at an endpoint.
+    /// Returns what happens to two files with the same remote name at an endpoint.
     func nameClash(_ options: AttemptOptions, at endpoint: Endpoint) -> NameClash {
         all.first { $0.id == endpoint.transport }?.nameClash(options, endpoint) ?? .keptApart
     }
 
-    /// Checks what a session wants of an endpoint as its transport does.
+    /// Checks a session's options with the rules of the endpoint's transport.
     func validate(_ options: AttemptOptions, for direction: TransferDirection, at endpoint: Endpoint) throws(TransferError) {
         try all.first { $0.id == endpoint.transport }?.validateSession(options, direction, endpoint)
     }
 
-    /// Whether a transport can receive whole folders, as one that is not known here may.
+    /// Whether a transport can download whole folders. True for unknown transports.
     func listsFolders(_ transport: TransportID) -> Bool { all.first { $0.id == transport }?.listsFolders ?? true }
 
-    /// Checks an endpoint as its transport does.
+    /// Checks an endpoint with the rules of its transport.
     func validate(_ endpoint: Endpoint) throws(TransferError) {
         try all.first { $0.id == endpoint.transport }?.validate(endpoint)
     }

@@ -9,44 +9,44 @@ import TransferKit
     import Darwin
 #endif
 
-/// The queue in the background.
+/// Runs the queue for the agent commands, in the background or in the foreground.
 struct Agent {
     let common: CommonOptions
     let jobs: Int?
-    /// The process that waits for this one to be ready; nil in the foreground.
+    /// The process that waits until this one is ready; nil in the foreground.
     let starter: AgentStarter?
 
-    /// Returns when it was told to end and has let the queue go.
+    /// Runs until a signal or another command ends the agent. Returns after the queue has shut down.
     func run() async throws {
         ProcessSecrecy.begin()
         let (ends, end) = AsyncStream.makeStream(of: Void.self)
-        // Before anything else: a signal from now on is an orderly end.
+        // First of all, so that any later signal ends the agent cleanly.
         let signals = TerminationSignals(hangUp: starter == nil) {}
         defer { signals.cancel() }
         signals.whenReceived { end.yield() }
         if starter != nil {
-            // Away from the terminal and its signals (setsid(2)), and in nobody's way when a file system is to be unmounted.
+            // Detaches from the terminal and its signals (setsid(2)), and keeps no file system from being unmounted.
             _ = setsid()
             signal(SIGHUP, SIG_IGN)
             guard unsafe chdir("/") == 0 else {
-                throw CommandFailure(.storage, "The root folder can't be entered (\(Errno(rawValue: errno))).")
+                throw CommandFailure(.storage, "Cannot change to the root folder (\(Errno(rawValue: errno))).")
             }
         }
         let (logger, log) = try logger()
         let queue = try await common.openedQueueToRun(sessionLimit: jobs, logger: logger)
         let server: ControlServer
         do {
-            // An agent that nobody can talk to is of no use.
+            // Unlike a foreground run, an agent is useless without its socket.
             server = try ControlServer(for: queue, as: .agent, logger: logger, endOwner: { end.yield() })
             async let narration: Void = narrate(queue.events, of: queue, to: logger)
             try await queue.start()
             logger.notice("The agent is ready.", metadata: ["process": "\(getpid())", "version": "\(RootCommand.version)"])
-            starter?.tellReady()
+            starter?.reportReady()
             for await _ in ends { break }
-            logger.notice("The agent ends: what runs is interrupted.")
+            logger.notice("The agent is stopping and interrupts running sessions.")
             await server.shutDownQueue()
             await narration
-            logger.notice("The agent has ended.")
+            logger.notice("The agent has stopped.")
             await log?.flush()
         } catch {
             await queue.shutdown()
@@ -57,7 +57,7 @@ struct Agent {
     private func logger() throws -> (Logger, RotatingLog?) {
         var logger = common.logger
         let folder = try common.folder()
-        // The queue would make it, and needs the log before.
+        // The log needs the folder before the queue creates it.
         if starter != nil { try StorageFolder.prepare(folder) }
         let log = starter == nil ? nil : try RotatingLog(at: folder.appending(RotatingLog.name))
         if let log { logger = Logger(label: "transferq") { _ in FileLogHandler(log: log) } }
@@ -65,7 +65,7 @@ struct Agent {
         return (logger, log)
     }
 
-    /// Logs what a person would want to know the next day.
+    /// Logs the events of the queue that matter to a person.
     private func narrate(_ events: QueueEvents, of queue: TransferQueue, to logger: Logger) async {
         var names: [SessionID: String] = [:]
         for await event in events {

@@ -2,9 +2,9 @@ import ArgumentParser
 
 struct AgentCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "agent", abstract: "The queue in the background: it goes on when the shell that started it is gone.",
+        commandName: "agent", abstract: "Manages the agent, which runs the queue in the background.",
         discussion: """
-            All commands work on the queue while the agent runs it. What it does is in agent.log in the folder of the queue.
+            The agent keeps running after its shell exits, and all commands work while it runs. It logs to agent.log in the storage folder.
 
             Example: transferq agent start
             """,

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferControl
 import TransferCore
 
-/// An agent that runs, as people and programs are told of it.
+/// The output of commands that describe a running agent.
 struct AgentDescription {
     private let owner: QueueOwner
     private let folder: FilePath
@@ -23,7 +23,8 @@ struct AgentDescription {
                     "store": .string(folder.string), "log": .string(log.string),
                 ] as JSONValue)
         } else {
-            let text = "The agent runs as process \(owner.processID) since \(owner.since.formatted(.iso8601)); its log is \(log)."
+            let text =
+                "The agent has been running as process \(owner.processID) since \(owner.since.formatted(.iso8601)). Its log is \(log)."
             await output.write(text.withoutControlCharacters + "\n")
         }
     }

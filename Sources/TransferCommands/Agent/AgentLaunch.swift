@@ -8,14 +8,14 @@ import TransferCore
     import Darwin
 #endif
 
-/// Starts this program again, as an agent.
+/// Starts this program as an agent in a new process.
 enum AgentLaunch {
-    /// Starts the agent and waits until it is ready, or has failed. Blocks.
+    /// Starts the agent and waits until it is ready or has failed. Blocks.
     ///
     /// - Parameters:
-    ///   - arguments: What follows the program's name, without the descriptor.
-    ///   - log: Where the agent logs to, for messages.
-    /// - Returns: The agent's process.
+    ///   - arguments: The arguments after the program's name, without `--ready-descriptor`.
+    ///   - log: The agent's log file, for error messages.
+    /// - Returns: The agent's process ID.
     static func launch(_ arguments: [[UInt8]], log: FilePath) throws(CommandFailure) -> pid_t {
         do {
             let (reading, writing) = try FileDescriptor.pipe()
@@ -28,21 +28,22 @@ enum AgentLaunch {
             }
             let text = try readToEnd(reading)
             guard let report = try? JSONDecoder().decode(AgentStarter.Report.self, from: text) else {
-                throw CommandFailure(.storage, "The agent ended before it was ready; \(log) may tell why.")
+                throw CommandFailure(.storage, "The agent exited before it was ready. See \(log).")
             }
             guard let status = report.status else { return process }
-            throw CommandFailure(ExitStatus(rawValue: status) ?? .storage, report.message ?? "The agent can't be started.")
+            throw CommandFailure(ExitStatus(rawValue: status) ?? .storage, report.message ?? "Cannot start the agent. See \(log).")
         } catch let failure as CommandFailure {
             throw failure
         } catch {
-            throw CommandFailure(.storage, "The agent can't be started: \(error).")
+            throw CommandFailure(.storage, "Cannot start the agent: \(error).")
         }
     }
 
-    /// The descriptor that the agent writes to: the first one after the standard ones.
+    /// The descriptor that the agent reports to: the first one after the standard streams.
     private static let readyNumber: CInt = 3
 
-    /// What this process was started with, such as a pipe of the shell's, must not live as long as the agent. The agent gets a copy of what it needs.
+    /// Marks all open descriptors close-on-exec, so that the agent does not hold inherited ones, such as a shell's pipe. The agent gets a copy of the
+    /// one it needs.
     private static func closeAllInChildren() {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/fd")) ?? []
         for number in numbers.compactMap({ CInt($0) }) where number > STDERR_FILENO { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
@@ -58,12 +59,12 @@ enum AgentLaunch {
         }
     }
 
-    /// posix_spawn(3), with nothing of this process's terminal, signals or descriptors.
+    /// Starts the process with posix_spawn(3), without this process's terminal, signal state and descriptors.
     private static func spawn(_ arguments: [[UInt8]], ready: FileDescriptor) throws -> pid_t {
         var actions = unsafe posix_spawn_file_actions_t()
         try check(unsafe posix_spawn_file_actions_init(&actions))
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        // First of all, as the number may be that of another descriptor here. A copy onto itself would stay marked to be closed.
+        // The first action, as the number may belong to another descriptor here. Copying a descriptor to itself would leave it close-on-exec.
         let source = ready.rawValue == readyNumber ? fcntl(ready.rawValue, F_DUPFD_CLOEXEC, readyNumber + 1) : ready.rawValue
         try check(unsafe posix_spawn_file_actions_adddup2(&actions, source, readyNumber))
         for number: CInt in 0...2 {
@@ -83,7 +84,7 @@ enum AgentLaunch {
         defer { unsafe argv.forEach { unsafe free($0) } }
         let variable = unsafe strdup("\(CrashReports.variable.name)=\(CrashReports.variable.value)")
         defer { unsafe free(variable) }
-        // Of two with one name, getenv(3) finds the first.
+        // Appended last, as getenv(3) returns the first of two variables with the same name.
         var variables = unsafe inheritedVariables + [variable, nil]
         var process: pid_t = 0
         let code = unsafe program.withPlatformString { unsafe posix_spawn(&process, $0, &actions, &attributes, &argv, &variables) }
@@ -102,7 +103,7 @@ enum AgentLaunch {
         return unsafe variables
     }
 
-    /// This program's own file.
+    /// The path of this program's file.
     static var executable: FilePath {
         FilePath(Bundle.main.executablePath ?? CommandLine.arguments.first ?? "transferq")
     }

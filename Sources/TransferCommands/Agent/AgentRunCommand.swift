@@ -11,9 +11,9 @@ import TransferKit
 
 struct AgentRunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Is the agent, in the foreground: for service managers such as systemd.",
+        commandName: "run", abstract: "Runs the agent in the foreground, for service managers such as systemd.",
         discussion: """
-            Runs the queue until SIGTERM, SIGINT or "transferq agent stop", logs to standard error, and ends with 0 then.
+            Runs the queue until SIGTERM, SIGINT or "transferq agent stop", then exits with 0. Logs to standard error.
 
             Example: transferq agent run
             """)
@@ -22,14 +22,14 @@ struct AgentRunCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
+        help: ArgumentHelp("The most sessions that run at the same time while this agent runs (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
-    @Option(help: ArgumentHelp("A descriptor that is told when the agent is ready, and then closed.", visibility: .private))
+    @Option(help: ArgumentHelp("The file descriptor to report to when the agent is ready.", visibility: .private))
     var readyDescriptor: Int32?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
     }
 
     func run() async throws {
@@ -38,9 +38,9 @@ struct AgentRunCommand: AsyncParsableCommand {
             try await Agent(common: common, jobs: jobs, starter: starter).run()
         } catch {
             guard let starter else { throw error }
-            // The process that started this one says so, and ends as this one would have.
+            // The starting process prints the message and exits with the status.
             let (status, message) = CommandLineProgram.explanation(of: error)
-            starter.tellFailure(status, message)
+            starter.reportFailure(status, message)
             throw status
         }
     }

@@ -5,9 +5,9 @@ import TransferCore
 
 struct AgentStartCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "start", abstract: "Starts the agent, and returns when it is ready.",
+        commandName: "start", abstract: "Starts the agent and returns when it is ready.",
         discussion: """
-            Credentials that are named by variables are those of this shell. An agent that runs already is left as it is.
+            Credentials in environment variables come from this shell. A running agent is left unchanged.
 
             Example: transferq agent start --jobs 2
             """)
@@ -16,11 +16,11 @@ struct AgentStartCommand: AsyncParsableCommand {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("How many sessions may run at once, for as long as the agent runs.", valueName: "number"))
+        help: ArgumentHelp("The most sessions that run at the same time while this agent runs (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
     }
 
     func run() async throws {
@@ -28,7 +28,8 @@ struct AgentStartCommand: AsyncParsableCommand {
         if let owner = try await common.answeringOwner()?.owner, owner.role == .agent {
             if jobs != nil {
                 await CommandContext.current.terminal.write(
-                    "The agent runs already, so that --jobs has no effect; see \"transferq queue set --max-sessions\".")
+                    "The agent is already running, so --jobs has no effect. To change the limit: transferq queue set --max-sessions \(jobs ?? 1)"
+                )
             }
             return await AgentDescription(owner, folder: folder).write(asJSON: common.json)
         }
@@ -39,11 +40,11 @@ struct AgentStartCommand: AsyncParsableCommand {
         do {
             _ = try await BlockingWork.run { () throws(CommandFailure) in try AgentLaunch.launch(words, log: log) }
         } catch {
-            // Another command may have started one meanwhile.
+            // Another command may have started an agent at the same time.
             guard let owner = try await common.answeringOwner()?.owner, owner.role == .agent else { throw error }
         }
         guard let owner = try await common.answeringOwner()?.owner else {
-            throw CommandFailure(.storage, "The agent was ready, and has ended since; \(log) may tell why.")
+            throw CommandFailure(.storage, "The agent started and then exited. See \(log).")
         }
         await AgentDescription(owner, folder: folder).write(asJSON: common.json)
     }
@@ -51,9 +52,9 @@ struct AgentStartCommand: AsyncParsableCommand {
 
 struct AgentStopCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Ends the agent cleanly, and returns when it has let the queue go.",
+        commandName: "stop", abstract: "Stops the agent and returns when it has released the queue.",
         discussion: """
-            What runs is interrupted, and goes on from there when the queue runs again.
+            Running sessions are interrupted and resume when the queue runs again.
 
             Example: transferq agent stop
             """)
@@ -61,10 +62,10 @@ struct AgentStopCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     func run() async throws {
-        let none = CommandFailure(.unfit, "No agent runs the queue in \(try common.folder()).")
-        // Where nobody answers, nothing is opened or made.
+        let none = CommandFailure(.rejected, "No agent runs the queue in \(try common.folder()).")
+        // Without an owner, the command neither opens nor creates a queue.
         guard try await common.answeringOwner()?.owner.role == .agent else { throw none }
-        // If it ended by itself or by another command since, there is nothing left to do once it has let the queue go.
+        // If the agent has exited since, withOwner returns nil once the queue is released, and nothing remains to be done.
         _ = try await common.withOwner { queue in
             guard try await queue.owner().role == .agent else { throw none }
             try await queue.endOwner()
@@ -75,7 +76,7 @@ struct AgentStopCommand: AsyncParsableCommand {
 
 struct AgentStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Tells whether the agent runs; ends with 4 if it does not.",
+        commandName: "status", abstract: "Reports whether the agent is running; exits with 4 if it is not.",
         discussion: "Example: transferq agent status --json")
 
     @OptionGroup var common: CommonOptions
@@ -85,8 +86,8 @@ struct AgentStatusCommand: AsyncParsableCommand {
         let owner = try await common.answeringOwner()?.owner
         guard let owner, owner.role == .agent else {
             if common.json { await CommandContext.current.output.write(["running": .bool(false)] as JSONValue) }
-            let other = owner.map { " Process \($0.processID) owns it." } ?? ""
-            throw CommandFailure(.unfit, "No agent runs the queue in \(folder).\(other)")
+            let other = owner.map { " Process \($0.processID) owns it." } ?? " To start one: transferq agent start"
+            throw CommandFailure(.rejected, "No agent runs the queue in \(folder).\(other)")
         }
         await AgentDescription(owner, folder: folder).write(asJSON: common.json)
     }

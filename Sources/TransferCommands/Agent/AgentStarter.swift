@@ -7,29 +7,29 @@ package import SystemPackage
     import Darwin
 #endif
 
-/// The process that started an agent, as the agent sees it: a pipe to tell how the start went.
+/// The agent's end of the pipe to the process that started it, which waits for the result of the start.
 package struct AgentStarter: Sendable {
     private let descriptor: FileDescriptor
 
     package init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
-        // A program that a transport starts would keep it open, and the starter waiting.
+        // A program started by a transport would keep the pipe open and the starter waiting.
         _ = fcntl(descriptor.rawValue, F_SETFD, FD_CLOEXEC)
     }
 
-    /// What the agent tells: one line of JSON.
+    /// The result of the start, sent as one line of JSON.
     struct Report: Codable {
         /// Nil if it is ready.
         var status: Int32?
         var message: String?
     }
 
-    func tellReady() { tell(Report()) }
+    func reportReady() { send(Report()) }
 
-    func tellFailure(_ status: ExitStatus, _ message: String) { tell(Report(status: status.rawValue, message: message)) }
+    func reportFailure(_ status: ExitStatus, _ message: String) { send(Report(status: status.rawValue, message: message)) }
 
-    private func tell(_ report: Report) {
-        // A starter that is gone does not want to know.
+    private func send(_ report: Report) {
+        // Errors don't matter: the starter may be gone.
         if let data = try? JSONEncoder().encode(report) { _ = try? descriptor.writeAll(data) }
         try? descriptor.close()
     }

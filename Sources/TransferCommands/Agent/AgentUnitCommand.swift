@@ -4,10 +4,10 @@ import TransferCore
 
 struct AgentUnitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "unit", abstract: "Prints a unit of systemd that runs the agent for this user.",
+        commandName: "unit", abstract: "Prints a systemd unit that runs the agent for this user.",
         discussion: """
             Example: transferq agent unit > ~/.config/systemd/user/transferq.service
-            Then: systemctl --user enable --now transferq; to let it run without a login: loginctl enable-linger
+            Then: systemctl --user enable --now transferq. To run it without a login: loginctl enable-linger
             """)
 
     @OptionGroup var common: CommonOptions
@@ -16,7 +16,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
         let words = try [AgentLaunch.executable.bytes] + ["agent", "run", "--store"].map { Array($0.utf8) } + [common.folder().bytes]
         let text = """
             [Unit]
-            Description=transferq, a queue of file transfers
+            Description=transferq, a file transfer queue
             Documentation=man:transferq(1)
 
             [Service]
@@ -44,7 +44,7 @@ struct AgentUnitCommand: AsyncParsableCommand {
         await CommandContext.current.output.write(common.json ? (["unit": .string(text)] as JSONValue).text + "\n" : text)
     }
 
-    /// A word of a command line as systemd.service(5) and systemd.syntax(7) want it, whatever bytes it has.
+    /// Quotes a word of any bytes for a command line of systemd.service(5) and systemd.syntax(7).
     static func quoted(_ word: [UInt8]) -> String {
         var text = ""
         for byte in word {

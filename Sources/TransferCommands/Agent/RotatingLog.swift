@@ -12,7 +12,7 @@ import TransferKit
     import Darwin
 #endif
 
-/// A log file that is put aside when it is full, for its owner alone; of those, a few are kept.
+/// A log file that only its owner can read, rotated when it is full.
 package final class RotatingLog: Sendable {
     static let name = "agent.log"
 
@@ -28,12 +28,12 @@ package final class RotatingLog: Sendable {
     private let state: Locked<State>
     private let queue = DispatchQueue(label: "transferq.log")
 
-    /// Opens the file, which may have been begun by an earlier process.
+    /// Creates the file, or appends to an existing one.
     ///
     /// - Parameters:
-    ///   - limit: How many bytes it may have, about.
-    ///   - kept: How many full ones are kept, as `agent.log.1` and so on.
-    ///   - takesStandardError: Whether standard error goes there too from now on: the last words of a process that crashes are worth keeping.
+    ///   - limit: The approximate size in bytes at which the file is rotated.
+    ///   - kept: The number of rotated files to keep, as `agent.log.1` and so on.
+    ///   - takesStandardError: Whether to redirect standard error to the log, which keeps the report of a crash.
     package init(at path: FilePath, limit: Int = 1 << 20, kept: Int = 4, takesStandardError: Bool = true) throws {
         self.path = path
         self.limit = limit
@@ -42,7 +42,7 @@ package final class RotatingLog: Sendable {
         do {
             state = Locked(try Self.open(path, takesStandardError))
         } catch {
-            throw CommandFailure(.storage, "The log \(path) can't be written: \(error).")
+            throw CommandFailure(.storage, "Cannot write the log \(path): \(error).")
         }
     }
 
@@ -53,19 +53,19 @@ package final class RotatingLog: Sendable {
         return State(descriptor: descriptor, size: Int(size))
     }
 
-    /// Writes a line some time soon, in the order of the calls.
+    /// Writes a line asynchronously, in the order of the calls.
     package func post(_ line: String) {
         queue.async { [self] in
             state.withLock { state in
                 let text = line + "\n"
                 if state.size > 0, state.size + text.utf8.count > limit { rotate(&state) }
-                // A full disk must not end transfers; what is missing in the log is the least of its troubles.
+                // A log line lost to a full disk must not stop transfers.
                 if let count = try? state.descriptor.writeAll(text.utf8) { state.size += count }
             }
         }
     }
 
-    /// Returns once everything posted is written.
+    /// Returns when all posted lines are written.
     package func flush() async {
         await withCheckedContinuation { continuation in
             queue.async { continuation.resume() }
@@ -83,7 +83,7 @@ package final class RotatingLog: Sendable {
     }
 }
 
-/// Writes log messages to a file, each with its time.
+/// Writes log messages with timestamps to a file.
 struct FileLogHandler: LogHandler {
     let log: RotatingLog
     var logLevel = Logger.Level.info

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// A size in bytes, or a rate in bytes per second: a number, with K, M, G or T for the binary units.
+/// A size in bytes or a rate in bytes per second: a number, with K, M, G or T for binary units.
 struct ByteCount: ExpressibleByArgument {
     let bytes: Int64
 
@@ -13,14 +13,14 @@ struct ByteCount: ExpressibleByArgument {
             unit = known
             digits = digits.dropLast()
         }
-        // Digits and one point only: no sign, no exponent, no words.
+        // Only digits and one point: no sign, exponent or "inf".
         guard digits.first?.isASCIIDigit == true, digits.allSatisfy({ $0.isASCIIDigit || $0 == "." }), let number = Double(digits),
             let bytes = Int64(exactly: (number * unit).rounded(.down)), bytes > 0 || number == 0
         else { return nil }
         self.bytes = bytes
     }
 
-    /// The limit that this means: zero is none.
+    /// The limit in bytes; nil, for no limit, if the number is 0.
     var limit: Int64? { bytes == 0 ? nil : bytes }
 }
 

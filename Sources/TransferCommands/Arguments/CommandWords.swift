@@ -1,15 +1,15 @@
 import ArgumentParser
 
-/// The words of a command line that name a command, looked at before the parser reads them: it would take an unknown one for an argument, and
-/// help on an unknown command for help on all.
+/// Checks the command names on a command line before the parser reads them. The parser would read an unknown one as an argument, and print the
+/// general help for an unknown command.
 enum CommandWords {
-    /// - Throws: A `CommandFailure` for words that name no command, with those that are named alike.
+    /// - Throws: A `CommandFailure` for an unknown command, with the commands of similar names.
     static func check(_ arguments: [String]) throws(CommandFailure) {
-        if let first = arguments.first, CommonOptions.isOne(first) {
-            throw CommandFailure(.usage, "\(first) is for a command, and none is given. See: transferq help")
+        if let first = arguments.first, CommonOptions.isCommonOption(first) {
+            throw CommandFailure(.usage, "\(first) needs a command. See: transferq help")
         }
         var words = arguments[...]
-        // Also help on help.
+        // Skips also "help help".
         while words.first == "help" { words = words.dropFirst() }
         var path = ""
         var commands = RootCommand.configuration.subcommands
@@ -29,13 +29,13 @@ enum CommandWords {
         let isNear = nearest <= max(1, word.count / 2)
         let near = isNear ? distances.filter { $0.distance == nearest }.map { "\"transferq \(path)\($0.name)\"" } : []
         let advice =
-            near.isEmpty ? "There are \(names.joined(separator: ", "))." : "The nearest is \(near.joined(separator: " or "))."
+            near.isEmpty ? "The commands are \(names.joined(separator: ", "))." : "Did you mean \(near.joined(separator: " or "))?"
         let help = (["transferq help"] + path.split(separator: " ").map(String.init)).joined(separator: " ")
         return CommandFailure(.usage, "There is no command \"\(path)\(word)\". \(advice) See: \(help)")
     }
 
-    /// How many characters have to be inserted, removed or replaced, or changed with the next one, to make one word of another (the optimal string
-    /// alignment distance).
+    /// The optimal string alignment distance: the number of insertions, deletions, replacements and swaps of neighbors that turn one word into the
+    /// other.
     static func distance(_ first: String, _ second: String) -> Int {
         let (first, second) = (Array(first), Array(second))
         var before: [Int] = []

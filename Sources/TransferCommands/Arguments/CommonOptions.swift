@@ -1,15 +1,15 @@
 import ArgumentParser
 import Logging
 
-/// What every command takes.
+/// The options of all commands.
 struct CommonOptions: ParsableArguments {
-    @Option(help: ArgumentHelp("The folder that the queue is kept in.", valueName: "dir"))
+    @Option(help: ArgumentHelp("The storage folder of the queue ($TRANSFERQ_STORE).", valueName: "dir"))
     var store: PathArgument?
 
-    @Flag(help: "Print JSON, one object a line.")
+    @Flag(help: "Print JSON, one object per line.")
     var json = false
 
-    @Flag(name: [.short, .customLong("verbose")], help: "Log more to standard error; twice for even more.")
+    @Flag(name: [.short, .customLong("verbose")], help: "Log more to standard error; twice for debug messages.")
     var verbosity: Int
 
     var logger: Logger {
@@ -29,7 +29,7 @@ struct CommonOptions: ParsableArguments {
 }
 
 extension CommonOptions {
-    /// How much a command logs that has these arguments, for what is logged by those who were handed no logger.
+    /// The log level of a command with these arguments, for code without a logger of its own.
     static func logLevel(of arguments: [String]) -> Logger.Level {
         let verbosity = arguments.prefix { $0 != "--" }.reduce(0) { verbosity, word in
             if word == "--verbose" { return verbosity + 1 }
@@ -39,16 +39,16 @@ extension CommonOptions {
     }
 
     /// Whether a word is one of these options.
-    static func isOne(_ word: String) -> Bool {
+    static func isCommonOption(_ word: String) -> Bool {
         ["--store", "--json", "--verbose"].contains(word) || word.hasPrefix("--store=") || word.wholeMatch(of: /-v+/) != nil
     }
 
-    /// Lets these options stand before the command too, as in `transferq --store DIR list`: moves them behind it, where the parser wants them.
-    static func movingBehindCommand(_ arguments: [String]) -> [String] {
+    /// Moves these options after the command, where the parser expects them, so that `transferq --store DIR list` works.
+    static func movingAfterCommand(_ arguments: [String]) -> [String] {
         var rest = arguments[...]
         var leading: [String] = []
         while let option = rest.first {
-            guard isOne(option) else { break }
+            guard isCommonOption(option) else { break }
             let words = rest.prefix(option == "--store" ? 2 : 1)
             leading += words
             rest = rest.dropFirst(words.count)

@@ -3,10 +3,10 @@ import SystemPackage
 import TransferControl
 import TransferCore
 
-/// A local path among the arguments, byte for byte as it was given.
+/// A local path among the arguments, with its exact bytes.
 struct PathArgument: ExpressibleByArgument {
     let path: FilePath
-    /// Whether it ends in a slash, and so means a folder.
+    /// Whether the path ends with a slash, which means a folder.
     let endsInSlash: Bool
 
     init?(argument: String) {
@@ -22,14 +22,14 @@ struct PathArgument: ExpressibleByArgument {
 }
 
 extension FilePath {
-    /// The path from the root: for what another process will read, in another working directory.
+    /// The absolute path, for processes with another working folder.
     var absolute: FilePath {
         isAbsolute ? self : FilePath.workingFolder.pushing(self)
     }
 
-    /// Whether there is a folder, also one behind symbolic links. Blocks.
+    /// Whether the path leads to a folder, also through symbolic links. Blocks.
     var isFolder: Bool { (try? stat())?.type == .directory }
 
-    /// How many bytes the file has that is there; nil if there is none. Blocks.
+    /// The size of the file in bytes; nil if there is no regular file. Blocks.
     var size: Int64? { (try? stat()).flatMap { $0.type == .regular ? $0.size : nil } }
 }

@@ -1,8 +1,8 @@
-/// The arguments of this process, as strings that keep every byte.
+/// The arguments of this process as strings that preserve every byte.
 ///
-/// File names are bytes, and Swift's own `CommandLine.arguments` repairs what is not UTF-8, so that such a file can't be found any more. Here
-/// a byte that is no part of a UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), from which ``bytes(of:)``
-/// gets it back. Scalars of that range which are in an argument already are written in the same way, so nothing is ambiguous.
+/// File names are bytes, but Swift's `CommandLine.arguments` repairs invalid UTF-8, so files with such names can't be found. Here, each byte
+/// outside a valid UTF-8 sequence becomes a scalar of a private-use range (Unicode 16, section 23.5), which ``bytes(of:)`` converts back. Scalars of
+/// that range in an argument are encoded byte by byte too, so the encoding is unambiguous.
 public enum ProcessArguments: Sendable {
     private static let escapes: ClosedRange<UInt32> = 0x10_F700...0x10_F7FF
 
@@ -21,7 +21,7 @@ public enum ProcessArguments: Sendable {
         }
     }
 
-    /// Writes bytes as a string.
+    /// Encodes bytes as a string.
     public static func string(of bytes: [UInt8]) -> String {
         var scalars = String.UnicodeScalarView()
         var parser = Unicode.UTF8.ForwardParser()
@@ -44,24 +44,24 @@ public enum ProcessArguments: Sendable {
                 return String(scalars)
             }
             for byte in bytes[position..<position + length] {
-                // Always a scalar: the range is in plane 16.
+                // Never nil: the range is in plane 16.
                 if let scalar = Unicode.Scalar(escapes.lowerBound + UInt32(byte)) { scalars.append(scalar) }
             }
             position += length
         }
     }
 
-    /// The bytes that ``string(of:)`` wrote.
+    /// Decodes the bytes of a string made by ``string(of:)``.
     public static func bytes(of argument: String) -> [UInt8] {
         argument.unicodeScalars.flatMap { scalar -> [UInt8] in
             escapes.contains(scalar.value) ? [UInt8(scalar.value - escapes.lowerBound)] : Array(String(scalar).utf8)
         }
     }
 
-    /// A text that may hold arguments, for people: with U+FFFD where bytes are no text.
+    /// A text with arguments for output, with U+FFFD in place of invalid UTF-8.
     static func shown(_ text: String) -> String { isText(text) ? text : String(decoding: bytes(of: text), as: UTF8.self) }
 
-    /// Whether an argument is text: valid UTF-8 as it was given.
+    /// Whether an argument was valid UTF-8.
     static func isText(_ argument: String) -> Bool {
         !argument.unicodeScalars.contains { escapes.contains($0.value) }
     }

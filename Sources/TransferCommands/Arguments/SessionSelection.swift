@@ -2,7 +2,7 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// Which sessions a command is about: some by their IDs, all, or those that meet all conditions.
+/// The sessions that a command applies to: listed by ID, all, or the ones that match all filters.
 struct SessionSelection {
     var ids: [String]
     var filters: SessionFilters
@@ -14,17 +14,18 @@ struct SessionSelection {
         switch (!ids.isEmpty, filters.all, hasConditions) {
         case (true, false, false), (false, true, false), (false, false, true): return
         case (false, false, false):
-            throw ValidationError("Nothing is selected; name IDs, or give --all, --account, --tag or --failed.")
+            throw ValidationError("No sessions are selected. Give IDs, --all, --account, --tag or --failed.")
         default:
             throw ValidationError("IDs, --all and the filters --account, --tag and --failed can't be combined with each other.")
         }
     }
 
-    /// Does something to the sessions that are meant, and returns those that it fits.
+    /// Applies an operation to the selected sessions.
     ///
-    /// - Parameter named: The sessions that were named by ID, once they are known. Given again if the owner ended before it had answered: it may
-    ///   have done what it was asked for.
-    /// - Throws: A `CommandFailure` for an ID that no session has, before anything is done.
+    /// - Parameter named: Set to the sessions selected by ID once they are resolved. Pass the same variable again if the owner exited before it
+    ///   answered, as it may have completed the operation.
+    /// - Returns: The changed sessions, and the refusals of sessions that were selected by ID.
+    /// - Throws: A `CommandFailure` for an unknown ID, before any session is changed.
     func apply(
         _ operation: SessionOperation, in queue: any ControllableQueue, toNamed named: inout [SessionID]?
     ) async throws -> AppliedOperation {
@@ -47,7 +48,7 @@ struct SessionSelection {
         let fitting = Set(try await queue.apply(operation, to: SessionGroup.sessions(named)))
         var applied = AppliedOperation(changed: named.filter(fitting.contains))
         for id in named where !fitting.contains(id) {
-            // A group leaves out what it does not fit, without saying why; a session by itself does.
+            // A group operation skips other sessions without a reason; a single operation throws the reason.
             if let refusal = try await Self.refusal(of: operation, for: id, in: queue) {
                 applied.refusals.append(refusal)
             } else {
@@ -57,22 +58,22 @@ struct SessionSelection {
         return applied
     }
 
-    /// Does something to one session.
+    /// Applies an operation to one session.
     ///
-    /// - Returns: Why it could not be done; nil if it was.
+    /// - Returns: The refusal; nil if the operation succeeded.
     private static func refusal(
         of operation: SessionOperation, for id: SessionID, in queue: any ControllableQueue
     ) async throws -> QueueError? {
         do {
             try await queue.apply(operation, to: .id(id))
             return nil
-        } catch let error as QueueError where !error.isEndOfOwner {
+        } catch let error as QueueError where !error.isLossOfOwner {
             guard let session = try? await queue.session(id) else { return error }
             return operation.refusal(error, of: session)
         }
     }
 
-    /// Does what may be done already. Those that are as they are to be are taken for done.
+    /// Repeats an operation that may have been completed. Sessions already in the target state count as changed.
     private func repeatOperation(
         _ operation: SessionOperation, on named: [SessionID], in queue: any ControllableQueue
     ) async throws -> AppliedOperation {
@@ -103,7 +104,7 @@ struct SessionSelection {
 
     private func group(in queue: any ControllableQueue) async throws -> SessionGroup {
         if let account = filters.account, try await queue.account(account) == nil {
-            throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
+            throw CommandFailure.unknownAccount(account)
         }
         switch (filters.account, tag, filters.failed) {
         case (nil, nil, false): return .all
@@ -129,7 +130,7 @@ extension SessionOperation {
         if case .remove = self { true } else { false }
     }
 
-    /// Whether a session in this state is as it is after the operation, and would refuse it.
+    /// Whether a session in this state has been through the operation and would refuse it.
     fileprivate func isDone(in state: SessionState) -> Bool {
         switch (self, state) {
         case (.cancel, .cancelled), (.hold, .held), (.pause, .paused), (.pause, .held), (.run, .completed), (.runNext, .running),
@@ -141,35 +142,35 @@ extension SessionOperation {
     }
 }
 
-/// What became of an operation on sessions.
+/// The result of an operation on several sessions.
 struct AppliedOperation: Sendable {
     var changed: [SessionID]
-    /// Of sessions that were named and that it does not fit.
+    /// One for each session that was selected by ID and refused the operation.
     var refusals: [QueueError] = []
 }
 
-/// Conditions that every command about sessions takes.
+/// The filters of all commands that select sessions.
 struct SessionFilters: ParsableArguments {
-    @Flag(help: "All sessions.")
+    @Flag(help: "Select all sessions.")
     var all = false
 
-    @Option(help: "The sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Option(help: "Select the sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
-    @Flag(help: "The sessions that failed.")
+    @Flag(help: "Select failed sessions.")
     var failed = false
 }
 
-/// A selection as most commands take it.
+/// The selection arguments of most commands.
 struct SelectionArguments: ParsableArguments {
     @Argument(
-        help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"),
+        help: ArgumentHelp("Session IDs or unambiguous prefixes.", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
+    @Option(help: "Select the sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters, tag: tag) }

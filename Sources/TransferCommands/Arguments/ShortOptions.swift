@@ -1,27 +1,28 @@
-/// The words that begin with one dash, looked at before the parser reads them: it takes each for a row of short options, and one with an h in it
-/// for a request for help, when it is a file's name.
+/// Checks words that begin with one dash before the parser reads them. The parser would read a file name such as `-the` as short options, and an h
+/// in it as a request for help.
 enum ShortOptions {
-    /// `-h` for help, and `-v` for more messages.
+    /// `-h` prints help, and `-v` logs more.
     private static let known: Set<Character> = ["h", "v"]
 
-    /// The options that say themselves which numbers they take.
+    /// The options that validate their numbers themselves.
     private static let numeric: Set<String> = [
-        "--at", "--chunk", "--context", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate", "--response-timeout",
+        "--at", "--chunk", "--context", "--give-up-after", "--jobs", "--max", "--max-sessions", "--not-before", "--parallel", "--rate",
+        "--response-timeout",
         "--since", "--stall-timeout", "--timeout",
     ]
 
-    /// The options that take no value.
+    /// The options without a value.
     private static let flags: Set<String> = [
         "--all", "--cascade", "--download", "--each", "--failed", "--follow", "--forever", "--hold", "--json", "--keep-partial", "--next",
         "--no-wait", "--now", "--stdin", "--verbose",
     ]
 
-    /// Whether a secret may stand behind an option by mistake, in place of where it is: nothing of it is repeated.
+    /// Whether a user may mistakenly pass a secret to an option that takes its source. Messages don't repeat the value.
     private static func namesSecret(_ option: String) -> Bool {
         option.hasSuffix("-env") || option.hasSuffix("-file") || option.hasPrefix("--header")
     }
 
-    /// - Throws: A `CommandFailure` for a word that is no option, with how to write what it may be meant as.
+    /// - Throws: A `CommandFailure` for an unknown option, with the ways to write a path or value that begins with a dash.
     static func check(_ arguments: [String]) throws(CommandFailure) {
         var previous: String?
         for word in arguments.prefix(while: { $0 != "--" }) {
@@ -32,13 +33,13 @@ enum ShortOptions {
             if let option, namesSecret(option) {
                 throw CommandFailure(
                     .usage,
-                    "What follows \(option) begins with a dash, as options do. As the value of \(option), write it behind \(option)=.")
+                    "The word after \(option) begins with a dash. If it is the value of \(option), write it after \(option)=.")
             }
             let number = word.wholeMatch(of: /-[0-9.]+[A-Za-z]?/) != nil
             if number, let option, numeric.contains(option) { continue }
             var text = number ? "Numbers can't be negative here, and there is no option \"\(word)\"." : "There is no option \"\(word)\"."
-            text += " To name a file like that, write ./\(word), or give it after the word --."
-            if let option { text += " As the value of \(option), write \(option)=\(word)." }
+            text += " For a file with this name, write ./\(word), or put it after --."
+            if let option { text += " If it is the value of \(option), write \(option)=\(word)." }
             throw CommandFailure(.usage, text)
         }
     }

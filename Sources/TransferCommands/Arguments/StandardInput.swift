@@ -1,11 +1,11 @@
 import SystemPackage
 import TransferCore
 
-/// What a person gives by a pipe.
+/// Reads standard input.
 enum StandardInput {
-    /// Reads all of it.
+    /// Reads to the end.
     ///
-    /// - Parameter what: What is to be there, for a person.
+    /// - Parameter what: A plural noun for the expected content, for error messages.
     static func read(_ what: String) async throws(CommandFailure) -> [UInt8] {
         try await BlockingWork.run { () throws(CommandFailure) in try readNow(what) }
     }
@@ -20,9 +20,9 @@ enum StandardInput {
                 bytes += part.prefix(count)
             }
         } catch Errno.badFileDescriptor {
-            throw CommandFailure(.usage, "There are no \(what) to read, as standard input is closed; nothing was added.")
+            throw CommandFailure(.usage, "Cannot read \(what): standard input is closed. Nothing was added.")
         } catch {
-            throw CommandFailure(.usage, "Standard input can't be read: \(error). Nothing was added.")
+            throw CommandFailure(.usage, "Cannot read standard input: \(error). Nothing was added.")
         }
     }
 }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
 
-/// A point in time: ISO 8601, in this machine's time zone unless it names one, or so long from now, such as `+90s` or `+5m`.
+/// A point in time: ISO 8601, by default in this machine's time zone, or a duration from now, such as `+90s` or `+5m`.
 struct StartTime: ExpressibleByArgument {
     let date: Date
 

@@ -5,7 +5,7 @@ import SystemPackage
 import TransferControl
 import TransferKit
 
-/// What a shell offers to complete a word with, looked up in the queue when a person asks for it.
+/// Shell completions that are looked up in the queue.
 enum Candidates {
     static let accounts = CompletionKind.custom { words, _, prefix in
         await find(words, prefix) { queue in try await queue.accounts().map(\.account.name) }
@@ -26,10 +26,10 @@ enum Candidates {
         }
     }
 
-    /// More are of no help to anybody.
+    /// The most completions offered.
     private static let limit = 1_000
 
-    /// Nothing where there is no store yet, or where its owner does not answer: a person who presses a key must not wait.
+    /// Looks completions up. Returns none if there is no queue yet or its owner does not answer within a second, so that the shell stays responsive.
     private static func find(
         _ words: [String], _ prefix: String, in lookUp: (any ControllableQueue) async throws -> [String]
     ) async -> [String] {
@@ -52,7 +52,7 @@ enum Candidates {
         return Array(found.lazy.filter { $0.hasPrefix(prefix) }.prefix(limit))
     }
 
-    /// The folder that the words of an unfinished command name.
+    /// The value of `--store` in an unfinished command.
     private static func store(in words: [String]) -> FilePath? {
         for (index, word) in words.enumerated() {
             if word == "--store", words.indices.contains(index + 1) { return PathArgument(argument: words[index + 1])?.path }

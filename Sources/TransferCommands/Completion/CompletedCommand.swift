@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// The program as shells complete it: with the options of all commands before the command too, where the parser does not know them.
+/// The root command for shell completion. It adds the common options before the command, where the parser does not know them.
 struct CompletedCommand: AsyncParsableCommand {
     static let configuration = RootCommand.configuration
 

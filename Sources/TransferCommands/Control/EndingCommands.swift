@@ -3,9 +3,9 @@ import TransferControl
 
 struct CancelCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "cancel", abstract: "Ends sessions, which stay in the list, and prints their IDs.",
+        commandName: "cancel", abstract: "Cancels sessions, which stay in the list, and prints their IDs.",
         discussion: """
-            What is incomplete at the server is removed there, as soon as the queue runs and the server can be reached. \(aboutGroups)
+            The queue removes unfinished uploads from the server when it runs and can reach the server. \(aboutGroups)
 
             Example: transferq cancel 3f2a --keep-partial
             """)
@@ -13,7 +13,7 @@ struct CancelCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var arguments: SelectionArguments
 
-    @Flag(help: "Leave what is incomplete at the server, so that a retry goes on from there.")
+    @Flag(help: "Keep unfinished uploads on the server, so that a retry resumes them.")
     var keepPartial = false
 
     var selection: SessionSelection { arguments.selection }
@@ -22,7 +22,7 @@ struct CancelCommand: OperationCommand {
 
 struct RetryCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Lets failed and cancelled sessions wait again, for what is not done, and prints their IDs.",
+        commandName: "retry", abstract: "Queues failed and cancelled sessions again for their unfinished files, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 
@@ -38,9 +38,9 @@ struct RetryCommand: OperationCommand {
 
 struct RemoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "remove", abstract: "Removes sessions from the queue, whatever their state, and prints their IDs.",
+        commandName: "remove", abstract: "Removes sessions in any state from the queue, and prints their IDs.",
         discussion: """
-            Local files and what arrived at the other end are never touched. All are removed or none.
+            Source files and completed files at the destination stay. Either all sessions are removed or none.
 
             Example: transferq remove --account studio --failed
             """)

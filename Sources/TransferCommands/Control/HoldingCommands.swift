@@ -3,9 +3,9 @@ import TransferControl
 
 struct PauseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "pause", abstract: "Interrupts running sessions, with their slots kept, and prints their IDs.",
+        commandName: "pause", abstract: "Pauses running sessions, which keep their slots, and prints their IDs.",
         discussion: """
-            They go on with "resume". Waiting sessions are held instead, and go on with "release". \(aboutGroups)
+            "resume" continues them. Waiting sessions are held instead; "release" continues those. \(aboutGroups)
 
             Example: transferq pause 3f2a
             """)
@@ -19,7 +19,7 @@ struct PauseCommand: OperationCommand {
 
 struct ResumeCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "resume", abstract: "Lets paused sessions go on, and prints their IDs.",
+        commandName: "resume", abstract: "Resumes paused sessions, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 
@@ -37,7 +37,7 @@ struct HoldCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "hold", abstract: "Sets sessions aside until they are released, and prints their IDs.",
         discussion: """
-            They keep their index and give their slots up. \(aboutGroups)
+            They keep their index and give up their slots. \(aboutGroups)
 
             Example: transferq hold --account studio
             """)
@@ -51,7 +51,7 @@ struct HoldCommand: OperationCommand {
 
 struct ReleaseCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "release", abstract: "Lets held sessions wait for their turn again, and prints their IDs.",
+        commandName: "release", abstract: "Releases held sessions, which wait for their turn again, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 
@@ -67,10 +67,10 @@ struct ReleaseCommand: OperationCommand {
 
 struct StopCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Lets other sessions go before these once, and prints their IDs.",
+        commandName: "stop", abstract: "Interrupts running sessions to let others start first, and prints their IDs.",
         discussion: """
-            They go on by themselves once another one has started, or after five seconds. To stop the whole queue: transferq queue stop. \
-            \(aboutGroups)
+            They resume automatically after another session has started, or after five seconds. To stop the whole queue: transferq queue \
+            stop. \(aboutGroups)
 
             Example: transferq stop 3f2a
             """)

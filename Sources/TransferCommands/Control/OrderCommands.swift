@@ -4,10 +4,10 @@ import TransferKit
 
 struct NowCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "now", abstract: "Runs sessions before all others, whatever they wait for, and prints their IDs.",
+        commandName: "now", abstract: "Runs sessions before all others, regardless of what they wait for, and prints their IDs.",
         discussion: """
-            Where no slot is free, another session makes room and comes back when these are done. A queue that does not run is not started: \
-            they are the first of the next run then. \(aboutGroups)
+            If no slot is free, another session is interrupted and resumes when these end. The command does not start the queue: if it is \
+            not running, these sessions start first in the next run. \(aboutGroups)
 
             Example: transferq now 3f2a
             """)
@@ -21,9 +21,9 @@ struct NowCommand: OperationCommand {
 
 struct NextCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "next", abstract: "Lets waiting sessions be the next that start, and prints their IDs.",
+        commandName: "next", abstract: "Makes waiting sessions the next to start, and prints their IDs.",
         discussion: """
-            Nothing is interrupted. \(aboutGroups)
+            No session is interrupted. \(aboutGroups)
 
             Example: transferq next --tag urgent
             """)
@@ -39,8 +39,7 @@ struct MoveCommand: OperationCommand {
     static let configuration = CommandConfiguration(
         commandName: "move", abstract: "Moves sessions to an index of the queue, and prints their IDs.",
         discussion: """
-            The index is the one that the first of them has afterwards, from 0; several go there together, in their order. Nothing is \
-            interrupted.
+            The first session gets the index, which counts from 0. Others follow it in their order. No session is interrupted.
 
             Example: transferq move 3f2a 0
             """)
@@ -48,12 +47,12 @@ struct MoveCommand: OperationCommand {
     @OptionGroup var common: CommonOptions
     @OptionGroup var filters: SessionFilters
 
-    @Option(help: "The sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
+    @Option(help: "Select the sessions with this tag.", completion: Candidates.tags, transform: TextArgument.text)
     var tag: String?
 
     @Argument(
         help: ArgumentHelp(
-            "IDs, or the first characters of them, unless they are selected by an option; then the index.", valueName: "id> ... <index"),
+            "Session IDs or unambiguous prefixes, unless an option selects the sessions; then the index.", valueName: "id> ... <index"),
         completion: Candidates.sessions)
     var words: [String]
 
@@ -62,7 +61,7 @@ struct MoveCommand: OperationCommand {
     var operation: SessionOperation {
         get throws {
             guard let index = words.last.flatMap({ Int($0) }), index >= 0 else {
-                throw ValidationError("The last argument of move is the index to move to: a number from 0 on.")
+                throw ValidationError("The last argument of move is the new index, a number of at least 0.")
             }
             return .move(to: .index(index))
         }

@@ -4,7 +4,7 @@ import TransferKit
 
 struct SetCommand: OperationCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Changes sessions that have not ended, and prints their IDs.",
+        commandName: "set", abstract: "Changes the settings of sessions that have not ended, and prints their IDs.",
         discussion: """
             \(aboutGroups)
 
@@ -15,24 +15,24 @@ struct SetCommand: OperationCommand {
     @OptionGroup var filters: SessionFilters
 
     @Argument(
-        help: ArgumentHelp("IDs, or the first characters of one that no other begins with.", valueName: "id"),
+        help: ArgumentHelp("Session IDs or unambiguous prefixes.", valueName: "id"),
         completion: Candidates.sessions)
     var ids: [String] = []
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Bytes per second, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+        help: ArgumentHelp("The most bytes per second, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     @Option(
-        help: ArgumentHelp("A tag to have instead of those so far; can be repeated.", valueName: "word"), transform: TextArgument.text)
+        help: ArgumentHelp("A tag that replaces all present ones; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     var selection: SessionSelection { SessionSelection(ids: ids, filters: filters) }
     var operation: SessionOperation { .update(SessionUpdate(rateLimit: rate?.bytes, tags: tag.isEmpty ? nil : tag)) }
 
     func validate() throws {
-        guard rate != nil || !tag.isEmpty else { throw ValidationError("Nothing is to be changed; give --rate or --tag.") }
+        guard rate != nil || !tag.isEmpty else { throw ValidationError("There is nothing to change. Give --rate or --tag.") }
         try selection.validate()
     }
 }

@@ -7,21 +7,22 @@ import TransferKit
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Tells what this machine has and lacks: versions, the store, permissions, endpoints.",
+        commandName: "doctor", abstract: "Checks versions, storage folder, permissions and endpoints.",
         discussion: """
-            Asks each endpoint of each account, with the credentials as this shell has them. Ends with 1 if something is wrong.
+            Connects to each endpoint of each account, with credentials from the environment of this shell. Exits with 1 if it finds a problem.
 
             Example: transferq doctor --json
             """)
 
     @OptionGroup var common: CommonOptions
-    @OptionGroup var patience: CheckOptions
+    @OptionGroup var checkOptions: CheckOptions
 
     func run() async throws {
         ProcessSecrecy.begin()
         let folder = try StoreLocation.folder(option: common.store?.path)
         var findings = versions()
         if let finding = await BlockingWork.run({ FolderCheck.finding(folder) }) { findings.append(finding) }
+        if let finding = await BlockingWork.run({ FolderCheck.diskFinding(folder) }) { findings.append(finding) }
         let accounts: [AccountStatus]
         do {
             let seen = try await common.withQueue { queue in
@@ -34,8 +35,8 @@ struct DoctorCommand: AsyncParsableCommand {
             await CommandContext.current.output.write(findings, asJSON: common.json)
             throw ExitStatus(error.code)
         }
-        // The store is let go by now: a server may take its time.
-        findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: patience.limit)
+        // The queue is closed by now, as a server may take long to answer.
+        findings += await EndpointCheck.findings(accounts, CommandContext.current.transports, within: checkOptions.limit)
         await CommandContext.current.output.write(findings, asJSON: common.json)
         if findings.contains(where: { $0.state == .wrong }) { throw ExitStatus.incomplete }
     }
@@ -46,7 +47,7 @@ struct DoctorCommand: AsyncParsableCommand {
             Finding(check: "transferq", state: .ok, detail: RootCommand.version, fields: [("version", .string(RootCommand.version))])
         ]
         if transports.isEmpty {
-            findings.append(Finding(check: "transports", state: .wrong, detail: "This program was built without any transport."))
+            findings.append(Finding(check: "transports", state: .wrong, detail: "This program was built without transports."))
         }
         for transport in transports {
             let detail = (["\(transport.schemes.keys.sorted().map { "\($0)://" }.joined(separator: ", "))"] + transport.libraries())
@@ -68,10 +69,10 @@ struct DoctorCommand: AsyncParsableCommand {
             ]
             let versions = "SQLite \(health.sqliteVersion), schema \(health.schemaVersion)"
             guard health.problems.isEmpty else {
-                let detail = "The store in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; "))"
+                let detail = "The database in \(folder) is damaged (\(versions)): \(health.problems.joined(separator: "; "))"
                 return [Finding(check: "store", state: .wrong, detail: detail, fields: fields)] + Self.quarantine(health)
             }
-            return [Finding(check: "store", state: .ok, detail: "\(folder) is sound; \(versions)", fields: fields)]
+            return [Finding(check: "store", state: .ok, detail: "\(folder) is not damaged; \(versions)", fields: fields)]
                 + Self.quarantine(health)
         } catch {
             return [Finding(check: "store", state: .wrong, detail: "\(error)")]
@@ -88,13 +89,14 @@ struct DoctorCommand: AsyncParsableCommand {
     private func ownerFinding(_ queue: any ControllableQueue) async throws -> Finding {
         guard let remote = queue as? RemoteTransferQueue else {
             return Finding(
-                check: "owner", state: .ok, detail: "No process owns the queue; nothing is transferred.", fields: [("process", .null)])
+                check: "owner", state: .ok, detail: "No process owns the queue. To run it: transferq run, or transferq agent start",
+                fields: [("process", .null)])
         }
         let owner = try await remote.owner()
         let kind = owner.role == .agent ? "The agent" : owner.role == .run ? "transferq run" : "An app"
         return Finding(
             check: "owner", state: .ok,
-            detail: "\(kind) owns the queue, as process \(owner.processID), since \(owner.since.formatted(.iso8601)).",
+            detail: "\(kind) has owned the queue as process \(owner.processID) since \(owner.since.formatted(.iso8601)).",
             fields: [
                 ("process", .integer(Int64(owner.processID))), ("role", .string(owner.role.rawValue)), ("since", JSONValue(owner.since)),
             ])

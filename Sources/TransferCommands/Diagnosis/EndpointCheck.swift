@@ -1,11 +1,11 @@
 import TransferCore
 import TransferKit
 
-/// Asks the endpoints of accounts whether they answer.
+/// Connects to the endpoints of accounts.
 enum EndpointCheck {
-    /// Asks all at once; the findings keep the order of the accounts.
+    /// Checks all endpoints concurrently. The findings are in the order of the accounts.
     ///
-    /// - Parameter limit: How long each may take.
+    /// - Parameter limit: The time limit for each endpoint.
     static func findings(
         _ accounts: [AccountStatus], _ registered: RegisteredTransports, within limit: Duration
     ) async -> [Finding] {
@@ -27,7 +27,7 @@ enum EndpointCheck {
         status.block.map {
             Finding(
                 check: "account \(status.account.name)", state: .wrong,
-                detail: "blocked: \($0.error) When that is mended: transferq account unblock '\(status.account.name)'",
+                detail: "blocked: \($0.error) After fixing this: transferq account unblock '\(status.account.name)'",
                 fields: [("account", .string(status.account.name)), ("error", JSONValue($0.error, file: nil))])
         }
     }
@@ -38,12 +38,13 @@ enum EndpointCheck {
         let check = "endpoint \(account)"
         var fields: [(name: String, value: JSONValue)] = [("account", .string(account)), ("address", .string(endpoint.shownAddress))]
         guard let transport else {
-            let detail = "\(endpoint.shownAddress): this program has no transport named \"\(endpoint.transport)\"."
+            let detail = "\(endpoint.shownAddress): this program lacks the transport \"\(endpoint.transport)\"."
             return Finding(check: check, state: .wrong, detail: detail, fields: fields)
         }
         guard let checking = transport as? any EndpointChecking else {
             return Finding(
-                check: check, state: .note, detail: "\(endpoint.shownAddress): its transport can't check an endpoint.", fields: fields)
+                check: check, state: .note,
+                detail: "\(endpoint.shownAddress): the transport \"\(endpoint.transport)\" can't check endpoints.", fields: fields)
         }
         do {
             let report = try await report(of: endpoint, by: checking, within: limit)
@@ -66,7 +67,7 @@ enum EndpointCheck {
         }
     }
 
-    /// - Throws: A `TransferError` when the time is over.
+    /// - Throws: A `TransferError` if the check fails or exceeds the time limit.
     private static func report(
         of endpoint: Endpoint, by transport: any EndpointChecking, within limit: Duration
     ) async throws -> EndpointReport {
@@ -79,7 +80,7 @@ enum EndpointCheck {
             defer { group.cancelAll() }
             if let report = try await group.next() ?? nil { return report }
             throw TransferError(
-                .unreachable, .timedOut, "There was no answer within \(limit).")
+                .unreachable, .timedOut, "The endpoint did not answer within \(limit). To wait longer: --timeout")
         }
     }
 }

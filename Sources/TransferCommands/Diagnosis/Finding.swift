@@ -1,9 +1,9 @@
-/// One thing that the diagnosis looked at.
+/// The result of one check of the diagnosis.
 struct Finding: Sendable {
-    /// How it is.
+    /// The outcome of the check.
     enum State: String, Sendable {
         case ok
-        /// Worth knowing; nothing fails because of it.
+        /// Information that is not a problem.
         case note
         case wrong
     }
@@ -11,7 +11,7 @@ struct Finding: Sendable {
     let check: String
     let state: State
     let detail: String
-    /// More for programs.
+    /// Additional members of the JSON output.
     var fields: [(name: String, value: JSONValue)] = []
 
     var json: JSONValue {

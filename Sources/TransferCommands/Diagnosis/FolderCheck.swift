@@ -1,4 +1,5 @@
 import SystemPackage
+import TransferKit
 
 #if canImport(Glibc)
     import Glibc
@@ -6,9 +7,9 @@ import SystemPackage
     import Darwin
 #endif
 
-/// Looks at the permissions of the store's folder: upload URLs in the store are capabilities.
+/// Checks the permissions of the storage folder, as the upload URLs in it grant write access.
 enum FolderCheck {
-    /// nil if there is no folder yet, as it will be made right.
+    /// The finding; nil if the folder does not exist yet, as the queue creates it with the right permissions.
     static func finding(_ folder: FilePath) -> Finding? {
         var status = stat()
         guard unsafe folder.withPlatformString({ unsafe stat($0, &status) }) == 0 else { return nil }
@@ -22,9 +23,23 @@ enum FolderCheck {
         }
         if mode & 0o077 != 0 {
             return Finding(
-                check: "permissions", state: .wrong, detail: "\(folder) is open to others (mode \(octal)); run: chmod 700 '\(folder)'",
+                check: "permissions", state: .wrong,
+                detail: "\(folder) is accessible to other users (mode \(octal)). To fix it: chmod 700 '\(folder)'",
                 fields: fields)
         }
-        return Finding(check: "permissions", state: .ok, detail: "\(folder) is its owner's alone (mode \(octal))", fields: fields)
+        return Finding(
+            check: "permissions", state: .ok, detail: "\(folder) is accessible to its owner only (mode \(octal))", fields: fields)
+    }
+
+    /// Compares the free space beside the folder with the floor below which no session starts; nil if it can't be told.
+    static func diskFinding(_ folder: FilePath) -> Finding? {
+        let configuration = QueueConfiguration()
+        guard let free = configuration.freeSpace(folder) else { return nil }
+        let fields: [(name: String, value: JSONValue)] = [("free", .integer(free)), ("floor", .integer(configuration.diskFloor))]
+        guard free < configuration.diskFloor else {
+            return Finding(check: "disk", state: .ok, detail: "\(Figures.size(free)) are free where the store is", fields: fields)
+        }
+        let reason = WaitReason.diskBelowFloor(free: free, floor: configuration.diskFloor)
+        return Finding(check: "disk", state: .wrong, detail: "\(reason) No session starts. Free some space.", fields: fields)
     }
 }

@@ -1,10 +1,10 @@
 import TransferCore
 
 extension Endpoint {
-    /// The address for people and scripts. A query may be a signature or a token, and no secret is ever printed.
+    /// The address for output, without its query, which may contain a signature or token.
     var shownAddress: String { location == address ? address : location + "?…" }
 
-    /// The settings in the order of their names; of fields of forms that may bear a secret, not the value.
+    /// The settings for output, sorted by name. Possibly secret values of form fields are replaced.
     var shownSettings: [(name: String, value: String)] {
         settings.sorted { $0.key < $1.key }.map { name, value in
             let field = name.split(separator: ".", maxSplits: 1)

@@ -1,10 +1,10 @@
 import TransferKit
 
-/// Numbers as people read them.
+/// Formats numbers for people.
 enum Figures {
     private static let units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]
 
-    /// A size in binary units, with three significant digits; a dash while it is not known.
+    /// A size in binary units with three significant digits; a dash if it is unknown.
     static func size(_ bytes: Int64?) -> String {
         guard let bytes else { return "–" }
         var value = Double(bytes)
@@ -25,7 +25,7 @@ enum Figures {
         return size(Int64(bytesPerSecond)) + "/s"
     }
 
-    /// Hours, minutes and seconds.
+    /// Hours, minutes and seconds; dashes if the time is unknown.
     static func time(_ seconds: Double?) -> String {
         guard let seconds, seconds.isFinite, seconds < 1e9 else { return "–:––" }
         let total = Int(seconds.rounded(.up))
@@ -34,7 +34,7 @@ enum Figures {
         return hours > 0 ? "\(hours):\(minutes < 10 ? "0" : "")\(minutes):\(padded)" : "\(minutes):\(padded)"
     }
 
-    /// Whole percents, 100 only when nothing is missing; nil if there is nothing to move, or nobody knows how much.
+    /// The progress in percent, rounded down; nil if the total is zero or unknown.
     static func percent(_ statistics: SessionStatistics) -> Int? {
         guard let total = statistics.bytesTotal, total > 0 else { return nil }
         return Int(Double(max(0, statistics.bytesDone)) / Double(total) * 100)

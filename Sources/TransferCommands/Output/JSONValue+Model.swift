@@ -4,7 +4,7 @@ import TransferCore
 import TransferKit
 
 extension JSONValue {
-    /// A session as `list` and `show` tell it.
+    /// A session in the output of `list` and `show`.
     init(_ session: SessionStatus) {
         let statistics = session.statistics
         self = [
@@ -37,7 +37,7 @@ extension JSONValue {
         ]
     }
 
-    /// An item as `show` tells it.
+    /// An item in the output of `show`.
     init(_ item: ItemStatus) {
         var members: [(name: String, value: JSONValue)] = [("source", .string(item.source.string))]
         let bytes = item.source.bytes
@@ -64,7 +64,7 @@ extension JSONValue {
         self = .object(members)
     }
 
-    /// What a server answered to a file; null if that was not kept.
+    /// The server's response to a file; null if it was not recorded.
     private init(_ answer: ServerAnswer?) {
         guard let answer else {
             self = .null
@@ -76,7 +76,7 @@ extension JSONValue {
         ]
     }
 
-    /// Why something failed; null if there is no error.
+    /// An error; null if there is none.
     init(_ error: TransferError?, file: String?) {
         guard let error else {
             self = .null
@@ -90,7 +90,7 @@ extension JSONValue {
         ]
     }
 
-    /// An account, with the names of its credentials; what they are is not known here.
+    /// An account with the sources of its credentials, but not the secrets.
     init(_ status: AccountStatus) {
         self = [
             "name": .string(status.account.name),

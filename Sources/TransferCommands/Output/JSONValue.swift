@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value (RFC 8259) whose members keep their order, so that lines read the same each time.
+/// A JSON value (RFC 8259) whose members keep their order.
 indirect enum JSONValue: Sendable {
     case null
     case bool(Bool)
@@ -9,7 +9,7 @@ indirect enum JSONValue: Sendable {
     case string(String)
     case array([JSONValue])
     case object([(name: String, value: JSONValue)])
-    /// JSON that someone else wrote.
+    /// Encoded JSON from another source.
     case embedded(Data)
 
     /// The value on one line.
@@ -47,8 +47,7 @@ indirect enum JSONValue: Sendable {
                 text += "null"
                 return
             }
-            // A line break in valid JSON is always white space between tokens; in a line of JSON it may not be. What else steers a terminal
-            // can only be in a string.
+            // In valid JSON, line breaks occur only between tokens, so a space can replace them. Other control characters occur only in strings.
             for scalar in String(decoding: data, as: UTF8.self).unicodeScalars {
                 switch scalar {
                 case "\n", "\r": text += " "
@@ -60,7 +59,7 @@ indirect enum JSONValue: Sendable {
         }
     }
 
-    /// RFC 8259, section 7. No scalar that steers a terminal takes more than four digits.
+    /// Escapes a control character (RFC 8259, section 7). None needs more than four digits.
     private static func escaped(_ scalar: Unicode.Scalar) -> String {
         let digits = String(scalar.value, radix: 16)
         return "\\u" + String(repeating: "0", count: max(0, 4 - digits.count)) + digits
@@ -68,7 +67,7 @@ indirect enum JSONValue: Sendable {
 
     private static func write(_ string: String, to text: inout String) {
         text += "\""
-        // What most strings are, taken as it is.
+        // Most strings need no escapes.
         guard string.utf8.contains(where: { $0 < 0x20 || $0 >= 0x7F || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
             text += string
             text += "\""
@@ -88,7 +87,7 @@ indirect enum JSONValue: Sendable {
         text += "\""
     }
 
-    /// Whether data is one JSON value of any kind.
+    /// Whether data is a single JSON value of any type.
     static func isJSON(_ data: Data) -> Bool {
         (try? JSONSerialization.jsonObject(with: data, options: .fragmentsAllowed)) != nil
     }

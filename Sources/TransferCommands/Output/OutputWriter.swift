@@ -3,21 +3,21 @@ import Locking
 import SystemPackage
 import TransferCore
 
-/// Writes results to standard output, from a thread that may wait for a slow reader.
+/// Writes results to standard output on a dispatch queue, as a slow reader may block writes.
 final class OutputWriter: Sendable {
     private let descriptor: FileDescriptor
     private let queue = DispatchQueue(label: "transferq.output")
     private let isClosed = Locked(false)
     private let lastFailure = Locked<Errno?>(nil)
 
-    /// Why something could not be written; nil if all was, or the reader went away.
+    /// The error of a failed write; nil if all writes succeeded or the reader closed the pipe.
     var failure: Errno? { lastFailure.withLock { $0 } }
 
     init(_ descriptor: FileDescriptor) {
         self.descriptor = descriptor
     }
 
-    /// Returns once the text is written. A reader that went away is no error: what follows goes nowhere.
+    /// Writes text and returns when it is written. After an error, or if the reader closed the pipe, later text is discarded.
     func write(_ text: String) async {
         await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in
             queue.async { [self] in

@@ -1,4 +1,4 @@
-/// Rows of text in columns, for people.
+/// A table of text with aligned columns.
 struct Table {
     enum Alignment {
         case left
@@ -11,7 +11,7 @@ struct Table {
     }
 
     private let alignments: [Alignment]
-    /// Those of the titles first.
+    /// The first row contains the titles.
     private var rows: [[Cell]] = []
     private var widths: [Int]
 
@@ -30,12 +30,12 @@ struct Table {
         for (column, cell) in rows[rows.count - 1].enumerated() where cell.width > widths[column] { widths[column] = cell.width }
     }
 
-    /// All rows below their titles, each with a line break.
+    /// The titles and all rows, each with a line break.
     var text: String {
         var text = ""
         text.reserveCapacity(rows.count * (widths.reduce(0, +) + 2 * widths.count))
         for row in rows {
-            // Spaces are written once something follows them.
+            // Avoids trailing spaces.
             var pending = 0
             for (column, cell) in row.enumerated() {
                 let padding = widths[column] - cell.width
@@ -64,7 +64,7 @@ extension String {
         }
     }
 
-    /// The text with what could steer a terminal replaced: names come from file systems and servers.
+    /// The text with control characters replaced, as names come from file systems and servers.
     var withoutControlCharacters: String {
         guard unicodeScalars.contains(where: \.isControl) else { return self }
         var scalars = String.UnicodeScalarView()
@@ -74,7 +74,7 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Whether it steers a terminal, or changes the order in which other characters are shown (Unicode Standard Annex 9, section 2).
+    /// Whether the scalar can control a terminal or the direction of text (Unicode Standard Annex 9, section 2).
     var isControl: Bool {
         switch value {
         case 0x00...0x1F, 0x7F...0x9F, 0x2028...0x202E, 0x2066...0x2069, 0x200E, 0x200F, 0x061C: true

@@ -9,7 +9,7 @@ import TransferCore
     import Darwin
 #endif
 
-/// Standard error: diagnostics that scroll, and on a terminal a footer below them that is drawn over.
+/// Writes diagnostics to standard error, with a footer below them that is redrawn in place.
 final class Terminal: Sendable {
     private struct State: Sendable {
         var footer: [String] = []
@@ -23,22 +23,22 @@ final class Terminal: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Whether a person looks at it.
+    /// Whether the descriptor is a terminal.
     var isTerminal: Bool { isatty(descriptor.rawValue) == 1 }
 
-    /// The size of the terminal now (ioctl_tty(2), TIOCGWINSZ); that of a DEC VT100 if it does not tell.
+    /// The present size of the terminal (ioctl_tty(2), TIOCGWINSZ); 80 columns and 24 rows if it is unknown.
     var size: (columns: Int, rows: Int) {
         var size = winsize()
         guard unsafe ioctl(descriptor.rawValue, UInt(TIOCGWINSZ), &size) == 0, size.ws_col > 0, size.ws_row > 0 else { return (80, 24) }
         return (Int(size.ws_col), Int(size.ws_row))
     }
 
-    /// Writes lines above the footer, and returns once they are written.
+    /// Writes lines above the footer and returns when they are written.
     func write(_ lines: String...) async {
         await draw(lines)
     }
 
-    /// Writes a line above the footer, some time soon: for callers that can't wait.
+    /// Writes a line above the footer asynchronously, for callers that can't wait.
     func post(_ line: String) {
         queue.async { [self] in drawNow([line], footer: nil) }
     }
@@ -53,7 +53,7 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Returns once everything posted is written.
+    /// Returns when all posted lines are written.
     func flush() async {
         await draw([])
     }
@@ -63,7 +63,7 @@ final class Terminal: Sendable {
         let text = state.withLock { state in
             if lines.isEmpty, footer == nil { return "" }
             var text = ""
-            // A terminal that became narrower since has broken the lines that were too long for it.
+            // A terminal that has become narrower has wrapped lines.
             let rows = state.footer.reduce(0) { $0 + max(1, ($1.columns + columns - 1) / columns) }
             // ECMA-48: cursor up, then erase to the end of the screen.
             if rows > 0 { text += "\u{1B}[\(rows)A\r\u{1B}[J" }
@@ -71,7 +71,7 @@ final class Terminal: Sendable {
             for line in lines + state.footer { text += line + "\n" }
             return text
         }
-        // There is nowhere left to complain to.
+        // Errors are ignored, as there is no other stream to report them to.
         _ = try? descriptor.writeAll(text.utf8)
     }
 }

@@ -1,6 +1,6 @@
 import Logging
 
-/// Writes log messages to the terminal, above the bars when there are any.
+/// Writes log messages to the terminal, above any progress bars.
 struct TerminalLogHandler: LogHandler {
     let terminal: Terminal
     var logLevel = Logger.Level.warning

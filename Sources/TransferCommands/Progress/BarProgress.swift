@@ -2,7 +2,7 @@ import Foundation
 import TransferControl
 import TransferKit
 
-/// Draws a line per running session and one for the whole, below what scrolls.
+/// Draws a progress bar for each running session and one for the total, below scrolling events.
 actor BarProgress: ProgressDisplay {
     private static let interval = Duration.milliseconds(100)
 
@@ -10,7 +10,7 @@ actor BarProgress: ProgressDisplay {
     private let terminal: Terminal
     private let bars: BarLayout
     private var running: [(id: SessionID, name: String, statistics: SessionStatistics)] = []
-    /// Of those that have begun and not ended: a session gives its place among ``running`` up before it completes or fails.
+    /// The names of unfinished sessions. A session leaves ``running`` before its completion or failure is reported.
     private var names: [SessionID: String] = [:]
     private var total = RunTotal()
     private var scrolled: [String] = []
@@ -27,10 +27,10 @@ actor BarProgress: ProgressDisplay {
         await load()
     }
 
-    func take(_ event: QueueEvent) async {
+    func show(_ event: QueueEvent) async {
         switch event.kind {
         case .didActivate(let id), .didStartRunning(let id):
-            // One that goes on after a pause has its slot already, and is not activated.
+            // A session resumed after a pause kept its slot, so only didStartRunning reports it.
             guard let status = try? await queue.session(id) else { return }
             names[id] = status.name
             run(status)
@@ -51,25 +51,25 @@ actor BarProgress: ProgressDisplay {
             running.removeAll { $0.id == id }
         case .removed(let ids, _), .cancelled(let ids):
             forget(ids)
-            for id in ids { total.leaveOut(id) }
+            for id in ids { total.exclude(id) }
         case .added(let ids, _):
-            await look(at: ids)
+            await reload(ids)
         case .updated(let id):
-            await look(at: [id])
+            await reload([id])
         case .changed(let ids, _):
-            await look(at: ids)
-            tell(event)
+            await reload(ids)
+            scroll(event)
         case .gap:
-            tell(event)
+            scroll(event)
             await load()
         default:
-            tell(event)
+            scroll(event)
         }
         isDirty = true
         startTicking()
     }
 
-    private func tell(_ event: QueueEvent) {
+    private func scroll(_ event: QueueEvent) {
         if let line = EventDescription.line(of: event.kind, name: event.session.map(name)) { scrolled.append(line) }
     }
 
@@ -80,50 +80,50 @@ actor BarProgress: ProgressDisplay {
         await terminal.draw(lines, footer: [])
     }
 
-    /// Reads the queue: once at the beginning, and again when events were missed.
+    /// Reads all sessions, at the beginning and after missed events.
     private func load() async {
         total = RunTotal()
         running = []
         names = [:]
         try? await queue.forEachSession { session in
-            note(session)
+            update(session)
             return true
         }
     }
 
-    /// Reads sessions that changed.
-    private func look(at ids: [SessionID]) async {
+    /// Reads changed sessions.
+    private func reload(_ ids: [SessionID]) async {
         guard ids.count > 100 else {
             for id in ids {
                 guard let session = try? await queue.session(id) else { continue }
                 names[id] = session.name
-                note(session)
+                update(session)
             }
             return
         }
         let changed = Set(ids)
         try? await queue.forEachSession { session in
-            if changed.contains(session.id) { note(session) }
+            if changed.contains(session.id) { update(session) }
             return true
         }
     }
 
-    private func note(_ session: SessionStatus) {
+    private func update(_ session: SessionStatus) {
         switch session.state {
         case .waiting: total.expect(session.id, session.statistics)
         case .running: run(session)
         case .paused:
-            // It may go on, with nothing but that to tell of it.
+            // When it resumes, no other event provides the name.
             names[session.id] = session.name
             setAside(session.id)
         case .held, .cancelled: setAside(session.id)
-        // Of those that end in this run, an event tells.
+        // Events report the sessions that end in this run.
         case .completed, .failed: break
         }
     }
 
     private func run(_ session: SessionStatus) {
-        // By now it may have ended, which is told of later.
+        // It may have ended by now; a later event reports that.
         guard session.state == .running else { return }
         names[session.id] = session.name
         total.expect(session.id, session.statistics)
@@ -134,9 +134,9 @@ actor BarProgress: ProgressDisplay {
         }
     }
 
-    /// Only a person lets it go on.
+    /// Removes a session that only a person can continue.
     private func setAside(_ id: SessionID) {
-        total.leaveOut(id)
+        total.exclude(id)
         running.removeAll { $0.id == id }
     }
 
@@ -150,7 +150,7 @@ actor BarProgress: ProgressDisplay {
         "\(SessionDescription.shortID(id)) \(names[id] ?? "")".withoutControlCharacters
     }
 
-    /// Draws at most once an interval, however many events come.
+    /// Draws at most once per interval.
     private func startTicking() {
         guard ticker == nil else { return }
         ticker = Task {
@@ -167,7 +167,7 @@ actor BarProgress: ProgressDisplay {
         let lines = scrolled
         scrolled = []
         let (width, height) = terminal.size
-        // What is above the screen can't be drawn over.
+        // Lines above the screen can't be redrawn.
         let room = max(0, height - 2)
         let shown = running.count > room ? max(0, room - 1) : running.count
         var footer = running.prefix(shown).map { bars.line($0.name, $0.statistics, width: width) }

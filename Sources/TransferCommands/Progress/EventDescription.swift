@@ -2,9 +2,9 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Events as lines for people.
+/// Formats events as lines for people.
 enum EventDescription {
-    /// A line, or nil for what is of no interest or shown in another way.
+    /// A line for an event; nil for events that people don't need or see in another form.
     static func line(of kind: QueueEvent.Kind, name: String?) -> String? {
         let name = name ?? ""
         let line: String? =
@@ -24,8 +24,8 @@ enum EventDescription {
                 state.rawValue.padding(toLength: 11, withPad: " ", startingAt: 0) + subject(ids, name)
             case .accountBlocked(let account, let error): "blocked    account \"\(account)\": \(error)"
             case .needsCredentials(let account, _): "waiting    for new credentials of the account \"\(account)\""
-            case .gap: "missed     some of what happened"
-            case .storageFailed(let error): "store      \(error.message)"
+            case .gap: "missed     some events"
+            case .storageFailed(let error): "storage    \(error.message)"
             default: nil
             }
         return line?.withoutControlCharacters
@@ -35,7 +35,7 @@ enum EventDescription {
         ids.count == 1 ? name : Figures.count(ids.count, "session")
     }
 
-    /// A line for any event: its name, and what it is about.
+    /// A line for any event: its name and subject.
     static func plainLine(of kind: QueueEvent.Kind, name: String?) -> String {
         let subject: String =
             switch kind {
@@ -45,7 +45,7 @@ enum EventDescription {
             case .removed(let ids, _), .cancelled(let ids): name ?? Figures.count(ids.count, "session")
             case .endpointChanged(_, _, let endpoint): "\(name ?? "") to \(endpoint)"
             case .accountUnblocked(let account): "account \"\(account)\""
-            case .quarantined(let text): text
+            case .quarantined(let text), .storeTrimmed(let text): text
             default: name ?? ""
             }
         return (subject.isEmpty ? kind.name : "\(kind.name)  \(subject)").withoutControlCharacters

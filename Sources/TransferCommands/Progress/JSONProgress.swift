@@ -10,7 +10,7 @@ actor JSONProgress: ProgressDisplay {
         self.output = output
     }
 
-    func take(_ event: QueueEvent) async {
+    func show(_ event: QueueEvent) async {
         let index = order.index(at: event)
         await output.write(JSONValue(event, index: index))
     }

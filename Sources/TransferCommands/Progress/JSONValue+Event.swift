@@ -2,7 +2,7 @@ import TransferCore
 import TransferKit
 
 extension JSONValue {
-    /// An event: its number, time, name and session first, then what only events of its kind have.
+    /// An event: revision, time, name and session, then the members of its kind.
     init(_ event: QueueEvent, index: Int?) {
         self = .object(
             [
@@ -14,7 +14,7 @@ extension JSONValue {
             ] + Self.details(event.kind))
     }
 
-    /// What only events of a kind have.
+    /// The members that only events of this kind have.
     private static func details(_ kind: QueueEvent.Kind) -> [(name: String, value: JSONValue)] {
         switch kind {
         case .storageFailed(let error):
@@ -23,7 +23,7 @@ extension JSONValue {
             [("from", .integer(Int64(clamping: from))), ("to", .integer(Int64(clamping: to)))]
         case .added(let ids, _): [("ids", identities(ids))]
         case .removed(let ids, _): [("ids", identities(ids))]
-        case .quarantined(let text): [("message", .string(text))]
+        case .quarantined(let text), .storeTrimmed(let text): [("message", .string(text))]
         case .willChangeQueue(let revision): [("orderRevision", .integer(Int64(clamping: revision)))]
         case .didChangeQueue(let revision): [("orderRevision", .integer(Int64(clamping: revision)))]
         case .moved(_, let from, let to): [("from", JSONValue(from)), ("to", JSONValue(to))]

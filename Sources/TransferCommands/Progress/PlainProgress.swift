@@ -1,6 +1,6 @@
 import TransferKit
 
-/// Prints one line per change: for logs and pipes.
+/// Prints one line per event, for logs and pipes.
 actor PlainProgress: ProgressDisplay {
     private let queue: TransferQueue
     private let terminal: Terminal
@@ -11,7 +11,7 @@ actor PlainProgress: ProgressDisplay {
         self.terminal = terminal
     }
 
-    func take(_ event: QueueEvent) async {
+    func show(_ event: QueueEvent) async {
         if let id = event.session, names[id] == nil, EventDescription.line(of: event.kind, name: "") != nil {
             names[id] = try? await queue.session(id).name
         }

@@ -2,13 +2,13 @@ import ArgumentParser
 import Foundation
 import TransferKit
 
-/// Shows what a queue does.
+/// Shows the progress of a running queue.
 protocol ProgressDisplay: Sendable {
-    /// Called once, when all events from now on are sure to be taken.
+    /// Called once, after the subscription to events and before the first one is shown.
     func begin() async
 
-    /// Takes the next event. What it costs holds up no transfer.
-    func take(_ event: QueueEvent) async
+    /// Shows the next event. Slow calls don't delay transfers.
+    func show(_ event: QueueEvent) async
 
     /// Called once, after the last event.
     func finish(_ summary: RunSummary) async
@@ -18,7 +18,7 @@ extension ProgressDisplay {
     func begin() async {}
 }
 
-/// How progress is shown.
+/// The values of `--progress`.
 enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
     case auto
     case bars
@@ -35,9 +35,9 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
             let canDraw = context.terminal.isTerminal && environment["TERM"] != "dumb"
             return await (canDraw ? ProgressStyle.bars : .plain).display(of: queue)
         case .bars:
-            // What moves the cursor has no place in a file or a pipe.
+            // Files and pipes must not receive cursor movements.
             guard context.terminal.isTerminal else { return await ProgressStyle.plain.display(of: queue) }
-            // no-color.org: present and not empty.
+            // no-color.org: disables color if set and not empty.
             let hasColor = environment["NO_COLOR", default: ""].isEmpty
             return BarProgress(queue: queue, terminal: context.terminal, hasColor: hasColor)
         case .plain: return PlainProgress(queue: queue, terminal: context.terminal)
@@ -48,6 +48,6 @@ enum ProgressStyle: String, ExpressibleByArgument, CaseIterable {
 }
 
 struct NoProgress: ProgressDisplay {
-    func take(_ event: QueueEvent) async {}
+    func show(_ event: QueueEvent) async {}
     func finish(_ summary: RunSummary) async {}
 }

@@ -1,10 +1,10 @@
 package import TransferKit
 
-/// The sum over all sessions that a run has to do, kept up to date without reading them again.
+/// The totals of all sessions in a run, updated incrementally.
 ///
-/// What was cancelled, removed or set aside is no part of it; what ended in this run stays, and has nothing left to do.
+/// Cancelled, removed and held sessions are excluded. Sessions that ended in this run stay included, with no bytes remaining.
 package struct RunTotal: Sendable {
-    /// What one session adds to the sums.
+    /// The contribution of one session.
     private struct Share: Sendable {
         var bytesTotal: Int64
         var bytesSent: Int64
@@ -12,42 +12,42 @@ package struct RunTotal: Sendable {
     }
 
     private var shares: [SessionID: Share] = [:]
-    /// How many of the sessions have completed or failed.
+    /// The number of completed and failed sessions.
     package private(set) var sessionsEnded = 0
-    /// The size of all files whose size is known.
+    /// The total size of all files of known size, in bytes.
     package private(set) var bytesTotal: Int64 = 0
-    /// Taken by the network: a server may confirm nothing before the end of a file, and a person wants to see that it moves.
+    /// The bytes accepted by the network. Confirmed bytes would show no progress for servers that confirm only at the end of a file.
     package private(set) var bytesSent: Int64 = 0
 
     package init() {}
 
-    /// How many sessions there are.
+    /// The number of sessions.
     package var sessions: Int { shares.count }
 
-    /// Whether a session is one that is still to be done.
+    /// Whether a session is included and has not ended.
     func isPending(_ id: SessionID) -> Bool { shares[id]?.hasEnded == false }
 
-    /// Notes what is known of a session that is to be done: one that is new, that goes on, or that begins again.
+    /// Includes or updates a session that is new, running or restarted.
     package mutating func expect(_ id: SessionID, _ statistics: SessionStatistics) {
         set(id, Share(bytesTotal: statistics.bytesKnown, bytesSent: min(statistics.bytesSent, statistics.bytesKnown), hasEnded: false))
     }
 
-    /// Notes that all of a session has arrived.
+    /// Marks a session as completed.
     ///
-    /// - Parameter statistics: Its last figures, if they are known; a small session ends before it tells of any.
+    /// - Parameter statistics: The final statistics; nil if they are unknown, as a small session may end before it reports any.
     package mutating func complete(_ id: SessionID, _ statistics: SessionStatistics?) {
         let bytes = statistics?.bytesKnown ?? shares[id]?.bytesTotal ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))
     }
 
-    /// Notes that a session failed: what it has not sent is nothing to wait for.
+    /// Marks a session as failed and drops its unsent bytes from the total.
     package mutating func fail(_ id: SessionID) {
         let bytes = shares[id]?.bytesSent ?? 0
         set(id, Share(bytesTotal: bytes, bytesSent: bytes, hasEnded: true))
     }
 
-    /// Leaves a session out that is not to be done any more.
-    package mutating func leaveOut(_ id: SessionID) {
+    /// Excludes a session that will not run.
+    package mutating func exclude(_ id: SessionID) {
         set(id, nil)
     }
 
@@ -61,7 +61,7 @@ package struct RunTotal: Sendable {
         shares[id] = share
     }
 
-    /// From 0 to 1; 0 while there is nothing to do.
+    /// The completed fraction, 0 to 1; 0 without sessions.
     package var fraction: Double {
         if bytesTotal > 0 { return min(1, max(0, Double(bytesSent) / Double(bytesTotal))) }
         return sessions > 0 ? min(1, Double(sessionsEnded) / Double(sessions)) : 0

@@ -1,15 +1,15 @@
 import TransferKit
 
-/// Where sessions are in the queue, kept up to date by events instead of reading the queue for each.
+/// The indices of sessions in the queue, updated from events.
 struct SessionIndices: Sendable {
-    /// nil if it is not known.
+    /// Nil if the order is unknown.
     private var order: SessionOrder?
 
     init(_ order: [SessionID]?) {
         self.order = order.map { SessionOrder($0) }
     }
 
-    /// The index of the session that an event is about, once that event has happened; of a removed one the last that it had.
+    /// Applies an event and returns the new index of its session; for a removed session, its last index.
     mutating func index(at event: QueueEvent) -> Int? {
         switch event.kind {
         case .gap:

@@ -5,25 +5,25 @@ import TransferKit
 
 struct QuarantineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "quarantine", abstract: "Sessions that the queue could not read, and set aside.",
+        commandName: "quarantine", abstract: "Manages sessions that the queue could not read.",
         discussion: """
-            They are in no other list, and never run. Their rows are kept as they were.
+            Sessions in quarantine are in no other list and never run. Their data is kept unchanged.
 
             Example: transferq quarantine list
             """,
         subcommands: [QuarantineListCommand.self, QuarantineRetryCommand.self, QuarantineDropCommand.self])
 
-    /// What a person should know of sessions in quarantine; nil if there are none.
+    /// A notice about sessions in quarantine; nil if there are none.
     static func notice(_ count: Int) -> String? {
         guard count > 0 else { return nil }
-        let subject = count == 1 ? "1 session can't be read and is" : "\(count) sessions can't be read and are"
-        return "\(subject) in quarantine; to see why: transferq quarantine list"
+        let subject = count == 1 ? "1 unreadable session is" : "\(count) unreadable sessions are"
+        return "\(subject) in quarantine. To see why: transferq quarantine list"
     }
 }
 
 struct QuarantineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the sessions in quarantine, with the reasons.",
+        commandName: "list", abstract: "Lists the sessions in quarantine and the reasons.",
         discussion: "Example: transferq quarantine list --json")
 
     @OptionGroup var common: CommonOptions
@@ -39,7 +39,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
                 ])
             }
         } else if rows.isEmpty {
-            await terminal.write("Nothing is in quarantine.")
+            await terminal.write("No sessions are in quarantine.")
         } else {
             var table = Table([("NUMBER", .right), ("FOUND", .left), ("ID", .left), ("NAME", .left), ("REASON", .left)])
             for row in rows {
@@ -53,7 +53,7 @@ struct QuarantineListCommand: AsyncParsableCommand {
     }
 }
 
-/// A command that does one thing to sessions in quarantine, and prints their numbers.
+/// A command that changes sessions in quarantine and prints their numbers.
 protocol QuarantineChange: AsyncParsableCommand {
     var common: CommonOptions { get }
     var numbers: [Int64] { get }
@@ -64,7 +64,7 @@ extension QuarantineChange {
     func run() async throws {
         var done: [Int64] = []
         let change = { (queue: any ControllableQueue) in
-            // An owner that ended before it answered may have done some already.
+            // Skips the completed ones if an owner exited before it answered.
             for number in numbers where !done.contains(number) {
                 try await self.change(number, in: queue)
                 done.append(number)
@@ -87,17 +87,17 @@ extension QuarantineChange {
 
 struct QuarantineRetryCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
-        commandName: "retry", abstract: "Puts sessions back into the queue, which reads them again when it is next opened.",
+        commandName: "retry", abstract: "Returns sessions to the queue, which reads them the next time it is opened.",
         discussion: """
-            Where a process owns the queue, that is when it has ended. A session that can't be read then either is in quarantine again. Upload \
-            URLs that were given with items are not kept in quarantine.
+            If a process owns the queue, that is after this process has exited. Sessions that still can't be read return to quarantine. \
+            Quarantine does not keep upload URLs that were given with items.
 
             Example: transferq quarantine retry 1
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The numbers of the sessions in quarantine, as \"quarantine list\" shows them.")
+    @Argument(help: "The numbers of the sessions in \"quarantine list\".")
     var numbers: [Int64]
 
     func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.restoreQuarantined(number) }
@@ -105,16 +105,16 @@ struct QuarantineRetryCommand: QuarantineChange {
 
 struct QuarantineDropCommand: QuarantineChange {
     static let configuration = CommandConfiguration(
-        commandName: "drop", abstract: "Deletes sessions in quarantine for good.",
+        commandName: "drop", abstract: "Permanently deletes sessions in quarantine.",
         discussion: """
-            What servers have of their files is left there until it expires.
+            Their unfinished uploads stay on the servers until they expire.
 
             Example: transferq quarantine drop 1
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The numbers of the sessions in quarantine, as \"quarantine list\" shows them.")
+    @Argument(help: "The numbers of the sessions in \"quarantine list\".")
     var numbers: [Int64]
 
     func change(_ number: Int64, in queue: any ControllableQueue) async throws { try await queue.dropQuarantined(number) }

@@ -2,10 +2,10 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// A command about the mode of the queue, which belongs to the process that owns it.
+/// A command that changes the mode of the running queue in the process that owns it.
 protocol QueueModeCommand: AsyncParsableCommand {
     var common: CommonOptions { get }
-    /// Whether the process that owns the queue may end because of it.
+    /// Whether the command may cause the owner to exit.
     var endsOwner: Bool { get }
     func change(_ queue: RemoteTransferQueue) async throws
 }
@@ -14,18 +14,18 @@ extension QueueModeCommand {
     func run() async throws {
         guard let mode = try await common.withOwner({ try await changedMode(of: $0) }) else {
             throw CommandFailure(
-                .unfit,
-                "No process owns the queue, so there is nothing to start or stop. To run it: transferq run, or transferq agent start")
+                .rejected,
+                "No process owns the queue, so it can't be started or stopped. To run it: transferq run, or transferq agent start")
         }
         if common.json { await CommandContext.current.output.write(["mode": .string(mode.rawValue)] as JSONValue) }
     }
 
-    /// Changes the mode, and returns the one that it is now. A process that ends because its queue stops has stopped it.
+    /// Changes the mode and returns the new one. If the owner exits because its queue stops, that is `stopped`.
     private func changedMode(of queue: RemoteTransferQueue) async throws -> QueueStatus.Mode {
         do {
             try await change(queue)
             return try await queue.status().mode
-        } catch let error as QueueError where error.isEndOfOwner && endsOwner {
+        } catch let error as QueueError where error.isLossOfOwner && endsOwner {
             return .stopped
         }
     }
@@ -33,7 +33,7 @@ extension QueueModeCommand {
 
 struct QueueStartCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
-        commandName: "start", abstract: "Lets the queue of the process that owns it start sessions.",
+        commandName: "start", abstract: "Starts the queue in the process that owns it.",
         discussion: "Example: transferq queue start")
 
     @OptionGroup var common: CommonOptions
@@ -45,9 +45,9 @@ struct QueueStartCommand: QueueModeCommand {
 
 struct QueueStopCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stop", abstract: "Interrupts what runs in the process that owns the queue, and starts nothing new.",
+        commandName: "stop", abstract: "Stops the queue: interrupts running sessions and starts no others.",
         discussion: """
-            Returns when nothing runs any more. A "transferq run" without --forever ends with that, as nothing can start any more.
+            Returns when no session runs. A "transferq run" without --forever then exits.
 
             Example: transferq queue stop
             """)
@@ -61,9 +61,9 @@ struct QueueStopCommand: QueueModeCommand {
 
 struct QueueDrainCommand: QueueModeCommand {
     static let configuration = CommandConfiguration(
-        commandName: "drain", abstract: "Lets what runs finish in the process that owns the queue, and starts nothing new.",
+        commandName: "drain", abstract: "Drains the queue: finishes running sessions and starts no others.",
         discussion: """
-            Returns at once. A "transferq run" without --forever ends when what runs has finished.
+            Returns immediately. A "transferq run" without --forever exits when the running sessions have finished.
 
             Example: transferq queue drain
             """)

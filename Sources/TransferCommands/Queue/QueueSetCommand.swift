@@ -3,22 +3,23 @@ import TransferControl
 
 struct QueueSetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "set", abstract: "Sets the limits of the queue, for now and for all runs to come.",
+        commandName: "set", abstract: "Sets the limits of the queue permanently.",
         discussion: "Example: transferq queue set --max-sessions 2 --rate 5M")
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("How many sessions may run at once.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("The most sessions that run at the same time.", valueName: "number"))
     var maxSessions: Int?
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Bytes per second for all of them, with K, M or G for the binary units; 0 for no limit.", valueName: "rate"))
+        help: ArgumentHelp(
+            "The most bytes per second for all sessions, with K, M or G for binary units; 0 for no limit.", valueName: "rate"))
     var rate: ByteCount?
 
     func validate() throws {
-        guard maxSessions != nil || rate != nil else { throw ValidationError("Nothing is to be set; give --max-sessions or --rate.") }
-        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions takes a number from 1 on, and not \(maxSessions).") }
+        guard maxSessions != nil || rate != nil else { throw ValidationError("There is nothing to set. Give --max-sessions or --rate.") }
+        if let maxSessions, maxSessions < 1 { throw ValidationError("--max-sessions must be at least 1, not \(maxSessions).") }
     }
 
     func run() async throws {

@@ -5,7 +5,7 @@ import TransferKit
 
 struct QueueStatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Tells how many sessions there are in which state, how much there is to do, and the limits.",
+        commandName: "status", abstract: "Shows the mode, progress and limits of the queue, and the number of sessions in each state.",
         discussion: "Example: transferq queue status --json")
 
     @OptionGroup var common: CommonOptions
@@ -32,7 +32,8 @@ struct QueueStatusCommand: AsyncParsableCommand {
             "Queue:     \(status.mode.rawValue)",
             "Sessions:  \(status.sessions)\(present.isEmpty ? "" : ": \(present.joined(separator: ", "))")",
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) done",
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal) done"
+                + (statistics.bytesSent > statistics.bytesDone ? ", \(statistics.bytesSent) sent" : ""),
         ]
         if let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")
@@ -46,7 +47,7 @@ struct QueueStatusCommand: AsyncParsableCommand {
 }
 
 extension JSONValue {
-    /// The queue as `queue status` tells it. `rate` is the present one, as of a session; `rateLimit` the most that it may be.
+    /// The output of `queue status`. `rate` is the present rate, and `rateLimit` its limit.
     fileprivate init(_ status: QueueStatus, _ statistics: QueueStatistics) {
         self = [
             "mode": .string(status.mode.rawValue),
@@ -78,7 +79,7 @@ extension JSONValue {
         ]
     }
 
-    /// The limits of the queue, as `queue set` tells them.
+    /// The output of `queue set`.
     init(limitsOf status: QueueStatus) {
         self = ["maxSessions": JSONValue(status.sessionLimit), "rateLimit": JSONValue(status.rateLimit)]
     }

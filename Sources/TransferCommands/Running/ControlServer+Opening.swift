@@ -3,14 +3,14 @@ import TransferControl
 import TransferKit
 
 extension ControlServer {
-    /// Opens the socket of a queue; without one the queue runs too, and nobody can control it.
+    /// Opens the control socket of a queue. Logs a warning and returns nil on failure, as the queue also runs without one.
     static func open(
         for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, endOwner: (@Sendable () -> Void)? = nil
     ) -> ControlServer? {
         do {
             return try ControlServer(for: queue, as: role, logger: logger, endOwner: endOwner)
         } catch {
-            logger.warning("Other commands can't control this queue while it runs. \(error)")
+            logger.warning("Other commands can't control the queue during this run. \(error)")
             return nil
         }
     }

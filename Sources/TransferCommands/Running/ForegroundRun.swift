@@ -2,28 +2,28 @@ import TransferControl
 import TransferCore
 import TransferKit
 
-/// Runs a queue in the foreground, once.
+/// Runs a queue once in the foreground.
 struct ForegroundRun {
-    /// When a run ends by itself.
+    /// The condition that ends a run without a signal.
     enum End {
-        /// When nothing runs and nothing can start without a person.
+        /// No session runs, and none can start without a person.
         case whenIdle
-        /// When nothing runs and nothing can start right now.
+        /// No session runs, and none can start now.
         case whenNothingCanStart
         case never
     }
 
     let queue: TransferQueue
-    /// Lets other processes control the queue; nil where there can't be a socket.
+    /// The control server for other processes; nil if its socket could not be opened.
     let server: ControlServer?
     let style: ProgressStyle
     let end: End
 
-    /// Returns when the queue is idle or a signal came, with the queue shut down.
+    /// Runs the queue until the end condition or a signal, and shuts it down.
     func run(until signals: TerminationSignals) async throws -> ExitStatus {
         let before = await queue.status()
         let display = await style.display(of: queue)
-        // Subscribed before the start, so that nothing is missed.
+        // Subscribes before the start, so that no event is missed.
         let (shown, counted) = (queue.events, queue.events)
         await display.begin()
         async let showing: Void = Self.show(shown, on: display)
@@ -32,7 +32,7 @@ struct ForegroundRun {
         do {
             try await queue.start()
         } catch {
-            // Ends both subscriptions, which are waited for on the way out.
+            // Ends both subscriptions, which are awaited before the function returns.
             await shutDown()
             await showing
             // A signal before the start has shut the queue down.
@@ -48,29 +48,34 @@ struct ForegroundRun {
         let blocked = await queue.accounts().filter { $0.block != nil && $0.sessions > 0 }
         let waiting = remaining.waiting > 0 ? await firstWaiting(of: remaining) : []
         let removalsDue = signals.isReceived ? 0 : (try? await queue.statistics().removalsDue) ?? 0
-        // What is due later, or comes behind such a session, needs no person; what was begun was to arrive.
-        let startsByItself =
+        // Sessions that are due later, or wait for such a session, need no person. Started sessions must complete.
+        let startsAutomatically =
             end == .whenNothingCanStart && remaining.mode == .running && !remaining.isIdle && blocked.isEmpty
             && waiting.allSatisfy { $0.startedAt == nil }
         await shutDown()
         await showing
         let wasInterrupted = signals.isReceived
         let counts = await tally
+        let obstacle = waiting.lazy.compactMap(\.why).first(where: Self.isObstacle)
         await display.finish(
             RunSummary(
                 wasInterrupted: wasInterrupted, completed: counts.completed, failed: counts.failed.count,
                 waiting: remaining.waiting, paused: remaining.paused, held: counts.held.count, blocked: blocked,
-                obstacle: waiting.lazy.compactMap(\.why).first(where: Self.isObstacle), removalsDue: removalsDue))
+                obstacle: obstacle, removalsDue: removalsDue))
+        // Without a display, an exit status alone would not say what is missing on this machine.
+        if style == .none, !wasInterrupted, let obstacle {
+            await CommandContext.current.terminal.write("transferq: \(obstacle.description)".withoutControlCharacters)
+        }
         if wasInterrupted { return .interrupted }
-        // A subscriber that could not keep up has the numbers of the queue to fall back on.
+        // After missed events, the totals of the queue replace the counts.
         let hasFailures = !counts.failed.isEmpty || (counts.hasGap && remaining.failed > before.failed)
         let needsPerson =
-            (remaining.waiting > 0 && !startsByItself) || remaining.paused > 0 || !counts.held.isEmpty
+            (remaining.waiting > 0 && !startsAutomatically) || remaining.paused > 0 || !counts.held.isEmpty
             || (counts.hasGap && remaining.held > before.held)
         return hasFailures || needsPerson ? .incomplete : .done
     }
 
-    /// The first thousand of the sessions that wait, however many others are before them.
+    /// The first thousand waiting sessions.
     private func firstWaiting(of status: QueueStatus) async -> [SessionStatus] {
         let (page, wanted) = (1_000, min(status.waiting, 1_000))
         var found: [SessionStatus] = []
@@ -82,7 +87,7 @@ struct ForegroundRun {
         return found
     }
 
-    /// Whether a person has to do something about this machine, or about another session.
+    /// Whether a person must act on this machine or on another session.
     private static func isObstacle(_ reason: WaitReason) -> Bool {
         switch reason {
         case .diskBelowFloor, .noSpace, .transportMissing, .networkConstraint, .lastRunNotEnded, .runsNotEnded, .storageRefusesChanges: true
@@ -96,12 +101,12 @@ struct ForegroundRun {
         await queue.shutdown()
     }
 
-    /// Waits until nothing is left to do, also for what still runs in a queue that another process told to stop.
+    /// Waits until the queue is idle, or until its running sessions have ended after another process stopped it.
     private func waitForEnd(scheduled: Bool) async {
         var events = queue.events.makeAsyncIterator()
         while true {
             await queue.waitUntilIdle(scheduled: scheduled)
-            // It does not wait for a queue that is about to stop, and another process may start it again.
+            // waitUntilIdle returns early for a stopping queue, and another process may start the queue again.
             while true {
                 let mode = await queue.status().mode
                 if mode == .stopped { return }
@@ -115,6 +120,6 @@ struct ForegroundRun {
     }
 
     private static func show(_ events: QueueEvents, on display: any ProgressDisplay) async {
-        for await event in events { await display.take(event) }
+        for await event in events { await display.show(event) }
     }
 }

@@ -4,16 +4,16 @@ import TransferKit
 
 struct RunCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "run", abstract: "Runs the queue until nothing is left that can go on without a person.",
+        commandName: "run", abstract: "Runs the queue until no session can continue without a person.",
         discussion: """
-            Waits for what is due later, such as the next attempt after a failure. Ctrl-C ends it cleanly: what was confirmed is kept, and \
-            the next run goes on from there. A second Ctrl-C ends it at once.
+            Waits for sessions that are due later, such as retries. Ctrl-C stops the run cleanly: the next run resumes from the confirmed \
+            bytes. A second Ctrl-C exits immediately.
 
-            Ends with 0 if all sessions that it ran completed; with 1 if one failed, or needs a person to go on: one that is paused, was held \
-            after it had begun, or can't start. One that was cancelled or removed meanwhile counts as neither.
+            Exits with 0 if all sessions of the run completed. Exits with 1 if a session failed or needs a person: it is paused, was held \
+            after it started, or can't start. Sessions that are cancelled or removed during the run don't count.
 
-            What cancelled and removed sessions left at servers is removed before the end, as far as that is done within 30 seconds; what is \
-            left is told, and is no failure.
+            Before the end, unfinished uploads of cancelled and removed sessions are removed from servers for up to 30 seconds. Remaining \
+            ones are reported and are not a failure.
 
             Example: transferq run --jobs 2 --progress plain
             """)
@@ -21,20 +21,21 @@ struct RunCommand: AsyncParsableCommand {
     @OptionGroup var common: CommonOptions
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("How many sessions may run at once, for this run only.", valueName: "number"))
+        parsing: .unconditional,
+        help: ArgumentHelp("The most sessions that run at the same time in this run (the queue's limit).", valueName: "number"))
     var jobs: Int?
 
-    @Flag(help: "Go on when nothing is left, until Ctrl-C.")
+    @Flag(help: "Keep running when the queue is idle, until Ctrl-C.")
     var forever = false
 
-    @Flag(help: "Don't wait for what is due later.")
+    @Flag(help: "Don't wait for sessions that are due later.")
     var noWait = false
 
-    @Option(help: "How to show progress: \(ProgressStyle.allCases.map(\.rawValue).joined(separator: ", ")).")
+    @Option(help: "The style of progress: \(ProgressStyle.allCases.map(\.rawValue).joined(separator: ", ")).")
     var progress = ProgressStyle.auto
 
     func validate() throws {
-        if let jobs, jobs < 1 { throw ValidationError("--jobs takes a number from 1 on, and not \(jobs).") }
+        if let jobs, jobs < 1 { throw ValidationError("--jobs must be at least 1, not \(jobs).") }
         if forever, noWait { throw ValidationError("--forever and --no-wait exclude each other.") }
         if common.json, progress != .auto, progress != .json, progress != .none {
             throw ValidationError("--json and --progress \(progress.rawValue) exclude each other.")
@@ -46,7 +47,7 @@ struct RunCommand: AsyncParsableCommand {
         let style = common.json && progress == .auto ? .json : progress
         let terminal = CommandContext.current.terminal
         let signals = TerminationSignals {
-            terminal.post("transferq: Interrupted; what runs ends cleanly. Once more ends it at once.")
+            terminal.post("transferq: Interrupted. Stopping cleanly; interrupt again to exit immediately.")
         }
         defer { signals.cancel() }
         let end: ForegroundRun.End = forever ? .never : noWait ? .whenNothingCanStart : .whenIdle
@@ -62,7 +63,7 @@ struct RunCommand: AsyncParsableCommand {
         if status != .done { throw status }
     }
 
-    /// Opens the queue. A signal ends the wait for another owner too.
+    /// Opens the queue. A signal also ends the wait for another owner.
     private func openedQueue(_ signals: TerminationSignals) async throws -> TransferQueue {
         let opening = Task { [common, jobs] in
             try await common.openedQueueToRun(sessionLimit: jobs)

@@ -1,21 +1,21 @@
 import TransferKit
 
-/// What a person wants to know at the end.
+/// The summary at the end of a run.
 struct RunSummary: Sendable {
     let wasInterrupted: Bool
     let completed: Int
     let failed: Int
     let waiting: Int
     let paused: Int
-    /// Of those that had begun.
+    /// The number of sessions held after they had started.
     let held: Int
     let blocked: [AccountStatus]
-    /// What keeps sessions from starting, if it is not about an account.
+    /// The reason other than a blocked account that keeps sessions from starting.
     let obstacle: WaitReason?
-    /// What sessions left at servers and could not be removed there.
+    /// The number of unfinished uploads that could not be removed from servers.
     let removalsDue: Int
 
-    /// Sentences, or nothing when there is nothing to say.
+    /// The summary as sentences; empty if there is nothing to report.
     var lines: [String] {
         var lines: [String] = []
         if completed + failed + waiting + paused + held > 0 {
@@ -27,18 +27,18 @@ struct RunSummary: Sendable {
             lines.append((wasInterrupted ? "Interrupted: " : "") + parts.joined(separator: ", ") + ".")
         }
         if paused > 0, !wasInterrupted {
-            lines.append("What is paused waits for \"transferq resume\", and then for the next run; \"run --forever\" stays meanwhile.")
+            lines.append("To continue paused sessions: transferq resume, then transferq run. \"run --forever\" keeps waiting for them.")
         }
         if let obstacle { lines.append(obstacle.description) }
         for status in blocked {
             guard let error = status.block?.error else { continue }
             lines.append(
-                "The account \"\(status.account.name)\" is blocked: \(error) When that is mended: transferq account unblock '\(status.account.name)'"
+                "The account \"\(status.account.name)\" is blocked: \(error) After fixing this: transferq account unblock '\(status.account.name)'"
             )
         }
         if removalsDue > 0 {
             lines.append(
-                "\(Figures.count(removalsDue, "unfinished upload")) could not be removed at the server yet; the next run tries that again.")
+                "\(Figures.count(removalsDue, "unfinished upload")) could not be removed from the server. The next run tries again.")
         }
         return lines.map(\.withoutControlCharacters)
     }

@@ -1,13 +1,13 @@
 import TransferKit
 
-/// What became of the sessions that this process ran.
+/// Counts the outcomes of the sessions in a run.
 struct RunTally: Sendable {
     private(set) var completed = 0
     private(set) var failed: Set<SessionID> = []
-    /// Those that were set aside after they had begun.
+    /// Sessions held after they had started.
     private(set) var held: Set<SessionID> = []
     private(set) var hasGap = false
-    /// Those that have begun and not ended.
+    /// Started sessions that have not ended.
     private var begun: Set<SessionID> = []
 
     /// Counts until the events end.
@@ -27,7 +27,7 @@ struct RunTally: Sendable {
             case .changed(let ids, .held): held.formUnion(begun.intersection(ids))
             case .changed(let ids, _): held.subtract(ids)
             case .removed(let ids, _), .cancelled(let ids):
-                // Somebody decided that they are not to arrive.
+                // Deliberately ended sessions don't count.
                 failed.subtract(ids)
                 held.subtract(ids)
                 begun.subtract(ids)

@@ -8,8 +8,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// SIGINT, SIGTERM and, unless the process was started to outlive its terminal, SIGHUP: the first one asks for a clean end, the second one ends the
-/// process at once.
+/// Handles SIGINT, SIGTERM and, unless the process was started to outlive its terminal, SIGHUP.
+///
+/// The first signal requests a clean shutdown. The second one exits the process immediately.
 struct TerminationSignals {
     private struct State: Sendable {
         var isReceived = false
@@ -20,17 +21,17 @@ struct TerminationSignals {
     private let sources: [any DispatchSourceSignal]
 
     /// - Parameters:
-    ///   - hangUp: Whether SIGHUP is one of them.
-    ///   - announce: Called with the first signal, on any thread; must not wait for anything.
+    ///   - hangUp: Whether to handle SIGHUP.
+    ///   - announce: Called for the first signal, on any thread. Must not block.
     init(hangUp: Bool = true, announce: @escaping @Sendable () -> Void) {
-        // A reader of our output that goes away must not end transfers; SIGPIPE would.
+        // Otherwise SIGPIPE would end transfers when the reader of the output exits.
         signal(SIGPIPE, SIG_IGN)
         let state = Locked(State())
         self.state = state
         sources = ([SIGINT, SIGTERM] + (hangUp ? [SIGHUP] : [])).compactMap { number in
-            // The source sees signals that the process ignores, so that none ends it before the source is set up.
+            // The source receives ignored signals too. Ignoring them first keeps a signal from ending the process before the source is set up.
             let before = signal(number, SIG_IGN)
-            // nohup(1): the process is to outlive its terminal.
+            // Started by nohup(1) to outlive its terminal.
             if number == SIGHUP, Self.isIgnoring(before) { return nil }
             let source = DispatchSource.makeSignalSource(signal: number, queue: .global())
             source.setEventHandler {
@@ -38,7 +39,7 @@ struct TerminationSignals {
                     defer { state.isReceived = true }
                     return (!state.isReceived, state.action)
                 }
-                // Whatever still hangs, such as a terminal that takes nothing, must not keep the process.
+                // Exits even if a write to a blocked terminal hangs.
                 guard isFirst else { _exit(ExitStatus.interrupted.rawValue) }
                 announce()
                 action?()
@@ -48,10 +49,10 @@ struct TerminationSignals {
         }
     }
 
-    /// Whether a signal came.
+    /// Whether a signal was received.
     var isReceived: Bool { state.withLock { $0.isReceived } }
 
-    /// Sets what the first signal does, in place of what was set before; does it at once if that signal came already.
+    /// Sets the action for the first signal, replacing the previous one. Calls it immediately if the signal was received already.
     func whenReceived(_ action: @escaping @Sendable () -> Void) {
         let isReceived = state.withLock { state in
             state.action = action
@@ -61,11 +62,11 @@ struct TerminationSignals {
     }
 
     private static func isIgnoring(_ handler: (@convention(c) (CInt) -> Void)?) -> Bool {
-        // Functions can't be compared, and this one is none: the number 1.
+        // Swift can't compare functions, and SIG_IGN is the number 1 rather than a function.
         unsafe unsafeBitCast(handler, to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 
-    /// Stops listening; the signals stay ignored.
+    /// Stops handling the signals, which stay ignored.
     func cancel() {
         for source in sources { source.cancel() }
     }

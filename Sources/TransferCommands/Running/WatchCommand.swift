@@ -5,10 +5,10 @@ import TransferKit
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Prints what happens: first what did already, from the change log, then what comes.",
+        commandName: "watch", abstract: "Prints events: recorded ones from the change log, then new ones.",
         discussion: """
-            Ends when the process that owns the queue lets it go, or with the last event if none owns it; with --follow, it waits for what \
-            others do then.
+            Ends when the owner releases the queue, or after the last recorded event if no process owns the queue. With --follow, waits for \
+            the next owner instead.
 
             Example: transferq watch --json --since 120
             Example: transferq watch --follow
@@ -16,42 +16,42 @@ struct WatchCommand: AsyncParsableCommand {
 
     @OptionGroup var common: CommonOptions
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("Only what came after the event with this number.", valueName: "revision"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Print only events after this revision (0).", valueName: "revision"))
     var since: UInt64 = 0
 
-    @Flag(help: "Go on until it is interrupted, whoever owns the queue.")
+    @Flag(help: "Continue over all owners of the queue until interrupted.")
     var follow = false
 
-    /// Between two owners of which neither told anything.
+    /// The delay after an owner exited without sending events.
     private static let pause = Duration.milliseconds(50)
 
-    /// What is carried on from one owner to the next.
-    private struct Story {
+    /// The state kept from one owner to the next.
+    private struct Progress {
         var indices: SessionIndices
         var names: [SessionID: String] = [:]
-        /// The number of the last event that was printed.
+        /// The revision of the last printed event.
         var last: UInt64
     }
 
     func run() async throws {
-        // Only from the very beginning on is it known where sessions were.
-        var story = Story(indices: SessionIndices(since == 0 ? [] : nil), last: since)
+        // The indices of sessions are known only from the beginning of the log.
+        var progress = Progress(indices: SessionIndices(since == 0 ? [] : nil), last: since)
         var hasLostOwner = false
         while true {
-            let begun = story.last
+            let begun = progress.last
             switch try await common.reachedQueue() {
             case .owned(let queue):
-                story = try await CommonOptions.closing(queue) { [story] queue in
-                    var story = story
-                    try await printLog(of: queue, &story)
-                    return story
+                progress = try await CommonOptions.closing(queue) { [progress] queue in
+                    var progress = progress
+                    try await printLog(of: queue, &progress)
+                    return progress
                 }
             case .remote(let queue):
                 do {
-                    try await printEvents(queue.events(since: story.last), of: queue, until: nil, &story)
-                } catch let error as QueueError where error.isEndOfOwner {
-                    // One that was killed has told its last; of one that ended before it told anything the log is read, by whoever comes next.
-                    if story.last == begun, follow || !hasLostOwner {
+                    try await printEvents(queue.events(since: progress.last), of: queue, until: nil, &progress)
+                } catch let error as QueueError where error.isLossOfOwner {
+                    // If the owner exited before it sent any event, the next owner or this process reads the log.
+                    if progress.last == begun, follow || !hasLostOwner {
                         if hasLostOwner { try await Task.sleep(for: Self.pause) }
                         hasLostOwner = true
                         continue
@@ -60,37 +60,37 @@ struct WatchCommand: AsyncParsableCommand {
             }
             guard follow, CommandContext.current.output.failure == nil else { return }
             hasLostOwner = false
-            // Others may have written while this one read.
-            if story.last == begun { try await StoreChange(in: try common.folder()).wait() }
+            // Other processes may have added events while this one printed.
+            if progress.last == begun { try await StoreChange(in: try common.folder()).wait() }
         }
     }
 
-    private func printLog(of queue: TransferQueue, _ story: inout Story) async throws {
+    private func printLog(of queue: TransferQueue, _ progress: inout Progress) async throws {
         let last = queue.revision
-        guard story.last != last else { return }
-        try await printEvents(queue.events(since: story.last), of: queue, until: last, &story)
+        guard progress.last != last else { return }
+        try await printEvents(queue.events(since: progress.last), of: queue, until: last, &progress)
     }
 
-    /// - Parameter last: The number of the event to end with; nil to go on until the events end.
+    /// - Parameter last: The revision after which to return; nil to print until the events end.
     private func printEvents<Events: AsyncSequence>(
-        _ events: Events, of queue: any ControllableQueue, until last: UInt64?, _ story: inout Story
+        _ events: Events, of queue: any ControllableQueue, until last: UInt64?, _ progress: inout Progress
     ) async throws where Events.Element == QueueEvent {
         let (output, isJSON) = (CommandContext.current.output, common.json)
         for try await event in events {
-            if case .gap(let from, _) = event.kind, from <= story.last {
-                // The log ends before the event that was named: what comes is counted on from its end.
-                story.last = from - 1
+            if case .gap(let from, _) = event.kind, from <= progress.last {
+                // The log ends before the given revision, so new events start at its end.
+                progress.last = from - 1
             } else {
-                story.last = max(story.last, event.revision)
+                progress.last = max(progress.last, event.revision)
             }
             if isJSON {
-                let index = story.indices.index(at: event)
+                let index = progress.indices.index(at: event)
                 await output.write(JSONValue(event, index: index))
             } else if !event.isProgress {
-                if let id = event.session, story.names[id] == nil { story.names[id] = (try? await queue.session(id).name) ?? "" }
-                await output.write(Self.line(event, name: event.session.flatMap { story.names[$0] }) + "\n")
+                if let id = event.session, progress.names[id] == nil { progress.names[id] = (try? await queue.session(id).name) ?? "" }
+                await output.write(Self.line(event, name: event.session.flatMap { progress.names[$0] }) + "\n")
             }
-            // Nobody reads on, so that there is nothing to go on for.
+            // The output can't be written any more.
             if output.failure != nil { return }
             if let last, event.revision >= last { return }
         }

@@ -8,11 +8,15 @@ import TransportHTTP
 
 struct AddCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "add", abstract: "Adds a session that sends files and folders, or receives them, and prints its ID.",
+        commandName: "add", abstract: "Adds a session that uploads or downloads files and folders, and prints its ID.",
         discussion: """
-            All paths are one session, moved in this order. A folder that is sent keeps its structure below its own name, and is read when \
-            the session runs. Nothing is transferred before "run". Where something can't be read, all that is wrong is named and nothing \
+            All paths form one session and are transferred in this order. An uploaded folder keeps its structure below its name, and is read \
+            when the session runs. The transfer starts with "run" or the agent. If a path can't be read, all errors are reported and nothing \
             is added.
+
+            Without --overwrite, existing files are never replaced. Servers for PUT and forms decide this themselves, and accounts with such \
+            an endpoint reject --overwrite for uploads. Tus servers store each file as a new upload, so "always" has no effect there, and \
+            policies that compare files are rejected.
 
             Example: transferq add studio reel.mov stills/ --to 2025/june --name 'Day one' --next
             Example: transferq add studio reels/day1.mov --download --to ~/Movies
@@ -24,53 +28,56 @@ struct AddCommand: AsyncParsableCommand {
     @OptionGroup var direction: DirectionOptions
     @OptionGroup var transfer: TransferOptions
 
-    @Argument(help: "The account to send to, or to receive from.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Argument(help: "The account to upload to or download from.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String
 
     @Argument(
-        help: "Files and folders, with --download remote ones, or - for paths from standard input, separated by NUL or by line breaks.")
+        help: "Files and folders (remote ones with --download), or - for paths from standard input, separated by NUL or line breaks.")
     var paths: [PathArgument] = []
 
-    @Flag(help: "Read paths from standard input too, as with -.")
+    @Flag(help: "Also read paths from standard input, like -.")
     var stdin = false
 
-    @Option(help: ArgumentHelp("A folder below the endpoint's; with --download a local one.", valueName: "folder"))
+    @Option(
+        help: ArgumentHelp(
+            "The destination folder: for uploads below the endpoint's folder (that folder), with --download a local one (the working folder).",
+            valueName: "folder"))
     var to: String?
 
-    @Option(help: ArgumentHelp("A name for the session.", valueName: "text"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("The name of the session (from its first path).", valueName: "text"), transform: TextArgument.text)
     var name: String?
 
-    @Option(help: ArgumentHelp("A word to find the session by; can be repeated.", valueName: "word"), transform: TextArgument.text)
+    @Option(help: ArgumentHelp("A tag to select the session by; repeatable.", valueName: "word"), transform: TextArgument.text)
     var tag: [String] = []
 
     @Option(
-        parsing: .unconditional, help: ArgumentHelp("A JSON value of your own, kept with the session.", valueName: "json"),
+        parsing: .unconditional, help: ArgumentHelp("A JSON value to store with the session.", valueName: "json"),
         transform: TextArgument.text)
     var context: String?
 
     @Option(
         help: ArgumentHelp(
-            "While a session with the same key is not completed, add nothing and print the ID of that one.", valueName: "key"),
+            "Add nothing if an uncompleted session has the same key, and print its ID.", valueName: "key"),
         transform: TextArgument.text)
     var dedupe: String?
 
-    @Flag(help: "One session for each path.")
+    @Flag(help: "Add one session for each path.")
     var each = false
 
     func validate() throws {
-        if paths.isEmpty, !stdin { throw ValidationError("No paths are given; name files or folders, or give - or --stdin.") }
+        if paths.isEmpty, !stdin { throw ValidationError("No paths are given. Name files or folders, or give - or --stdin.") }
         if transfer.readsStandardInput, stdin || paths.contains(where: { $0.path == LocalPaths.standardInput }) {
-            throw ValidationError("Standard input can be read once only; give the paths or the settings in another way.")
+            throw ValidationError("Standard input can be read only once. Give the paths or the settings in another way.")
         }
         if let context, !JSONValue.isJSON(Data(context.utf8)) {
             throw ValidationError(
-                "The value of --context is not JSON, or has a number out of the range of a Double; a text needs own quotes: '\"text\"'.")
+                "The value of --context is not JSON or has a number out of range. A string needs quotes of its own: '\"text\"'.")
         }
         if dedupe == "" {
-            throw ValidationError("The key of --dedupe is empty, and all that have none would be one; give one or leave it out.")
+            throw ValidationError("The key of --dedupe is empty. Give a key or leave the option out.")
         }
-        if tag.contains("") { throw ValidationError("A tag of --tag is empty; give a word or leave it out.") }
-        if each, dedupe != nil { throw ValidationError("--each and --dedupe exclude each other: all but the first would be duplicates.") }
+        if tag.contains("") { throw ValidationError("A tag of --tag is empty. Give a word or leave the option out.") }
+        if each, dedupe != nil { throw ValidationError("--each and --dedupe exclude each other, as all sessions would have the same key.") }
         if !direction.download { _ = try RemoteNaming(to: to.map(ProcessArguments.bytes)) }
     }
 
@@ -111,7 +118,7 @@ struct AddCommand: AsyncParsableCommand {
         }
     }
 
-    /// A name for a session whose first path ends in `.` or `..`: that of the folder it means. Nil for all others, which the queue names.
+    /// The name of a session whose first path ends with `.` or `..`: the name of that folder. Nil for others, which the queue names.
     private static func name(of items: [TransferItem]) -> String? {
         guard let first = items.first, let kind = first.source?.lastComponent?.kind, kind != .regular, let destination = first.destination
         else { return nil }
@@ -119,25 +126,27 @@ struct AddCommand: AsyncParsableCommand {
         return items.count == 1 ? name : "\(name) and \(items.count - 1) more"
     }
 
-    /// - Returns: What a person is to know.
-    /// - Throws: If the account's endpoints can't do what is asked for.
+    /// Checks the requests against the account's endpoints.
+    ///
+    /// - Returns: Warnings for the user.
+    /// - Throws: A `CommandFailure` if no endpoint can perform the sessions.
     private func checked(
         _ requests: [SessionRequest], _ given: [PathArgument], _ clash: RemoteNameClash?, ofSingleFile isSingleFile: Bool,
         in queue: any ControllableQueue
     ) async throws -> [String] {
         guard let endpoints = try await queue.account(account)?.account.endpoints, let options = requests.first?.options else { return [] }
-        let fit = EndpointFit(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
-        // The queue checks the same, and knows whether the session is there already.
-        if dedupe == nil { try fit.check(for: direction.download ? .download : .upload) }
+        let check = AdmissionCheck(endpoints: endpoints, options: options, transports: CommandContext.current.transports)
+        // With a key, only the queue checks this, as it knows whether the session exists already.
+        if dedupe == nil { try check.check(for: direction.download ? .download : .upload) }
         guard !direction.download else {
-            if let folder = given.first(where: \.endsInSlash) { try fit.check(folder: folder.path) }
+            if let folder = given.first(where: \.endsInSlash) { try check.check(folder: folder.path) }
             return []
         }
-        return try (direction.overwrite.map { try fit.check($0) } ?? []) + (clash.map { [try fit.check($0)] } ?? [])
-            + fit.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
+        return try (direction.overwrite.map { try check.check($0) } ?? []) + (clash.map { [try check.check($0)] } ?? [])
+            + check.warnings(chunk: transfer.chunk != nil, parallel: transfer.parallel != nil, ofSingleFile: isSingleFile)
     }
 
-    /// Where downloads go.
+    /// The local destination of downloads.
     private var folder: FilePath { FilePath(bytes: to.map(ProcessArguments.bytes) ?? []).absolute }
 
     private func remoteItems(_ paths: [FilePath]) throws -> [TransferItem] {

@@ -3,12 +3,12 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// The files of a session as people read them.
+/// Formats the items of a session as text.
 enum ItemDescription {
-    /// How much of a server's answer is shown.
+    /// The most characters shown of a server's response.
     private static let answerLimit = 300
 
-    /// A table, and below it what is to be said of single files.
+    /// A table of items, followed by errors, warnings and responses.
     static func text(of items: [ItemStatus]) -> String {
         let hasChecksums = items.contains { $0.checksum != nil }
         var table = Table(
@@ -32,14 +32,14 @@ enum ItemDescription {
             lines.append(text.contains(path) ? text : "\(path): \(text)")
         }
         lines += item.warnings.map { "\(path): \($0)" }
-        if let answer = item.answer { lines.append("\(path): the server answered \(text(of: answer))") }
+        if let answer = item.answer { lines.append("\(path): the server responded \(text(of: answer))") }
         if let date = item.partialExpiresAt, item.state != .completed {
-            lines.append("\(path): the server keeps what it has until \(date.formatted(.iso8601))")
+            lines.append("\(path): the server keeps the unfinished upload until \(date.formatted(.iso8601))")
         }
         return lines
     }
 
-    /// On one line, whatever the answer has.
+    /// The response on one line.
     private static func text(of answer: ServerAnswer) -> String {
         let words = answer.text.split(whereSeparator: \.isWhitespace).joined(separator: " ")
         let isCut = answer.isTruncated || words.count > answerLimit

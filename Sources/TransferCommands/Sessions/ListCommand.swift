@@ -4,30 +4,30 @@ import TransferKit
 
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the sessions in the order of the queue.",
+        commandName: "list", abstract: "Lists the sessions in queue order.",
         discussion: "Example: transferq list --state waiting --max 10")
 
     @OptionGroup var common: CommonOptions
 
     @Option(
-        help: "Only sessions in this state: \(Self.stateNames). Can be repeated.",
+        help: "List only sessions in this state; repeatable: \(Self.stateNames).",
         completion: .list(SessionState.allCases.map(\.rawValue)))
     var state: [String] = []
 
-    @Option(help: "Only the sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
+    @Option(help: "List only sessions of this account.", completion: Candidates.accounts, transform: TextArgument.text)
     var account: String?
 
-    @Option(parsing: .unconditional, help: ArgumentHelp("At most so many sessions.", valueName: "number"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("List at most this many sessions.", valueName: "number"))
     var max: Int?
 
     private static var stateNames: String { SessionState.allCases.map(\.rawValue).joined(separator: ", ") }
 
     func validate() throws {
         _ = try states()
-        if let max, max < 0 { throw ValidationError("--max takes a number from 0 on, and not \(max).") }
+        if let max, max < 0 { throw ValidationError("--max must be at least 0, not \(max).") }
     }
 
-    /// - Returns: 0 also where an owner of an older version does not know the question.
+    /// - Returns: The number of sessions in quarantine; 0 if the owner is an older version without this request.
     private static func quarantinedCount(_ queue: some ControllableQueue) async -> Int {
         (try? await queue.quarantinedCount()) ?? 0
     }
@@ -42,7 +42,7 @@ struct ListCommand: AsyncParsableCommand {
                 ("ACCOUNT", .left),
             ])
             if let account, try await queue.account(account) == nil {
-                throw CommandFailure(.unfit, "There is no account named \"\(account)\".")
+                throw CommandFailure.unknownAccount(account)
             }
             guard max != 0 else { return (0, table, await Self.quarantinedCount(queue)) }
             var found = 0
@@ -64,7 +64,7 @@ struct ListCommand: AsyncParsableCommand {
             }
             hasPrinted = true
             await output.write(lines)
-            // After the listing, which quarantines what it can't read.
+            // Counted after the listing, which quarantines unreadable sessions.
             return (found, table, await Self.quarantinedCount(queue))
         }
         if let notice = QuarantineCommand.notice(quarantined) { await terminal.write("transferq: \(notice)") }
@@ -80,7 +80,7 @@ struct ListCommand: AsyncParsableCommand {
         Set(
             try state.map { name in
                 guard let state = SessionState(rawValue: name) else {
-                    throw ValidationError("There is no state \"\(name)\"; a session is \(Self.stateNames).")
+                    throw ValidationError("There is no state \"\(name)\". The states are \(Self.stateNames).")
                 }
                 return state
             })

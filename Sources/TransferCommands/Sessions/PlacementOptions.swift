@@ -2,41 +2,41 @@ import ArgumentParser
 import TransferControl
 import TransferKit
 
-/// Where new sessions go in the queue, and when they may start.
+/// Options for the position of new sessions and the start of their transfer.
 struct PlacementOptions: ParsableArguments {
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("The index of the first one; otherwise the end of the queue.", valueName: "index"))
+        help: ArgumentHelp("The queue index of the first new session (the end of the queue).", valueName: "index"))
     var at: Int?
 
-    @Flag(help: "Be the next that starts.")
+    @Flag(help: "Start next.")
     var next = false
 
-    @Flag(help: "Run before all others; another session makes room.")
+    @Flag(help: "Run before all others, interrupting another session if no slot is free.")
     var now = false
 
-    @Flag(help: "Wait to be released.")
+    @Flag(help: "Wait for \"transferq release\".")
     var hold = false
 
-    @Option(help: ArgumentHelp("Not before this session completed.", valueName: "id"), completion: Candidates.sessions)
+    @Option(help: ArgumentHelp("Start after this session has completed.", valueName: "id"), completion: Candidates.sessions)
     var after: String?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Not before this time: ISO 8601, in this machine's time zone unless it names one, or so long from now, as +90s or +5m.",
+            "Start at this time or later: ISO 8601, by default in this machine's time zone, or a duration from now such as +90s or +5m.",
             valueName: "time"))
     var notBefore: StartTime?
 
     func validate() throws {
-        if let at, at < 0 { throw ValidationError("--at takes an index, a number from 0 on, and not \(at).") }
+        if let at, at < 0 { throw ValidationError("--at must be at least 0, not \(at).") }
         let places = [("--at", at != nil), ("--next", next), ("--now", now)].filter(\.1).map(\.0)
         guard places.count < 2 else { throw ValidationError("\(places.joined(separator: " and ")) exclude each other.") }
         if hold, next || now { throw ValidationError("--hold and \(places[0]) exclude each other.") }
-        if now, after != nil || notBefore != nil { throw ValidationError("--now starts at once; leave --after and --not-before out.") }
+        if now, after != nil || notBefore != nil { throw ValidationError("--now starts immediately. Leave out --after and --not-before.") }
     }
 
-    /// Sets what the sessions wait for.
+    /// Sets the dependency and start time of the sessions.
     func apply(to requests: inout [SessionRequest], in queue: any ControllableQueue) async throws {
         let other: SessionID? = if let after { try await SessionPrefix.resolve(after, in: queue) } else { nil }
         for index in requests.indices {
@@ -45,10 +45,10 @@ struct PlacementOptions: ParsableArguments {
         }
     }
 
-    /// Adds the sessions where they are to be.
+    /// Adds the sessions at their position.
     func add(_ requests: [SessionRequest], to queue: any ControllableQueue) async throws -> [SessionID] {
         let ids = try await added(requests, to: queue)
-        // One that was there already stays where somebody put it.
+        // Existing duplicates keep their position.
         let new = ids.filter(Set(requests.map(\.id)).contains)
         if next, !new.isEmpty { _ = try await queue.apply(.runNext, to: SessionGroup.sessions(new)) }
         if now, !new.isEmpty { _ = try await queue.apply(.run(), to: SessionGroup.sessions(new)) }
@@ -59,7 +59,7 @@ struct PlacementOptions: ParsableArguments {
         do {
             return try await queue.add(requests, at: at, held: hold)
         } catch let error as QueueError where error.code == .invalidRequest {
-            // An owner that ended before it answered had done it nevertheless, all or nothing, and this is the second time.
+            // In a repeated call, the owner that exited before it answered may have added the sessions, all or none.
             for request in requests {
                 guard (try? await queue.session(request.id)) != nil else { throw error }
             }

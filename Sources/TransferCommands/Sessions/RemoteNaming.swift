@@ -8,13 +8,13 @@ import TransferCore
     import Darwin
 #endif
 
-/// What the files of a session are called at the endpoint.
+/// Makes the remote names of a session's files.
 struct RemoteNaming {
-    /// Below the endpoint's own folder; nil for that folder itself.
+    /// A folder below the endpoint's folder; nil for the endpoint's folder.
     private let folder: RemotePath?
 
-    /// - Parameter remote: What was given as `--to`, if anything.
-    /// - Throws: A `ValidationError` for a folder outside of the endpoint's.
+    /// - Parameter remote: The value of `--to`.
+    /// - Throws: A `ValidationError` for a folder outside the endpoint's folder.
     init(to remote: [UInt8]?) throws {
         guard var bytes = remote else {
             folder = nil
@@ -24,18 +24,19 @@ struct RemoteNaming {
         do {
             folder = try RemotePath(bytes: bytes)
         } catch {
-            throw ValidationError("--to can't be used: \(error.message)")
+            throw ValidationError("The folder of --to is invalid: \(error.message)")
         }
     }
 
-    /// The remote name of a file or folder; nil for a path that is not there, which the queue refuses with all others that can't be sent. Blocks for
-    /// a path that ends in `.` or `..`.
+    /// The remote name of a file or folder. Blocks for a path that ends with `.` or `..`.
+    ///
+    /// - Returns: Nil for a missing file, which the queue reports together with all other unreadable ones.
     func destination(of source: FilePath) throws(TransferError) -> RemotePath? {
         var name = Self.lastComponent(source)
         if [[], Self.dot, Self.dot + Self.dot].contains(name) { name = Self.resolved(source).map(Self.lastComponent) ?? [] }
         if name.isEmpty, Self.resolved(source) == "/" {
             throw TransferError(
-                .sourceLost, .unsafeName, "\(source) is the root of all folders, which has no name to be sent under; name folders in it.")
+                .sourceLost, .unsafeName, "\(source) is the root folder, which has no name. Name the folders in it.")
         }
         guard !name.isEmpty else { return nil }
         return try RemotePath(bytes: folder.map { $0.bytes + Self.slash + name } ?? name)
@@ -44,7 +45,7 @@ struct RemoteNaming {
     private static let slash = [UInt8(ascii: "/")]
     private static let dot = [UInt8(ascii: ".")]
 
-    /// Of a path's bytes: a batch may have a hundred thousand, and taking each apart into all its components would cost more than all else.
+    /// The bytes after the last slash. Much faster than splitting each path into components; a session may have 100,000 paths.
     private static func lastComponent(_ path: FilePath) -> [UInt8] {
         let bytes = path.bytes
         return bytes.lastIndex(of: slash[0]).map { [UInt8](bytes[($0 + 1)...]) } ?? bytes

@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 import TransferKit
 
-/// Sessions as people read them.
+/// Formats sessions as text.
 enum SessionDescription {
     static func shortID(_ id: SessionID) -> String { String(id.description.prefix(8)) }
 
@@ -30,7 +30,8 @@ enum SessionDescription {
         if let endpoint = session.endpoint { lines.append("Endpoint:  \(endpoint)") }
         lines += [
             "Files:     \(statistics.filesDone) of \(statistics.files) done, \(statistics.filesFailed) failed",
-            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number") (\(progress(session)))",
+            "Bytes:     \(statistics.bytesDone) of \(statistics.bytesTotal.map(String.init) ?? "an unknown number") (\(progress(session)))"
+                + (statistics.bytesSent > statistics.bytesDone ? ", \(statistics.bytesSent) sent" : ""),
         ]
         if session.state == .running, let rate = statistics.rate {
             lines.append("Rate:      \(Figures.rate(rate)), \(Figures.time(statistics.secondsRemaining)) left")

@@ -1,17 +1,17 @@
 import SystemPackage
 import TransferKit
 
-/// A file with settings of a session, one `NAME=VALUE` a line: what is among the arguments of a command, everybody on the machine can see.
+/// Reads a file of session settings, one `NAME=VALUE` per line, which keeps them out of the process list.
 enum SettingsFile {
-    /// Stands for standard input.
+    /// The argument that stands for standard input.
     static let standardInput: FilePath = "-"
 
-    /// Enough for the signed URLs of ten thousand files.
+    /// The largest file in bytes: enough for the signed URLs of ten thousand files.
     private static let limit = 1 << 24
 
     /// Reads the settings of a file that only its owner can read, or of standard input.
     ///
-    /// - Throws: An error that names the file and the line, and never a value.
+    /// - Throws: An error that names the file and line, but no value.
     static func read(_ path: FilePath) async throws -> [String: String] {
         if path == standardInput { return try settings(in: try await StandardInput.read("settings"), of: "standard input") }
         let bytes = try await BlockingWork.run { try PrivateFile.read(path, as: "settings file", limit: limit) }
@@ -30,7 +30,7 @@ enum SettingsFile {
             }
             let name = String(text[..<equals])
             guard settings.updateValue(String(text[text.index(after: equals)...]), forKey: name) == nil else {
-                throw CommandFailure(.usage, "\(place) names \(name.debugDescription), which is there twice.")
+                throw CommandFailure(.usage, "\(place) sets \(name.debugDescription) again. Remove one of the lines.")
             }
         }
         return settings

@@ -6,13 +6,13 @@ import TransferKit
 
 struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "show", abstract: "Shows a session with its files.", discussion: "Example: transferq show 3f2a --json")
+        commandName: "show", abstract: "Shows a session and its items.", discussion: "Example: transferq show 3f2a --json")
 
     private static let page = 1_000
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
+    @Argument(help: "The session ID or an unambiguous prefix.", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {
@@ -29,7 +29,7 @@ struct ShowCommand: AsyncParsableCommand {
         }
     }
 
-    /// Writes one line page by page: a session may have a million items.
+    /// Writes one line in pages, as a session may have a million items.
     private func printJSON(_ session: SessionStatus, of queue: any ControllableQueue) async throws {
         let output = CommandContext.current.output
         await output.write(JSONValue(session).text.dropLast() + ",\"items\":[")

@@ -6,28 +6,28 @@ import TransferKit
 
 struct WhyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "why", abstract: "Says why a session does not run.",
+        commandName: "why", abstract: "Explains why a session is not running.",
         discussion: """
-            Tells the first thing that it waits for.
+            Prints the first condition that the session waits for.
 
             Example: transferq why 3f2a
             """)
 
     @OptionGroup var common: CommonOptions
 
-    @Argument(help: "The session's ID, or the first characters of it.", completion: Candidates.sessions)
+    @Argument(help: "The session ID or an unambiguous prefix.", completion: Candidates.sessions)
     var id: String
 
     func run() async throws {
         let session = try await common.withQueue { queue in
             do {
                 return try await queue.session(SessionPrefix.resolve(id, in: queue))
-            } catch let failure as CommandFailure where failure.status == .unfit && !id.isEmpty {
+            } catch let failure as CommandFailure where failure.status == .rejected && !id.isEmpty {
                 let rows = (try? await queue.quarantined()) ?? []
                 guard let row = rows.first(where: { $0.session?.description.hasPrefix(id.lowercased()) ?? false }) else { throw failure }
                 throw CommandFailure(
-                    .unfit,
-                    "The session \(id) is in quarantine, as it can't be read: \(row.reason) To read it again: transferq quarantine retry \(row.number)"
+                    .rejected,
+                    "The session \(id) can't be read and is in quarantine: \(row.reason) To read it again: transferq quarantine retry \(row.number)"
                 )
             }
         }
@@ -46,10 +46,10 @@ struct WhyCommand: AsyncParsableCommand {
     private static func sentence(_ session: SessionStatus) -> String {
         if let why = session.why { return why.description }
         return switch session.state {
-        case .waiting: "It waits for its turn."
-        case .running: "It runs\(session.phase.map { " (\($0.rawValue))" } ?? "")."
-        case .paused: "It is paused, and goes on with: transferq resume \(SessionDescription.shortID(session.id))"
-        case .held: "It is held, and waits for: transferq release \(SessionDescription.shortID(session.id))"
+        case .waiting: "It is waiting for its turn."
+        case .running: "It is running\(session.phase.map { " (\($0.rawValue))" } ?? "")."
+        case .paused: "It is paused. To resume it: transferq resume \(SessionDescription.shortID(session.id))"
+        case .held: "It is held. To release it: transferq release \(SessionDescription.shortID(session.id))"
         case .cancelled: "It was cancelled."
         case .completed: "It is completed."
         case .failed: "It failed. \(session.error?.message ?? "")"

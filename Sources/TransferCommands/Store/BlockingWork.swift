@@ -1,6 +1,6 @@
 import Dispatch
 
-/// Runs calls that may wait for a disk, a pipe or a person away from the cooperative thread pool, whose threads must never block.
+/// Runs blocking calls on a dispatch queue, as the threads of the cooperative pool must not block.
 enum BlockingWork {
     private static let queue = DispatchQueue(label: "transferq.blocking", attributes: .concurrent)
 

@@ -4,13 +4,13 @@ import TransferControl
 import TransferKit
 
 extension CommonOptions {
-    /// How long commands that come together wait for each other.
+    /// How long concurrent commands wait for each other.
     private static let ownerTimeout = Duration.seconds(10)
 
-    /// Where the queue is kept.
+    /// The storage folder of the queue.
     func folder() throws(CommandFailure) -> FilePath { try StoreLocation.folder(option: store?.path) }
 
-    /// Hands an opened queue to a command, and closes it in any case.
+    /// Runs a command on an opened queue and shuts the queue down afterwards, also after an error.
     static func closing<Result: Sendable>(
         _ queue: TransferQueue, after body: (TransferQueue) async throws -> Result
     ) async throws -> Result {
@@ -24,11 +24,11 @@ extension CommonOptions {
         }
     }
 
-    /// Opens the queue; the caller shuts it down.
+    /// Opens the queue. The caller must shut it down.
     ///
     /// - Parameters:
-    ///   - sessionLimit: How many sessions may be active at once in this process, whatever is stored; nil for what is stored.
-    ///   - logger: Where the queue logs to; nil for standard error.
+    ///   - sessionLimit: The most concurrent sessions in this process; nil for the stored limit.
+    ///   - logger: The logger of the queue; nil for standard error.
     func openedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> TransferQueue {
         let storage = Storage.folder(try folder(), ownerTimeout: Self.ownerTimeout)
         var configuration = QueueConfiguration(logger: logger ?? self.logger)

@@ -2,24 +2,24 @@ import Logging
 import TransferControl
 import TransferKit
 
-/// A queue that a command has got hold of.
+/// The queue a command works on: opened in this process, or reached through its owner.
 enum ReachedQueue: Sendable {
-    /// Opened by this process, which has to shut it down.
+    /// Opened by this process, which must shut it down.
     case owned(TransferQueue)
-    /// Of a process that answers at the queue's socket.
+    /// Owned by another process that answers on the queue's socket.
     case remote(RemoteTransferQueue)
 }
 
 extension CommonOptions {
-    private static let lookInterval = Duration.milliseconds(50)
-    /// How long a command tries again, from when it first lost an owner.
-    private static let patience = Duration.seconds(10)
+    private static let pollInterval = Duration.milliseconds(50)
+    /// How long a command is retried after it first lost an owner.
+    private static let retryTimeout = Duration.seconds(10)
 
-    /// Hands a command the queue: that of the process that owns it, or else one that is opened here and closed in any case.
+    /// Runs a command on the queue: through its owner if there is one, otherwise on a queue that is opened here and shut down afterwards.
     ///
     /// - Parameters:
-    ///   - isRepeatable: Whether the body may be called again when the owner ended before it had answered everything; not once it has printed.
-    ///   - body: What to do.
+    ///   - isRepeatable: Whether to call the body again if the owner exits before it has answered. False once the command has printed.
+    ///   - body: The work of the command.
     func withQueue<Result: Sendable>(
         isRepeatable: @autoclosure () -> Bool = true, _ body: (any ControllableQueue) async throws -> Result
     ) async throws -> Result {
@@ -30,45 +30,45 @@ extension CommonOptions {
             case .remote(let queue):
                 do {
                     return try await body(queue)
-                } catch let error as QueueError where error.isEndOfOwner && isRepeatable() && Self.isPatient(&deadline) {
+                } catch let error as QueueError where error.isLossOfOwner && isRepeatable() && Self.mayRetry(&deadline) {
                     continue
                 }
             }
         }
     }
 
-    /// Hands a command the process that owns the queue, also one that is just starting or takes another one's place.
+    /// Runs a command on the queue of another process. Waits for an owner that is starting or replacing another one.
     ///
-    /// - Returns: What the body does; nil if no process owns the queue.
+    /// - Returns: The result of the body; nil if no process owns the queue.
     func withOwner<Result: Sendable>(_ body: (RemoteTransferQueue) async throws -> Result) async throws -> Result? {
         var deadline: ContinuousClock.Instant?
         while true {
             switch try await reachedQueue() {
             case .owned(let queue):
-                // Whoever opens the queue here owns it, so nobody else does.
+                // This process could open the queue, so no other process owns it.
                 await queue.shutdown()
                 return nil
             case .remote(let queue):
                 do {
                     return try await body(queue)
-                } catch let error as QueueError where error.isEndOfOwner && Self.isPatient(&deadline) {
+                } catch let error as QueueError where error.isLossOfOwner && Self.mayRetry(&deadline) {
                     continue
                 }
             }
         }
     }
 
-    /// Whether to try once more after an owner was lost. What was done until the first loss may have taken any time.
-    private static func isPatient(_ deadline: inout ContinuousClock.Instant?) -> Bool {
+    /// Whether to retry after the loss of an owner. The first loss starts the timeout.
+    private static func mayRetry(_ deadline: inout ContinuousClock.Instant?) -> Bool {
         let now = ContinuousClock.now
-        let end = deadline ?? now + patience
+        let end = deadline ?? now + retryTimeout
         deadline = end
         return now < end
     }
 
-    /// Opens the queue to run it; the caller shuts it down. To wait for another process that runs it would be to wait for its end.
+    /// Opens the queue to run it. The caller must shut it down.
     ///
-    /// - Throws: A `CommandFailure` if another process runs the queue or comes to.
+    /// - Throws: A `CommandFailure` if another process runs the queue. That process may run indefinitely, so this one does not wait for it.
     func openedQueueToRun(sessionLimit: Int?, logger: Logger? = nil) async throws -> TransferQueue {
         while true {
             switch try await reachedQueue(sessionLimit: sessionLimit, logger: logger) {
@@ -76,7 +76,7 @@ extension CommonOptions {
             case .remote(let remote):
                 do {
                     throw try refusal(for: await remote.owner())
-                } catch let error as QueueError where error.isEndOfOwner {
+                } catch let error as QueueError where error.isLossOfOwner {
                     continue
                 }
             }
@@ -87,19 +87,21 @@ extension CommonOptions {
         let isAgent = owner.role == .agent
         return CommandFailure(
             .storage,
-            "The queue in \(try folder()) is run by the \(isAgent ? "agent" : "process") \(owner.processID) already. Commands work on it as it runs; to end it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
+            "The queue in \(try folder()) is already run by the \(isAgent ? "agent" : "process") \(owner.processID). Other commands work while it runs. To stop it: \(isAgent ? "transferq agent stop" : "kill \(owner.processID)")"
         )
     }
 
-    /// Reaches the queue. Its owner may come, answer or go at any moment: whatever works first is taken.
+    /// Opens the queue or connects to its owner, whichever succeeds first, as owners may start and exit at any time.
     ///
-    /// The parameters are those for a queue that is opened.
+    /// - Parameters:
+    ///   - sessionLimit: The most concurrent sessions of an opened queue; nil for the stored limit.
+    ///   - logger: The logger of an opened queue; nil for standard error.
     func reachedQueue(sessionLimit: Int? = nil, logger: Logger? = nil) async throws -> ReachedQueue {
         if let remote = try await answeringQueue() { return .remote(remote) }
         return try await withThrowingTaskGroup(of: ReachedQueue?.self) { group in
             group.addTask { .owned(try await openedQueue(sessionLimit: sessionLimit, logger: logger)) }
             group.addTask {
-                while (try? await Task.sleep(for: Self.lookInterval)) != nil {
+                while (try? await Task.sleep(for: Self.pollInterval)) != nil {
                     if let remote = try await answeringQueue() { return .remote(remote) }
                 }
                 return nil
@@ -108,7 +110,7 @@ extension CommonOptions {
             let first = try await group.next()
             group.cancelAll()
             while let other = await group.nextResult() {
-                // Both at once: what this process owns is the safer one.
+                // If both succeed, the queue owned by this process is the reliable one.
                 guard case .success(.owned(let queue)?) = other else { continue }
                 return .owned(queue)
             }
@@ -117,25 +119,25 @@ extension CommonOptions {
         }
     }
 
-    /// The queue of a process that answers; nil if there is none.
+    /// The queue of an owner that answers; nil if there is none.
     ///
-    /// - Throws: A `QueueError` if there is one that can't be talked to.
+    /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringQueue() async throws -> RemoteTransferQueue? { try await answeringOwner()?.queue }
 
-    /// The queue of a process that answers, and what it says of itself; nil if there is none, or it ends just now.
+    /// The queue of an owner that answers, with a description of the owner; nil if there is none or it is exiting.
     ///
-    /// - Throws: A `QueueError` if there is one that can't be talked to.
+    /// - Throws: A `QueueError` if communication with an owner fails.
     func answeringOwner() async throws -> (queue: RemoteTransferQueue, owner: QueueOwner)? {
         let remote = RemoteTransferQueue(folder: try folder())
         do {
             return (remote, try await remote.owner())
-        } catch let error as QueueError where error.isEndOfOwner {
+        } catch let error as QueueError where error.isLossOfOwner {
             return nil
         }
     }
 }
 
 extension QueueError {
-    /// Whether the process that owned the queue is gone or going, and another one can take its place.
-    var isEndOfOwner: Bool { [.ownerUnreachable, .ownerLost, .shutDown].contains(code) }
+    /// Whether the owner of the queue has exited or is exiting, so that another process can become the owner.
+    var isLossOfOwner: Bool { [.ownerUnreachable, .ownerLost, .shutDown].contains(code) }
 }

@@ -1,27 +1,27 @@
 import Foundation
 import SystemPackage
 
-/// Waits until another process does something with a store, without a part in it.
+/// Waits for a change of a storage folder by another process, without opening the queue.
 struct StoreChange {
     private static let interval = Duration.milliseconds(200)
 
     private let folder: FilePath
     private let before: [String: Date]
 
-    /// Looks at the store as it is now.
+    /// Records the present state of the folder.
     init(in folder: FilePath) {
         self.folder = folder
         before = Self.times(in: folder)
     }
 
-    /// Returns when a file of it was made, removed or written since.
+    /// Returns when a file has been created, removed or written since.
     ///
     /// - Throws: `CancellationError`.
     func wait() async throws {
         while Self.times(in: folder) == before { try await Task.sleep(for: Self.interval) }
     }
 
-    /// When each file changed last, by its name.
+    /// The modification time of each file.
     private static func times(in folder: FilePath) -> [String: Date] {
         let files = FileManager.default
         let names = (try? files.contentsOfDirectory(atPath: folder.string)) ?? []

@@ -7,13 +7,13 @@ import SystemPackage
     import Darwin
 #endif
 
-/// Where the queue is kept.
+/// Finds the storage folder of the queue.
 enum StoreLocation {
-    /// The option, else `$TRANSFERQ_STORE`, else `transferq` in the state folder of the XDG Base Directory Specification 0.8.
+    /// The value of `--store`, else `$TRANSFERQ_STORE`, else `transferq` in the state folder of the XDG Base Directory Specification 0.8.
     static func folder(option: FilePath?) throws(CommandFailure) -> FilePath {
         let folder = try chosen(option: option)
         guard FilePath(folder.string) == folder else {
-            throw CommandFailure(.usage, "The path of the queue's folder, \(folder), is not UTF-8; choose another one.")
+            throw CommandFailure(.usage, "The path of the storage folder, \(folder), is not UTF-8. Choose another folder.")
         }
         return folder
     }
@@ -24,7 +24,7 @@ enum StoreLocation {
             return option.absolute
         }
         if let folder = variable("TRANSFERQ_STORE") { return folder.absolute }
-        // The specification wants relative paths in this variable ignored.
+        // The specification says to ignore relative paths in this variable.
         if let state = variable("XDG_STATE_HOME"), state.isAbsolute { return state.appending("transferq") }
         let home = variable("HOME") ?? FilePath(NSHomeDirectory())
         return home.absolute.appending(".local").appending("state").appending("transferq")

@@ -7,7 +7,7 @@ package import SystemPackage
 #endif
 
 extension FilePath {
-    /// The working folder of this process, byte for byte: Foundation can't tell names that are not UTF-8. The root if it is gone.
+    /// The working folder of this process; the root if the folder was removed. Foundation can't return paths that are not UTF-8.
     package static var workingFolder: FilePath {
         guard let path = unsafe getcwd(nil, 0) else { return "/" }
         defer { unsafe free(path) }

@@ -4,20 +4,20 @@ import TransferCore
 public import TransferKit
 
 extension RemoteTransferQueue {
-    /// What happens from now on: from the first time that the iterator is asked.
+    /// New events, starting with the first call of the iterator's `next()`.
     public var events: RemoteQueueEvents { RemoteQueueEvents(queue: self, since: nil) }
 
-    /// What happened after an event, from the change log, and then what happens from now on; as `TransferQueue.events(since:)`.
+    /// The recorded events after a revision, from the change log, followed by new events; as `TransferQueue.events(since:)`.
     ///
-    /// An app that comes back passes the last revision that it knows, and finds what happened while it was away.
+    /// A restarted app passes the last revision it has seen, and receives the events since then.
     ///
-    /// - Parameter revision: The last event that the reader knows; 0 for all that the log holds.
+    /// - Parameter revision: The revision of the last known event; 0 for all events in the log.
     public func events(since revision: UInt64) -> RemoteQueueEvents { RemoteQueueEvents(queue: self, since: revision) }
 
-    /// Waits for the end of a session, and returns its last snapshot.
+    /// Waits for a session to end, and returns its last snapshot.
     ///
-    /// - Throws: The session's `TransferError` if it failed, one with the code `cancelled` if it was cancelled; ``QueueError`` with the code
-    ///   `noSuchSession` once it is removed, or as for any call: an owner that ended does not bring the session to its end.
+    /// - Throws: The session's `TransferError` if it failed, or one with the code `cancelled` if it was cancelled. ``QueueError`` with the code
+    ///   `noSuchSession` if it was removed, or with the codes of any call if the owner exits first.
     public func value(of id: SessionID) async throws -> SessionStatus {
         var iterator = events.makeAsyncIterator()
         try await iterator.begin()
@@ -42,13 +42,13 @@ extension RemoteTransferQueue {
 
 /// The events of a queue in another process, for one consumer.
 ///
-/// Begins when it is asked for the first event. While a consumer takes its time, the owner keeps 4,096 events, and the change log more; a
-/// connection that breaks meanwhile is made anew, and goes on after the last event. Ends when the owner shuts the queue down.
+/// The subscription begins with the first request for an event and ends when the owner shuts down the queue. For a slow consumer, the owner buffers
+/// 4,096 events, and the change log keeps more. A broken connection is reopened and resumes after the last received event.
 public struct RemoteQueueEvents: AsyncSequence, Sendable {
     let queue: RemoteTransferQueue
     let since: UInt64?
 
-    /// Takes the events one by one.
+    /// The iterator of the events.
     public struct AsyncIterator: AsyncIteratorProtocol, Sendable {
         private let queue: RemoteTransferQueue
         private var last: UInt64?
@@ -62,8 +62,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
 
         /// The next event; nil at the end.
         ///
-        /// - Throws: ``QueueError`` with the code `ownerUnreachable` if the owner is gone without having shut the queue down;
-        ///   `CancellationError`.
+        /// - Throws: ``QueueError`` with the code `ownerUnreachable` if the owner exited without shutting down the queue; `CancellationError`.
         public mutating func next() async throws -> QueueEvent? {
             guard !hasEnded else { return nil }
             while true {
@@ -91,7 +90,7 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
             try await next()
         }
 
-        /// Subscribes, if that is not done: what happens after this returns is told.
+        /// Subscribes, unless already subscribed. All events after this call are received.
         mutating func begin() async throws {
             guard connection == nil, !hasEnded else { return }
             let connection = try await queue.begin(.events(since: last))
@@ -101,12 +100,12 @@ public struct RemoteQueueEvents: AsyncSequence, Sendable {
                 connection.interrupt()
             }
             if let error = answer.error { throw error }
-            // Known from now on, so that a connection that is made anew goes on from here.
+            // Kept so that a reopened connection resumes here.
             self.last = last ?? answer.value
             self.connection = connection
         }
     }
 
-    /// Begins to take events; each iterator has a connection of its own.
+    /// Makes an iterator with its own connection.
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(self) }
 }

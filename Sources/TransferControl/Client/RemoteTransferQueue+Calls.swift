@@ -2,22 +2,22 @@ import SystemPackage
 import TransferKit
 
 extension RemoteTransferQueue {
-    /// Asks for one value.
+    /// Sends a request for one value.
     func call<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> Value {
         try await withConnection(for: request, after: parts) { connection in
             let answer = try await connection.read(ControlAnswer<Value>.self)
             if let error = answer.error { throw error }
-            guard let value = answer.value else { throw QueueError(.invalidMessage, "The other process sent an answer without a value.") }
+            guard let value = answer.value else { throw QueueError(.invalidMessage, "The other process sent a response without a value.") }
             return value
         }
     }
 
-    /// Asks for something that has no result.
-    func order(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
+    /// Sends a request without a result.
+    func perform(_ request: ControlRequest, after parts: [StagedPart] = []) async throws {
         let _: Nothing = try await call(request, after: parts)
     }
 
-    /// Asks for a list, which may come in parts.
+    /// Sends a request for a list, which may arrive in parts.
     func list<Value: Codable & Sendable>(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> [Value] {
         try await withConnection(for: request, after: parts) { connection in
             var values: [Value] = []
@@ -45,10 +45,10 @@ extension RemoteTransferQueue {
         }
     }
 
-    /// Connects, sends a request, and receives who the other process is; the answer follows.
+    /// Connects, sends a request, and receives the greeting of the owner. The response follows.
     ///
-    /// An owner that closes the connection before it has read anything is about to end, has too many clients, or has lost its patience with
-    /// this one, which may have had no processor for a while: it is asked once more until it is gone, or the time is over.
+    /// An owner that closes the connection before it reads anything is exiting, has too many clients, or timed out while this process was not
+    /// scheduled. The request is repeated until the owner has exited or the timeout has passed.
     func begin(_ request: ControlRequest, after parts: [StagedPart] = []) async throws -> ControlConnection {
         let deadline = ContinuousClock.now + timeout
         while true {
@@ -70,7 +70,7 @@ extension RemoteTransferQueue {
 
     private static let retryInterval = Duration.milliseconds(20)
 
-    /// Connects; nothing was said yet.
+    /// Connects without sending anything.
     private func connected() async throws -> ControlConnection {
         let socket = Result { () throws(Errno) in try ControlSocket.make() }.mapError { QueueError.unreachable(folder, "\($0)") }
         let connection = ControlConnection(try socket.get(), timeout: timeout)
@@ -82,14 +82,14 @@ extension RemoteTransferQueue {
         do {
             try await send(request, after: parts, on: connection)
         } catch {
-            // An owner that refuses says why before it closes the connection.
+            // An owner that rejects the request sends the reason before it closes the connection.
             guard error.code == .ownerLost else { throw error }
         }
         let greeting = try await greeting(on: connection)
         guard greeting.version != nil else {
             throw QueueError(
                 .unknownProtocolVersion,
-                "The process \(greeting.owner.processID), which owns the queue, is of another version of this software. Use the same version, or end that process."
+                "The process \(greeting.owner.processID), which owns the queue, uses an incompatible version of this software. Use the same version, or stop that process."
             )
         }
     }
@@ -99,8 +99,8 @@ extension RemoteTransferQueue {
             return try await connection.read(GreetingAnswer.self)
         } catch {
             guard error.code == .ownerLost else { throw error }
-            // It read nothing, or it would have answered to that first.
-            throw QueueError.unreachable(folder, "the process that owns it is about to end, or has too many clients")
+            // The owner read nothing; otherwise it would have sent its greeting.
+            throw QueueError.unreachable(folder, "the process that owns it is exiting or has too many clients")
         }
     }
 
@@ -117,7 +117,7 @@ extension RemoteTransferQueue {
             try await connection.write(request)
         } catch {
             guard error.code == .invalidMessage else { throw error }
-            // What was asked for is at fault, and not the other process.
+            // The caller's request is too large; the other process is not at fault.
             throw QueueError(.invalidRequest, error.message)
         }
     }

@@ -2,43 +2,42 @@ import Foundation
 public import SystemPackage
 public import TransferKit
 
-/// A queue that another process owns: the one of `transferq agent` or `transferq run`, or of an app with a ``ControlServer``.
+/// A queue owned by another process: `transferq agent`, `transferq run`, or an app with a ``ControlServer``.
 ///
-/// It is reached over the socket in the storage folder. Each call makes a connection of its own, so nothing is held between calls, and an owner
-/// that was started anew is found by itself. Both processes have to run as the same user. Local paths are taken from this process's working
-/// folder; files and credentials are read by the owner.
+/// The queue is reached over the socket in its storage folder. Each call opens its own connection, so calls also reach a restarted owner. Both
+/// processes must run as the same user. Relative paths refer to this process's working folder. The owner reads files and credentials.
 ///
-/// All methods can be called from any executor, and each can be cancelled; what it asked for may happen nevertheless.
+/// All methods can be called on any executor. Cancelling a call does not undo its request, which the owner may still perform.
 public struct RemoteTransferQueue: ControllableQueue {
     /// The storage folder of the queue.
     public let folder: FilePath
 
-    /// How long the owner may show no sign of life while it is waited for.
+    /// How long the owner may stay silent while a call waits for it.
     public let timeout: Duration
 
-    /// Names a queue; nobody is asked yet.
+    /// Refers to a queue, without connecting to its owner.
     ///
     /// - Parameters:
     ///   - folder: The storage folder of the queue.
-    ///   - timeout: How long the owner may show no sign of life while it is waited for. One that is busy shows one every two seconds.
+    ///   - timeout: How long the owner may stay silent while a call waits for it. A busy owner sends a heartbeat every two seconds.
     public init(folder: FilePath, timeout: Duration = .seconds(10)) {
         self.folder = folder
         self.timeout = timeout
     }
 
-    /// The process that owns the queue now.
+    /// The present owner of the queue.
     ///
-    /// - Throws: ``QueueError`` with the code `ownerUnreachable` if no process answers, or `ownerSilent` if it does not in time.
+    /// - Throws: ``QueueError`` with the code `ownerUnreachable` if no process answers, or `ownerSilent` if it does not answer in time.
     public func owner() async throws -> QueueOwner { try await call(.owner) }
 
-    /// Ends the owner, if it is an agent: it interrupts what runs, saves where it got to, and lets the storage folder go before this returns.
+    /// Stops the owner if it is an agent. Returns after it has interrupted running sessions, saved their progress and released the storage folder.
     ///
-    /// - Throws: ``QueueError`` with the code `invalidTransition` if the owner is no agent.
+    /// - Throws: ``QueueError`` with the code `invalidTransition` if the owner is not an agent.
     public func endOwner() async throws {
         do {
-            try await order(.end)
+            try await perform(.end)
         } catch let error as QueueError where error.code == .ownerLost {
-            // It let the folder go and ended before it could say so.
+            // The owner released the folder and exited before it could answer.
         }
     }
 
@@ -52,19 +51,19 @@ public struct RemoteTransferQueue: ControllableQueue {
         return found.first
     }
     /// As `TransferQueue.save(_:)`.
-    public func save(_ account: Account) async throws { try await order(.save(account)) }
+    public func save(_ account: Account) async throws { try await perform(.save(account)) }
     /// As ``ControllableQueue/save(_:replacing:)``.
     public func save(_ account: Account, replacing previous: Account?) async throws -> Bool {
         try await call(.replace(previous, with: account))
     }
     /// As `TransferQueue.deleteAccount(_:cascades:)`.
     public func deleteAccount(_ name: String, cascades: Bool = false) async throws {
-        try await order(.deleteAccount(name: name, cascades: cascades))
+        try await perform(.deleteAccount(name: name, cascades: cascades))
     }
     /// As `TransferQueue.unblockAccount(_:)`.
-    public func unblockAccount(_ name: String) async throws { try await order(.unblockAccount(name: name)) }
+    public func unblockAccount(_ name: String) async throws { try await perform(.unblockAccount(name: name)) }
     /// As `TransferQueue.retryEndpoints(of:)`.
-    public func retryEndpoints(of account: String) async throws { try await order(.retryEndpoints(account: account)) }
+    public func retryEndpoints(of account: String) async throws { try await perform(.retryEndpoints(account: account)) }
 
     // MARK: The queue
 
@@ -81,26 +80,26 @@ public struct RemoteTransferQueue: ControllableQueue {
     /// As `TransferQueue.quarantined()`.
     public func quarantined() async throws -> [QuarantinedRow] { try await list(.quarantined) }
     /// As `TransferQueue.restoreQuarantined(_:)`.
-    public func restoreQuarantined(_ number: Int64) async throws { try await order(.restoreQuarantined(number)) }
+    public func restoreQuarantined(_ number: Int64) async throws { try await perform(.restoreQuarantined(number)) }
     /// As `TransferQueue.dropQuarantined(_:)`.
-    public func dropQuarantined(_ number: Int64) async throws { try await order(.dropQuarantined(number)) }
+    public func dropQuarantined(_ number: Int64) async throws { try await perform(.dropQuarantined(number)) }
     /// As `TransferQueue.setSessionLimit(_:account:)`.
     public func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
-        try await order(.setSessionLimit(limit, account: account))
+        try await perform(.setSessionLimit(limit, account: account))
     }
     /// As `TransferQueue.setRateLimit(_:account:)`.
     public func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {
-        try await order(.setRateLimit(bytesPerSecond, account: account))
+        try await perform(.setRateLimit(bytesPerSecond, account: account))
     }
     /// As `TransferQueue.setNetworkCondition(_:)`.
     public func setNetworkCondition(_ condition: NetworkCondition) async throws {
-        try await order(.setNetworkCondition(condition))
+        try await perform(.setNetworkCondition(condition))
     }
     /// As `TransferQueue.start()`.
-    public func start() async throws { try await order(.start) }
+    public func start() async throws { try await perform(.start) }
     /// As `TransferQueue.stop(_:deadline:)`.
     public func stop(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws {
-        try await order(.stop(mode, deadline: deadline))
+        try await perform(.stop(mode, deadline: deadline))
     }
     /// As `TransferQueue.stopAndWait(_:deadline:)`.
     @discardableResult
@@ -110,7 +109,7 @@ public struct RemoteTransferQueue: ControllableQueue {
 
     // MARK: Sessions
 
-    /// As `TransferQueue.sessions(_:)`; a long list comes in parts, between which the order may change.
+    /// As `TransferQueue.sessions(_:)`. Long lists are read in pages, between which the order may change.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         let page = 4_096
         var found: [SessionStatus] = []
@@ -146,7 +145,7 @@ public struct RemoteTransferQueue: ControllableQueue {
         return try await list(.add(at: index, held: held), after: staging.parts)
     }
 
-    /// As `TransferQueue.enqueue(_:at:held:)`, without a handle: the session goes on when this process ends. Items can't be streams.
+    /// As `TransferQueue.enqueue(_:at:held:)`, without a handle: the session continues after this process exits. Items can't be streams.
     @discardableResult
     public func enqueue(_ request: SessionRequest, at index: Int? = nil, held: Bool = false) async throws -> SessionID {
         try await add([request], at: index, held: held).first ?? request.id
@@ -156,17 +155,17 @@ public struct RemoteTransferQueue: ControllableQueue {
     public func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         var staging = RequestStaging()
         try staging.stage(items)
-        try await order(.addItems(to: session), after: staging.parts)
+        try await perform(.addItems(to: session), after: staging.parts)
     }
 
-    /// Does something to one session, as the method of `TransferQueue` does.
+    /// Applies an operation to one session, like the method of `TransferQueue`.
     @discardableResult
     public func apply(_ operation: SessionOperation, to session: SessionReference) async throws -> SessionState? {
         let states: [SessionState] = try await list(.apply(operation, to: session))
         return states.first
     }
 
-    /// Does something to a group, as the method of `TransferQueue` does.
+    /// Applies an operation to a group, like the method of `TransferQueue`.
     @discardableResult
     public func apply(_ operation: SessionOperation, to group: SessionGroup) async throws -> [SessionID] {
         guard case .sessions(let ids) = group else { return try await list(.applyToGroup(operation, to: group)) }

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// Cuts what can be of any size into parts of a bounded size.
+/// Splits requests of any size into parts of bounded size.
 struct RequestStaging {
     private static let partSize = 1 << 19
     private static let idsOfPart = 10_000
@@ -37,13 +37,13 @@ struct RequestStaging {
         flush()
     }
 
-    /// Nil if its items are many or large.
+    /// The session with its items; nil if the items are too many or too large.
     private func whole(_ head: SessionHead, _ items: [TransferItem]) throws(QueueError) -> WholeSession? {
         guard items.count <= Self.itemsOfWhole else { return nil }
         var records: [ItemRecord] = []
         for item in items {
             let record = try ItemRecord(item, in: workingFolder)
-            guard record.data?.count ?? 0 <= ItemRecord.pieceSize else { return nil }
+            guard record.data?.count ?? 0 <= ItemRecord.contentSize else { return nil }
             records.append(record)
         }
         return WholeSession(head: head, items: records)
@@ -59,14 +59,14 @@ struct RequestStaging {
         for item in items {
             var record = try ItemRecord(item, in: workingFolder)
             let data = record.data ?? Data()
-            record.data = data.isEmpty ? nil : data.prefix(ItemRecord.pieceSize)
+            record.data = data.isEmpty ? nil : data.prefix(ItemRecord.contentSize)
             if cost + record.cost > Self.partSize { parts += flushed(&records, &cost) }
             records.append(record)
             cost += record.cost
-            guard data.count > ItemRecord.pieceSize else { continue }
+            guard data.count > ItemRecord.contentSize else { continue }
             parts += flushed(&records, &cost)
-            for start in stride(from: ItemRecord.pieceSize, to: data.count, by: ItemRecord.pieceSize) {
-                parts.append(.bytes(data.dropFirst(start).prefix(ItemRecord.pieceSize)))
+            for start in stride(from: ItemRecord.contentSize, to: data.count, by: ItemRecord.contentSize) {
+                parts.append(.bytes(data.dropFirst(start).prefix(ItemRecord.contentSize)))
             }
         }
         parts += flushed(&records, &cost)

@@ -1,10 +1,10 @@
-/// Lets accounts be compared and saved one after the other, so that nobody saves what another one has just changed.
+/// Serializes comparing and saving of accounts, so that no save overwrites a concurrent change.
 actor AccountSaves {
     static let shared = AccountSaves()
 
     private var last: Task<Void, Never>?
 
-    /// Does something once all that came before is done.
+    /// Runs the body after all earlier ones have finished.
     func inTurn<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
         let before = last
         let turn = Task {

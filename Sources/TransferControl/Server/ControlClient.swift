@@ -4,58 +4,58 @@ import Logging
 import TransferCore
 import TransferKit
 
-/// Serves one client: one request, with what belongs to it.
+/// Serves one request of one client.
 struct ControlClient: Sendable {
-    /// How many sessions or items go into one part of an answer, unless they are large.
+    /// The number of sessions or items in one part of a response, unless they are large.
     private static let part = 500
 
     let connection: ControlConnection
     let queue: TransferQueue
     let owner: QueueOwner
     let endOwner: (@Sendable () -> Void)?
-    /// How many bytes a request may have.
+    /// The largest request in bytes.
     let requestLimit: Int
 
-    /// Returns when the client has its answer, or is gone.
+    /// Serves the client and returns when it has its response or has disconnected.
     ///
     /// - Parameters:
-    ///   - heard: Called when it has said anything.
-    ///   - subscribes: Called when it wants to follow what happens, for as long as it likes; returns whether it may.
-    func serve(_ heard: () -> Void, subscribes: @escaping @Sendable () -> Bool) async throws(QueueError) {
+    ///   - didReceive: Called after the first message.
+    ///   - subscribe: Called for a request for events. Returns whether the client may subscribe.
+    func serve(_ didReceive: () -> Void, subscribe: @escaping @Sendable () -> Bool) async throws(QueueError) {
         let greeting = try await connection.read(Greeting.self)
-        heard()
+        didReceive()
         let isKnown = greeting.protocol == Greeting.protocolName && greeting.versions.contains(Greeting.version)
         try await connection.write(GreetingAnswer(version: isKnown ? Greeting.version : nil, owner: owner))
         guard isKnown else { return }
-        var batch = StagedBatch(limit: requestLimit)
+        var staged = StagedBatch(limit: requestLimit)
         while true {
             let request = try await connection.read(ControlRequest.self)
-            guard case .stage(let part) = request else { return await answer(request, batch, subscribes) }
-            batch.take(part, size: await connection.sizeOfLastMessage)
+            guard case .stage(let part) = request else { return await answer(request, staged, subscribe) }
+            staged.take(part, size: await connection.sizeOfLastMessage)
         }
     }
 
-    private func answer(_ request: ControlRequest, _ batch: StagedBatch, _ subscribes: @escaping @Sendable () -> Bool) async {
+    private func answer(_ request: ControlRequest, _ staged: StagedBatch, _ subscribe: @escaping @Sendable () -> Bool) async {
         let work = Task {
             do {
                 try request.check()
-                try batch.check()
-                if case .events = request, !subscribes() {
+                try staged.check()
+                if case .events = request, !subscribe() {
                     throw QueueError(
                         .tooManySubscribers,
-                        "The process \(owner.processID), which owns the queue, tells as many others already what happens there as it can; end one of those."
+                        "The process \(owner.processID), which owns the queue, already has the maximum number of subscribers. Stop another \"transferq watch\" or subscriber."
                     )
                 }
-                try await perform(request, batch)
+                try await perform(request, staged)
             } catch {
-                // A client that is gone misses nothing.
+                // Ignores a client that has disconnected.
                 try? await connection.write(ControlAnswer<Nothing>(error: Self.queueError(error)))
             }
         }
         let isDone = Locked(false)
-        connection.keepBeating(while: { isDone.withLock { !$0 } }) { [weak connection] in
+        connection.sendHeartbeats(while: { isDone.withLock { !$0 } }) { [weak connection] in
             connection?.interrupt()
-            // What waits for something to happen may wait forever, and would keep the client's place.
+            // A waiting request may never end, and would occupy a client's slot.
             if request.isWait { work.cancel() }
         }
         await work.value
@@ -71,7 +71,7 @@ struct ControlClient: Sendable {
         }
     }
 
-    private func perform(_ request: ControlRequest, _ batch: StagedBatch) async throws {
+    private func perform(_ request: ControlRequest, _ staged: StagedBatch) async throws {
         switch request {
         case .owner: try await send(owner)
         case .accounts: try await send(list: await queue.accounts())
@@ -102,11 +102,11 @@ struct ControlClient: Sendable {
         case .session(let id): try await send(queue.session(id))
         case .items(let id, let position, let limit):
             try await send(list: queue.items(of: id, from: position, limit: min(limit, 10_000)).map(ItemStatusRecord.init))
-        case .add(let index, let held): try await send(list: queue.add(batch.requests(), at: index, held: held), part: 20_000)
-        case .addItems(let session): try await send(queue.addItems(batch.transferItems(), to: session))
+        case .add(let index, let held): try await send(list: queue.add(staged.requests(), at: index, held: held), part: 20_000)
+        case .addItems(let session): try await send(queue.addItems(staged.transferItems(), to: session))
         case .apply(let operation, let session): try await send(list: [queue.apply(operation, to: session)].compactMap(\.self))
         case .applyToGroup(let operation, let group): try await send(list: queue.apply(operation, to: group), part: 20_000)
-        case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(batch.ids)), part: 20_000)
+        case .applyToStaged(let operation): try await send(list: queue.apply(operation, to: .sessions(staged.ids)), part: 20_000)
         case .end: try await end()
         case .events(let revision): try await sendEvents(since: revision)
         case .stage: break
@@ -121,7 +121,7 @@ struct ControlClient: Sendable {
         try await send(Nothing())
     }
 
-    /// Sends a list in parts, each of which fits into a message.
+    /// Sends a list in parts that each fit into a message.
     private func send<Value: Codable & Sendable>(list: [Value], part: Int = part) async throws {
         var rest = list[...]
         var part = part
@@ -138,7 +138,7 @@ struct ControlClient: Sendable {
         } while !rest.isEmpty
     }
 
-    /// Sends what happens until the queue ends, or the client is gone.
+    /// Sends events until the queue shuts down or the client disconnects.
     private func sendEvents(since revision: UInt64?) async throws {
         let events = revision.map { queue.events(since: $0) } ?? queue.events
         try await send(queue.revision)
@@ -152,17 +152,17 @@ struct ControlClient: Sendable {
         do {
             return try ControlConnection.encoded(EventMessage(event: event))
         } catch {
-            // Of more sessions than fit into a message: the reader has to look at the queue anyway.
+            // The event names more sessions than fit into a message. A gap makes the reader reload the queue.
             let gap = QueueEvent(revision: event.revision, time: event.time, kind: .gap(from: event.revision, to: event.revision))
             return try ControlConnection.encoded(EventMessage(event: gap))
         }
     }
 
-    /// Asks this process to end, and answers when the store is let go, which is when the events end.
+    /// Asks this process to exit, and responds when the storage folder is released, which is when the events end.
     private func end() async throws {
         guard let endOwner else {
             throw QueueError(
-                .invalidTransition, "The process \(owner.processID), which owns the queue, is no agent. End it as you end such a program.")
+                .invalidTransition, "The process \(owner.processID), which owns the queue, is not an agent. Stop that program itself.")
         }
         let events = queue.events
         endOwner()

@@ -12,41 +12,42 @@ public import TransferKit
     import Darwin
 #endif
 
-/// Lets other processes of the same user control a queue that this process owns, over a socket in the storage folder.
+/// A server for control of this process's queue by other processes of the same user, over a socket in the storage folder.
 ///
-/// Clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and each client's user is looked at. A client that hangs, sends
-/// nonsense or dies harms nobody: each has a connection and a thread of its own, for which there are bounds and time-outs.
+/// Its clients are `transferq` and ``RemoteTransferQueue``. The socket has mode 0600, and the server verifies each client's user. Each client has its
+/// own connection and dispatch queue, with limits and timeouts, so a client that hangs, exits or sends invalid data does not affect others.
 ///
-/// Open it after the queue, and end both with ``shutDownQueue()``. A process that ends without that leaves the socket behind, which is in nobody's way.
+/// Open the server after the queue, and end both with ``shutDownQueue()``. A process that exits without this call leaves the socket file behind,
+/// which the next owner replaces.
 public final class ControlServer: Sendable {
-    /// How many clients are served at once.
+    /// The most concurrent clients.
     private static let clientLimit = 64
-    /// How many of them may follow what happens, which they may do for ever: there is always room for those that only have a request.
+    /// The most clients subscribed to events. Subscriptions may last forever, so the other connections stay available for requests.
     private static let subscriberLimit = 48
-    /// How long those that are served may take to the end when the server closes.
+    /// How long clients may take to finish when the server closes.
     private static let grace = Duration.seconds(2)
-    /// How often it is looked whether the socket is still there.
-    private static let lookInterval = Duration.seconds(5)
+    /// How often the server checks that its socket file still exists.
+    private static let checkInterval = Duration.seconds(5)
 
     private struct State: Sendable {
         struct Client {
             let connection: ControlConnection
             let task: Task<Void, Never>
-            /// Whether it has said anything yet.
-            var wasHeard = false
+            /// Whether it has sent a message.
+            var hasSentMessage = false
             var isSubscriber = false
         }
 
         var clients: [Int: Client] = [:]
         var next = 0
         var isClosed = false
-        /// Whether the last client could not be taken.
+        /// Whether the last connection could not be accepted.
         var isStuck = false
 
-        /// - Returns: Whether a client may follow what happens.
-        mutating func subscribe(_ number: Int, beside limit: Int) -> Bool {
+        /// - Returns: Whether the client may subscribe to events.
+        mutating func subscribe(_ number: Int, limit: Int) -> Bool {
             if clients.values.count(where: \.isSubscriber) >= limit {
-                // Of those that are gone nobody knows before there is something to tell them.
+                // A lost subscriber is otherwise noticed only when the server sends an event.
                 for (number, client) in clients where client.isSubscriber && client.connection.isAbandoned {
                     clients[number] = nil
                     client.connection.interrupt()
@@ -57,26 +58,26 @@ public final class ControlServer: Sendable {
             return true
         }
 
-        /// Lets the one go that has been silent for longest, if there are as many as there may be. Those that were heard are at work: a large
-        /// batch takes many messages.
+        /// Disconnects the oldest client without a message if the limit is reached. Clients that have sent one are active, as a large request takes
+        /// many messages.
         ///
-        /// - Returns: Whether there is room.
-        mutating func makeRoom(beside limit: Int) -> Bool {
+        /// - Returns: Whether there is room for another client.
+        mutating func makeRoom(limit: Int) -> Bool {
             guard clients.count >= limit else { return true }
-            guard let (number, client) = clients.filter({ !$0.value.wasHeard }).min(by: { $0.key < $1.key }) else { return false }
+            guard let (number, client) = clients.filter({ !$0.value.hasSentMessage }).min(by: { $0.key < $1.key }) else { return false }
             clients[number] = nil
             client.connection.interrupt()
             return true
         }
     }
 
-    /// What this process tells of itself.
+    /// The description of this process that clients receive.
     public let owner: QueueOwner
     private let queue: TransferQueue
     private let address: SocketAddress
-    /// Nil once it is closed.
+    /// Nil after it is closed.
     private let listener = Locked<SocketListener?>(nil)
-    private let lookout = Locked<Task<Void, Never>?>(nil)
+    private let socketCheck = Locked<Task<Void, Never>?>(nil)
     private let logger: Logger
     private let timeout: Duration
     private let endOwner: (@Sendable () -> Void)?
@@ -86,11 +87,12 @@ public final class ControlServer: Sendable {
     /// Opens the socket.
     ///
     /// - Parameters:
-    ///   - queue: The queue, which this process has just opened.
-    ///   - role: What kind of program this is.
-    ///   - logger: Where trouble with clients is logged to.
-    ///   - timeout: How long a client may do nothing while it is waited for.
-    ///   - endOwner: Called when a client asks this process to end, on any executor; it has to lead to ``shutDownQueue()``. Nil if it can't be asked.
+    ///   - queue: The queue, opened by this process.
+    ///   - role: The kind of this program.
+    ///   - logger: The logger for problems with clients.
+    ///   - timeout: How long a client may stay silent while the server waits for it.
+    ///   - endOwner: Called on any executor when a client asks this process to exit. Must lead to ``shutDownQueue()``. Nil if the process does not
+    ///     accept such requests.
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     public convenience init(
         for queue: TransferQueue, as role: QueueOwner.Role = .application, logger: Logger, timeout: Duration = .seconds(10),
@@ -98,14 +100,14 @@ public final class ControlServer: Sendable {
     ) throws {
         try self.init(
             for: queue, as: role, logger: logger, timeout: timeout, requestLimit: StagedBatch.standardLimit,
-            lookInterval: Self.lookInterval, endOwner: endOwner)
+            checkInterval: Self.checkInterval, endOwner: endOwner)
     }
 
     /// - Parameters:
-    ///   - requestLimit: How many bytes a request may have.
-    ///   - lookInterval: How often it is looked whether the socket is still there.
+    ///   - requestLimit: The largest request in bytes.
+    ///   - checkInterval: How often the server checks that its socket file still exists.
     package init(
-        for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, timeout: Duration, requestLimit: Int, lookInterval: Duration,
+        for queue: TransferQueue, as role: QueueOwner.Role, logger: Logger, timeout: Duration, requestLimit: Int, checkInterval: Duration,
         endOwner: (@Sendable () -> Void)?
     ) throws {
         self.queue = queue
@@ -116,9 +118,9 @@ public final class ControlServer: Sendable {
         owner = QueueOwner(processID: getpid(), role: role, since: Date())
         address = SocketAddress(folder: queue.store.folder)
         try listen()
-        lookout.withLock { lookout in
-            lookout = Task { [weak self] in
-                while (try? await Task.sleep(for: lookInterval)) != nil, let self { keepSocket() }
+        socketCheck.withLock { socketCheck in
+            socketCheck = Task { [weak self] in
+                while (try? await Task.sleep(for: checkInterval)) != nil, let self { restoreSocket() }
             }
         }
     }
@@ -132,17 +134,17 @@ public final class ControlServer: Sendable {
 
     private func start(_ listener: SocketListener) {
         listener.start { [weak self] cause in
-            self?.tell(cause)
+            self?.logAcceptFailure(cause)
         } _: { [weak self] socket in
             self?.serve(socket)
         }
     }
 
-    /// Opens the socket again if somebody removed it, as those do who tidy folders up: nobody could reach the queue any more.
-    private func keepSocket() {
+    /// Opens the socket again if its file was removed, such as by a cleanup job. Otherwise no client could reach the queue.
+    private func restoreSocket() {
         listener.withLock { listener in
             guard let present = listener, !present.isPresent, let opened = try? SocketListener(at: address) else { return }
-            logger.warning("The socket of the queue was removed, and is made again.")
+            logger.warning("The socket of the queue was removed. Created it again.")
             start(opened)
             listener = opened
             present.close()
@@ -150,7 +152,7 @@ public final class ControlServer: Sendable {
     }
 
     private func stopListening() {
-        lookout.withLock { $0?.cancel() }
+        socketCheck.withLock { $0?.cancel() }
         listener.withLock { listener in
             listener?.close()
             listener = nil
@@ -159,16 +161,19 @@ public final class ControlServer: Sendable {
 
     deinit { stopListening() }
 
-    /// Takes no more clients, removes the socket, and returns when those that are served have their answers, or were told to go after two
-    /// seconds. The queue goes on. To be called before the queue is shut down.
+    /// Closes the server without the queue. Call this before the queue is shut down.
+    ///
+    /// Accepts no more clients, removes the socket, and returns when the present clients have their responses. After two seconds it disconnects them.
     public func close() async {
         stopListening()
         await dismissClients()
     }
 
-    /// Shuts the queue down, so that each client learns of it: takes no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
+    /// Shuts down the queue and the server, and notifies all clients.
+    ///
+    /// Accepts no more clients, removes the socket, and calls `TransferQueue.shutdown()`.
     public func shutDownQueue() async {
-        // Before the queue lets its folder go: the next owner has a socket of that name too.
+        // Before the queue releases its folder, as the next owner's socket has the same path.
         stopListening()
         await queue.shutdown()
         await dismissClients()
@@ -187,36 +192,36 @@ public final class ControlServer: Sendable {
         end.cancel()
     }
 
-    /// Logs why no client can be served, once until one is again.
-    private func tell(_ cause: Errno) {
+    /// Logs why no connection can be accepted, once until one is accepted again.
+    private func logAcceptFailure(_ cause: Errno) {
         let isNew = state.withLock { state in
             defer { state.isStuck = true }
             return !state.isStuck
         }
-        if isNew { logger.warning("Other processes that want to control the queue have to wait: \(cause).") }
+        if isNew { logger.warning("Cannot accept connections to the control socket (\(cause)). Clients have to wait.") }
     }
 
     private func serve(_ socket: ControlSocket) {
         guard socket.peerUser == geteuid() else {
-            logger.warning("A process of another user wanted to control the queue, and was refused.")
+            logger.warning("Refused a connection of another user to the control socket.")
             return
         }
         let connection = ControlConnection(socket, timeout: timeout)
         let client = ControlClient(connection: connection, queue: queue, owner: owner, endOwner: endOwner, requestLimit: requestLimit)
         state.withLock { state in
-            guard !state.isClosed, state.makeRoom(beside: Self.clientLimit) else { return }
+            guard !state.isClosed, state.makeRoom(limit: Self.clientLimit) else { return }
             let number = state.next
             state.next += 1
             state.isStuck = false
             let task = Task { [weak self, logger] in
                 do throws(QueueError) {
                     try await client.serve { [weak self] in
-                        self?.state.withLock { $0.clients[number]?.wasHeard = true }
-                    } subscribes: { [weak self] in
-                        self?.state.withLock { $0.subscribe(number, beside: Self.subscriberLimit) } ?? false
+                        self?.state.withLock { $0.clients[number]?.hasSentMessage = true }
+                    } subscribe: { [weak self] in
+                        self?.state.withLock { $0.subscribe(number, limit: Self.subscriberLimit) } ?? false
                     }
                 } catch {
-                    logger.debug("A client of the queue's socket was let go. \(error.message)")
+                    logger.debug("Disconnected a client of the control socket. \(error.message)")
                 }
                 self?.state.withLock { $0.clients[number] = nil }
             }

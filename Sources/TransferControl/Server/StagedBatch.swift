@@ -1,9 +1,9 @@
 import Foundation
 import TransferKit
 
-/// What a client has sent of a request that can be of any size.
+/// The received parts of a request of any size.
 struct StagedBatch {
-    /// How much a client may have sent, in bytes as they come. What a process holds for its clients has to have a bound.
+    /// The largest request in encoded bytes. It bounds the memory that clients can occupy.
     static let standardLimit = 256 << 20
 
     private let limit: Int
@@ -43,7 +43,7 @@ struct StagedBatch {
         guard size <= limit else {
             throw QueueError(
                 .invalidRequest,
-                "This takes more than \(limit) bytes, the most that the process which owns the queue takes at once. Nothing was done; cut it into several, or do it while no process owns the queue."
+                "The request exceeds \(limit) bytes, the limit of the process that owns the queue. Nothing was changed. Split it into several requests, or repeat it while no process owns the queue."
             )
         }
     }

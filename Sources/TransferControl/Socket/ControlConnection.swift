@@ -3,14 +3,14 @@ import Foundation
 import SystemPackage
 import TransferKit
 
-/// One end of a connection: sends and receives messages.
+/// One end of a connection that sends and receives messages.
 ///
-/// A message is its length as four bytes, the highest first, and then so many bytes of JSON. One of no bytes is a sign of life: it says that the
-/// other end is still at work. The methods wait for the socket on a thread of their own.
+/// A message is its length as four big-endian bytes, followed by JSON of that length. An empty message is a heartbeat, sent while a request is in
+/// progress. The methods block on a dispatch queue of the connection.
 actor ControlConnection {
-    /// How large a message may be: a session's context is the one thing in a message whose size is the app's choice.
+    /// The largest message in bytes. Only a session's context has a size that the app chooses freely.
     static let messageLimit = 8 << 20
-    /// How often whoever is at work gives a sign of life.
+    /// The interval of heartbeats.
     private static let heartbeatSeconds = 2
 
     nonisolated var unownedExecutor: UnownedSerialExecutor { unsafe executor.asUnownedSerialExecutor() }
@@ -19,22 +19,22 @@ actor ControlConnection {
     private let timeout: Duration
     private var buffer: [UInt8] = []
     private var consumed = 0
-    /// How many bytes the message had that was received last.
+    /// The size in bytes of the last received message.
     private(set) var sizeOfLastMessage = 0
 
-    /// - Parameter timeout: How long the other end may do nothing while it is waited for.
+    /// - Parameter timeout: How long the other end may stay silent while this end waits for it.
     init(_ socket: ControlSocket, timeout: Duration) {
         self.socket = socket
         self.timeout = timeout
     }
 
-    /// Ends the connection, and whatever waits for it.
+    /// Ends the connection and all calls that wait for it.
     nonisolated func interrupt() { socket.interrupt() }
 
-    /// Whether the other end is gone. May be asked while the connection is in use.
+    /// Whether the other end has disconnected. Safe to read while the connection is in use.
     nonisolated var isAbandoned: Bool { socket.isAbandoned }
 
-    /// Connects to the owner of a queue, which must be the same user.
+    /// Connects to the owner of a queue, which must run as the same user.
     ///
     /// - Throws: ``QueueError`` with the code `ownerUnreachable` or `ownerSilent`.
     func connect(to address: SocketAddress) async throws(QueueError) {
@@ -60,26 +60,29 @@ actor ControlConnection {
         try write(data: try Self.encoded(message))
     }
 
-    /// Sends what ``encoded(_:)`` gave.
+    /// Sends a message encoded by ``encoded(_:)``.
     func write(data: Data) throws(QueueError) {
         let length = UInt32(data.count)
         try send([24, 16, 8, 0].map { UInt8(truncatingIfNeeded: length >> $0) })
         try send([UInt8](data))
     }
 
-    /// Sends signs of life for as long as they are needed, from the connection's own thread: what is at work may keep all those of the
-    /// cooperative pool busy, of which a machine with one core has one.
+    /// Sends heartbeats while they are needed.
     ///
-    /// - Parameter lost: Called on that thread once none can be sent.
-    nonisolated func keepBeating(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {
+    /// They come from the connection's dispatch queue, as the request may occupy all threads of the cooperative pool, which is one on a single core.
+    ///
+    /// - Parameter lost: Called on that queue when a heartbeat can't be sent.
+    nonisolated func sendHeartbeats(while isNeeded: @escaping @Sendable () -> Bool, orElse lost: @escaping @Sendable () -> Void) {
         executor.queue.asyncAfter(deadline: .now() + .seconds(Self.heartbeatSeconds)) { [weak self] in
             guard let self, isNeeded() else { return }
             guard (try? assumeIsolated { connection in try connection.send([0, 0, 0, 0]) }) != nil else { return lost() }
-            keepBeating(while: isNeeded, orElse: lost)
+            sendHeartbeats(while: isNeeded, orElse: lost)
         }
     }
 
-    /// - Throws: ``QueueError`` with the code `invalidMessage` if it is too large.
+    /// Encodes a message.
+    ///
+    /// - Throws: ``QueueError`` with the code `invalidMessage` if the message is too large.
     static nonisolated func encoded(_ message: some Encodable) throws(QueueError) -> Data {
         do {
             let data = try JSONEncoder().encode(message)
@@ -88,7 +91,7 @@ actor ControlConnection {
         } catch let error as QueueError {
             throw error
         } catch {
-            throw QueueError(.invalidMessage, "A message for the other process can't be written: \(error).")
+            throw QueueError(.invalidMessage, "Cannot encode a message for the other process: \(error).")
         }
     }
 
@@ -100,7 +103,7 @@ actor ControlConnection {
         do {
             return try JSONDecoder().decode(type, from: data)
         } catch {
-            throw QueueError(.invalidMessage, "The other process sent something that is no message of this protocol.")
+            throw QueueError(.invalidMessage, "The other process sent an invalid message.")
         }
     }
 
@@ -156,7 +159,7 @@ actor ControlConnection {
     }
 }
 
-/// Runs a connection's methods on a thread that may wait, away from the cooperative thread pool.
+/// Runs a connection's methods on a dispatch queue that may block, instead of the cooperative thread pool.
 private final class SocketExecutor: SerialExecutor {
     let queue = DispatchQueue(label: "transferkit.control")
 
@@ -173,15 +176,15 @@ extension QueueError {
         QueueError(.ownerUnreachable, "No process answers for the queue in \(folder): \(cause).")
     }
 
-    static var lost: QueueError { QueueError(.ownerLost, "The process that owns the queue ended before it answered.") }
+    static var lost: QueueError { QueueError(.ownerLost, "The process that owns the queue exited before it answered.") }
 
     static var silent: QueueError {
-        QueueError(.ownerSilent, "The process that owns the queue does not answer. Let it go on, or end it, and try again.")
+        QueueError(.ownerSilent, "The process that owns the queue does not answer. Continue or stop that process, and try again.")
     }
 
     static func tooLarge(_ count: Int) -> QueueError {
         QueueError(
             .invalidMessage,
-            "A message of \(count) bytes is larger than the \(ControlConnection.messageLimit) that processes send each other.")
+            "A message of \(count) bytes exceeds the limit of \(ControlConnection.messageLimit) bytes.")
     }
 }

@@ -10,13 +10,13 @@ import TransferCore
 
 /// A connected socket that never blocks, except in ``wait(for:_:)``.
 ///
-/// Used by one thread at a time, but for ``interrupt()``, which any thread may call.
+/// Only one thread may use it at a time, except for ``interrupt()``, which any thread may call.
 final class ControlSocket: Sendable {
-    /// Nil once it is closed, so that no call ever reaches a descriptor that is another file by then.
+    /// Nil after it is closed, so that no call uses the number of another file.
     private let descriptor: Locked<CInt?>
     private let number: CInt
 
-    /// - Parameter descriptor: Belongs to this object from now on.
+    /// - Parameter descriptor: A connected socket. This object takes ownership.
     init(_ descriptor: CInt) {
         self.descriptor = Locked(descriptor)
         number = descriptor
@@ -47,14 +47,14 @@ final class ControlSocket: Sendable {
         return ControlSocket(descriptor)
     }
 
-    /// Ends all that waits for it, and all that would, as if the other end had gone.
+    /// Ends all present and later calls, as if the other end had disconnected.
     func interrupt() {
         descriptor.withLock { descriptor in
             if let descriptor { _ = shutdown(descriptor, CInt(SHUT_RDWR)) }
         }
     }
 
-    /// Whether the other end has closed the connection, and sent nothing before that is still to be received.
+    /// Whether the other end has closed the connection and no received bytes remain.
     var isAbandoned: Bool {
         descriptor.withLock { descriptor in
             guard let descriptor else { return true }
@@ -64,7 +64,7 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// - Throws: `Errno.wouldBlock` when the other end has too many that wait already.
+    /// - Throws: `Errno.wouldBlock` if the backlog of the other end is full.
     func connect(to address: SocketAddress) throws(Errno) {
         try unsafe address.withAddress { (pointer, size) throws(Errno) in
             #if canImport(Glibc)
@@ -76,7 +76,7 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// The user that the process at the other end runs as (unix(7), SO_PEERCRED; getpeereid(3)); nil if the system does not tell.
+    /// The user of the process at the other end (unix(7), SO_PEERCRED; getpeereid(3)); nil if the system does not report it.
     var peerUser: uid_t? {
         #if os(Linux)
             // struct ucred: process, user and group, 32 bits each.
@@ -92,9 +92,9 @@ final class ControlSocket: Sendable {
         #endif
     }
 
-    /// Receives what is there, at most so many bytes; empty at the end of the stream.
+    /// Receives the available bytes, at most `limit`. Returns an empty array at the end of the stream.
     ///
-    /// - Throws: `Errno.wouldBlock` if nothing is there.
+    /// - Throws: `Errno.wouldBlock` if no bytes are available.
     func receive(_ limit: Int) throws(Errno) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: limit)
         while true {
@@ -104,7 +104,7 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// Sends as much as there is room for, and returns how much.
+    /// Sends as many bytes as there is room for, and returns their number.
     ///
     /// - Throws: `Errno.wouldBlock` if there is no room.
     func send(_ bytes: ArraySlice<UInt8>) throws(Errno) -> Int {
@@ -126,15 +126,15 @@ final class ControlSocket: Sendable {
         }
     }
 
-    /// What a socket can be waited for.
+    /// A condition to wait for: received bytes, or room to send.
     enum Readiness {
         case bytes
         case room
     }
 
-    /// Blocks until there are bytes or room, or the other end is gone.
+    /// Blocks until the socket is ready or the other end has disconnected.
     ///
-    /// - Returns: Whether that is so; otherwise the time is up.
+    /// - Returns: False after the timeout.
     func wait(for readiness: Readiness, _ timeout: Duration) throws(Errno) -> Bool {
         let deadline = ContinuousClock.now + timeout
         while true {

@@ -8,10 +8,10 @@ import TransferKit
     import Darwin
 #endif
 
-/// The socket beside a store.
+/// The address of the control socket in a storage folder.
 ///
-/// An address has room for 108 bytes on Linux and 104 elsewhere (unix(7)), and a path may be longer: it is named by way of an open
-/// folder there (proc(5)).
+/// An address has room for 108 bytes on Linux and 104 elsewhere (unix(7)). On Linux, longer paths are addressed through an open descriptor of the
+/// folder (proc(5)).
 struct SocketAddress {
     static let name = "control.sock"
 
@@ -20,7 +20,7 @@ struct SocketAddress {
 
     /// Calls a function with the address.
     ///
-    /// - Throws: `Errno.fileNameTooLong` where there is no way to name a long path.
+    /// - Throws: `Errno.fileNameTooLong` if the system has no way to address a long path.
     func withAddress<Result>(
         _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
     ) throws(Errno) -> Result {
@@ -46,7 +46,7 @@ struct SocketAddress {
         return MemoryLayout.size(ofValue: address.sun_path)
     }
 
-    /// - Parameter path: Shorter than the capacity.
+    /// - Parameter path: A path shorter than the capacity.
     private static func withAddress<Result>(
         of path: [UInt8], _ body: (UnsafePointer<sockaddr>, socklen_t) throws(Errno) -> Result
     ) throws(Errno) -> Result {
@@ -64,6 +64,6 @@ struct SocketAddress {
 }
 
 extension Errno {
-    /// What the last call of the system failed with.
+    /// The error of the last system call.
     static var last: Errno { Errno(rawValue: errno) }
 }

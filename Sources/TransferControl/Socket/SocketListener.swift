@@ -10,13 +10,13 @@ import TransferKit
     import Darwin
 #endif
 
-/// A socket in a folder that this process owns, and whoever connects to it.
+/// A listening socket in a storage folder owned by this process.
 final class SocketListener: Sendable {
     private let address: SocketAddress
     private let descriptor: CInt
     private nonisolated(unsafe) let source: any DispatchSourceRead  // For any thread: dispatch_source_create(3).
     private let isClosed = Locked(false)
-    /// Which file it is, so that another one of that name is never removed.
+    /// The identity of the socket file, so that this listener never removes another file of the same name.
     private let file: FileNumber
 
     private struct FileNumber: Hashable, Sendable {
@@ -31,7 +31,7 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// Makes the socket, in the place of one that an earlier owner left.
+    /// Creates the socket, replacing one left by an earlier owner.
     ///
     /// - Throws: ``QueueError`` with the code `storageUnavailable`.
     init(at address: SocketAddress) throws {
@@ -46,7 +46,7 @@ final class SocketListener: Sendable {
             }
             self.file = file
         } catch {
-            throw QueueError(.storageUnavailable, "The socket \(address.path) can't be made: \(error).")
+            throw QueueError(.storageUnavailable, "Cannot create the socket \(address.path): \(error).")
         }
         unsafe source = DispatchSource.makeReadSource(
             fileDescriptor: descriptor, queue: DispatchQueue(label: "transferkit.control-listener"))
@@ -72,12 +72,12 @@ final class SocketListener: Sendable {
         do {
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
             _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
-            // Who owns the store owns the name: what is there is of a process that ended.
+            // This process owns the folder, so an existing file was left by a process that has exited.
             _ = unsafe address.path.withPlatformString { unsafe unlink($0) }
             try unsafe address.withAddress { (pointer, size) throws(Errno) in
                 if unsafe bind(descriptor, pointer, size) != 0 { throw Errno.last }
             }
-            // Nobody can connect before listen(2), so nobody meets another mode.
+            // No client can connect before listen(2), so none can use the initial mode.
             guard unsafe address.path.withPlatformString({ unsafe chmod($0, 0o600) }) == 0, listen(descriptor, 128) == 0 else {
                 throw Errno.last
             }
@@ -88,12 +88,14 @@ final class SocketListener: Sendable {
         }
     }
 
-    /// How long no connection is taken after one could not be.
+    /// How long the listener pauses after it could not accept a connection.
     private static let pause = DispatchTimeInterval.milliseconds(500)
 
-    /// Calls a function with each connection, one after the other, on a thread that must not be kept.
+    /// Starts to accept connections.
     ///
-    /// - Parameter fail: Called when connections can't be taken, as when this process has too many open files. Whoever connects waits then.
+    /// - Parameters:
+    ///   - fail: Called when a connection can't be accepted, such as when this process has too many open files. Clients wait in this case.
+    ///   - accept: Called with each connection, one after the other. Must not block.
     func start(fail: @escaping @Sendable (Errno) -> Void, _ accept: @escaping @Sendable (ControlSocket) -> Void) {
         let descriptor = descriptor
         unsafe source.setEventHandler { [weak self] in
@@ -108,11 +110,11 @@ final class SocketListener: Sendable {
                     continue
                 }
                 let cause = Errno.last
-                // accept(2): what that one connection met is no matter for the next one.
+                // accept(2): errors of this connection only; the next one may succeed.
                 if [.interrupted, .connectionAbort].contains(cause) { continue }
                 guard cause != .wouldBlock else { return }
                 fail(cause)
-                // The connection still waits, so that this would be called again at once.
+                // The connection is still pending, so the handler would be called again immediately.
                 self?.suspend()
                 return
             }
@@ -121,17 +123,17 @@ final class SocketListener: Sendable {
         unsafe source.resume()
     }
 
-    /// Whether the socket is still where clients look for it.
+    /// Whether the socket file still exists.
     var isPresent: Bool { FileNumber(address.path) == file }
 
-    /// Takes no connections for a while.
+    /// Pauses accepting connections.
     private func suspend() {
         unsafe source.suspend()
-        // Keeps the source until then: one that is suspended can't be let go.
+        // Retains the source until it is resumed, as a suspended source must not be released.
         DispatchQueue.global().asyncAfter(deadline: .now() + Self.pause) { [self] in unsafe source.resume() }
     }
 
-    /// Takes no more connections, and removes the socket.
+    /// Stops accepting connections and removes the socket file.
     func close() {
         let wasClosed = isClosed.withLock { isClosed in
             defer { isClosed = true }

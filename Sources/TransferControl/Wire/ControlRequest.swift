@@ -1,13 +1,13 @@
 import Foundation
 import TransferKit
 
-/// What a client asks for: once a connection, after any number of ``stage(_:)``, which have no answer.
+/// A request of a client. A connection carries one, after any number of ``stage(_:)``, which have no response.
 enum ControlRequest: Codable, Sendable {
     case owner
     case accounts
     case account(name: String)
     case save(Account)
-    /// Answered with whether it was saved.
+    /// The response is whether the account was saved.
     case replace(Account?, with: Account)
     case deleteAccount(name: String, cascades: Bool)
     case unblockAccount(name: String)
@@ -34,39 +34,39 @@ enum ControlRequest: Codable, Sendable {
     case session(SessionID)
     case items(of: SessionID, from: Int64, limit: Int)
 
-    /// A part of what a later request is about.
+    /// A part of the content of a later request.
     case stage(StagedPart)
-    /// Adds the sessions that were staged.
+    /// Adds the staged sessions.
     case add(at: Int?, held: Bool)
-    /// Adds the items that were staged.
+    /// Adds the staged items.
     case addItems(to: SessionReference)
     case apply(SessionOperation, to: SessionReference)
     case applyToGroup(SessionOperation, to: SessionGroup)
-    /// Applies to the group of the IDs that were staged.
+    /// Applies an operation to the sessions with the staged IDs.
     case applyToStaged(SessionOperation)
 
-    /// Answered with ``EventMessage``s until the queue ends; without a revision from now on.
+    /// The response is followed by ``EventMessage``s until the queue shuts down. Without a revision, only new events are sent.
     case events(since: UInt64?)
-    /// Ends an owner that can be asked to; answered when it has let the store go.
+    /// Stops an owner that accepts the request. The response follows after it has released the storage folder.
     case end
 
-    /// Refuses numbers that no client sends and that the queue does not check itself, before anything is computed with them.
+    /// Rejects invalid numbers that the queue itself does not check.
     ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func check() throws(QueueError) {
         let isPossible =
             switch self {
             case .items(_, _, let limit), .findSessionIDs(_, let limit): limit >= 0
-            // Sums with longer ones have no value.
+            // Longer durations would overflow when added to an instant.
             case .stop(_, let deadline?), .stopAndWait(_, let deadline?): (.zero ... .seconds(Int64.max)).contains(deadline)
             default: true
             }
         guard isPossible else {
-            throw QueueError(.invalidRequest, "The request has a number that is negative or too large.")
+            throw QueueError(.invalidRequest, "A number in the request is negative or too large.")
         }
     }
 
-    /// Whether it only waits, for as long as that takes: of no use to a client that is gone.
+    /// Whether the request only waits, possibly forever, and can be dropped when the client disconnects.
     var isWait: Bool {
         switch self {
         case .events, .stopAndWait: true
@@ -75,7 +75,7 @@ enum ControlRequest: Codable, Sendable {
     }
 }
 
-/// An answer, or a part of one that is a list.
+/// A response, or a part of a list.
 struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
     var value: Value?
     /// Whether another part follows.
@@ -83,11 +83,11 @@ struct ControlAnswer<Value: Codable & Sendable>: Codable, Sendable {
     var error: QueueError?
 }
 
-/// The answer to what has none.
+/// The value of a response without a result.
 struct Nothing: Codable, Sendable {}
 
-/// What follows the answer to a request for events.
+/// An event sent after the response to a request for events.
 struct EventMessage: Codable, Sendable {
-    /// Nil at the end: the queue was shut down.
+    /// Nil after the last event, when the queue was shut down.
     var event: QueueEvent?
 }

@@ -1,19 +1,19 @@
 import Foundation
 
-/// What a client says first, together with its request.
+/// The first message of a client, sent together with its request.
 struct Greeting: Codable, Sendable {
     static let protocolName = "transferkit-control"
     static let version = 1
 
     var `protocol` = protocolName
-    /// The versions that it speaks.
+    /// The protocol versions supported by the client.
     var versions = [version]
 }
 
-/// What a server answers to that: which version both speak from now on, and who it is.
+/// The server's response to the greeting: the protocol version to use, and a description of the owner.
 struct GreetingAnswer: Codable, Sendable {
     var `protocol` = Greeting.protocolName
-    /// Nil if it speaks none of those; nothing follows then.
+    /// Nil if the server supports none of the client's versions. Nothing follows in this case.
     var version: Int?
     var owner: QueueOwner
 }

@@ -3,7 +3,7 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// An item's snapshot; names are bytes.
+/// The encoded snapshot of an item, with names as bytes.
 struct ItemStatusRecord: Codable, Sendable {
     var position: Int64
     var source: Data
@@ -16,7 +16,7 @@ struct ItemStatusRecord: Codable, Sendable {
     var checksum: String?
     var partialExpiresAt: Date?
     var answer: ServerAnswer?
-    /// Nil from owners that know of none.
+    /// Nil from owners of older versions, which have no warnings.
     var warnings: [String]?
     var error: TransferError?
 

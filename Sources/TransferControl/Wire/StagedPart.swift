@@ -3,30 +3,30 @@ import SystemPackage
 import TransferCore
 import TransferKit
 
-/// A part of a request that can be of any size.
+/// A part of a request of any size.
 enum StagedPart: Codable, Sendable {
     /// Sessions with all of their items.
     case sessions([WholeSession])
-    /// A session; its items follow.
+    /// A session whose items follow.
     case session(SessionHead)
-    /// Items of the last session, or of none.
+    /// Items of the last session, or of the request if there is no session.
     case items([ItemRecord])
-    /// More bytes of the last item, which is one of bytes from memory.
+    /// More bytes of the last item, whose content is in memory.
     case bytes(Data)
-    /// Sessions of a group.
+    /// The IDs of a group.
     case ids([SessionID])
 }
 
-/// A session that is to be added, and is small enough to be sent together with others.
+/// A new session that is small enough to be sent together with others.
 struct WholeSession: Codable, Sendable {
     var head: SessionHead
     var items: [ItemRecord]
 
-    /// How many bytes it takes in a message, roughly.
+    /// The approximate size in a message, in bytes.
     var cost: Int { items.reduce(head.cost) { $0 + $1.cost } }
 }
 
-/// A session that is to be added, without its items.
+/// A new session without its items.
 struct SessionHead: Codable, Sendable {
     var id: SessionID
     var account: String
@@ -40,11 +40,11 @@ struct SessionHead: Codable, Sendable {
     var dependency: SessionDependency?
     var deduplicationKey: String?
 
-    /// How many bytes it takes in a message, at most.
+    /// The largest possible size in a message, in bytes.
     var cost: Int {
         var texts = tags + [account, name ?? "", deduplicationKey ?? ""]
         for values in [options.metadata, options.headers, options.settings] { texts += Array(values.keys) + Array(values.values) }
-        // A byte of a text may be written as six, and a byte of a list takes four.
+        // A byte of a string takes up to six bytes, and a byte in a list up to four.
         return 4_096 + texts.reduce(0) { $0 + 6 * $1.utf8.count + 8 } + ((context?.count ?? 0) + (folder?.count ?? 0)) * 4
     }
 
@@ -62,7 +62,7 @@ struct SessionHead: Codable, Sendable {
         deduplicationKey = request.deduplicationKey
     }
 
-    /// - Throws: What is wrong with the items.
+    /// - Throws: The error of an invalid item.
     func request(_ items: [ItemRecord]) throws -> SessionRequest {
         var request = try SessionRequest.upload(items: try items.map { try $0.item }, to: account, name: name, tags: tags, options: options)
         request.id = id
@@ -76,7 +76,7 @@ struct SessionHead: Codable, Sendable {
     }
 }
 
-/// An item that is to be added.
+/// A new item.
 struct ItemRecord: Codable, Sendable {
     private enum Kind: String, Codable {
         case path
@@ -85,11 +85,11 @@ struct ItemRecord: Codable, Sendable {
         case remoteFolder
     }
 
-    /// How many bytes from memory one record has; the others follow.
-    static let pieceSize = 1 << 19
+    /// The most content bytes in one record. The remaining bytes follow in other parts.
+    static let contentSize = 1 << 19
 
     private var kind: Kind
-    /// Of a path, from the root; of a remote file or folder, the local name.
+    /// The absolute path of a local item, or the local name of a remote file or folder.
     private var path: Data?
     var data: Data?
     private var destination: Data?
@@ -103,7 +103,7 @@ struct ItemRecord: Codable, Sendable {
         switch item.content {
         case .path(let path):
             kind = .path
-            // An empty path stays one, to be refused as such.
+            // An empty path stays empty, so that the owner rejects it.
             self.path = Data(path.isEmpty ? [] : workingFolder.pushing(path).bytes)
             symbolicLinks = item.symbolicLinks
         case .data(let data):
@@ -119,12 +119,12 @@ struct ItemRecord: Codable, Sendable {
         case .stream:
             throw QueueError(
                 .invalidRequest,
-                "\(item.destination?.description ?? "An item") is a stream, which only the process that owns the queue can produce; write it to a file, or own the queue."
+                "\(item.destination?.description ?? "An item") is a stream, which only the process that owns the queue can produce. Write it to a file, or open the queue in this process."
             )
         }
     }
 
-    /// How many bytes it takes in a message, roughly.
+    /// The approximate size in a message, in bytes.
     var cost: Int { 128 + ((path?.count ?? 0) + (data?.count ?? 0) + (destination?.count ?? 0)) * 4 / 3 }
 
     var item: TransferItem {
@@ -138,7 +138,7 @@ struct ItemRecord: Codable, Sendable {
             case (.remoteFolder, let path, let name?):
                 item = .remoteFolder(name, as: path.map { FilePath(bytes: $0) }, symbolicLinks: symbolicLinks ?? .skip)
             case (.path, nil, _), (.data, _, nil), (.remote, _, nil), (.remoteFolder, _, nil):
-                throw QueueError(.invalidMessage, "An item that is to be added lacks its path or its name.")
+                throw QueueError(.invalidMessage, "A new item lacks its path or name.")
             }
             item.uploadURL = uploadURL
             return item

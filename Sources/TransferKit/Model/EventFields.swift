@@ -32,7 +32,7 @@ extension EventFields {
         switch kind {
         case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged: break
         case .storageFailed(let error): storageError = error
-        case .quarantined(let text): message = text
+        case .quarantined(let text), .storeTrimmed(let text): message = text
         case .gap(let from, let to): (self.from, self.to) = (from, to)
         case .willChangeQueue(let revision), .didChangeQueue(let revision): orderRevision = revision
         case .added(let ids, let index): (self.ids, self.index) = (ids, index)
@@ -65,6 +65,7 @@ extension EventFields {
         case "limitsChanged": .limitsChanged
         case "storageFailed": storageError.map { .storageFailed($0) }
         case "quarantined": message.map { .quarantined($0) }
+        case "storeTrimmed": message.map { .storeTrimmed($0) }
         case "accountUnblocked": account.map { .accountUnblocked(account: $0) }
         case "accountBlocked": accountAndError { .accountBlocked(account: $0, $1) }
         case "needsCredentials": accountAndError { .needsCredentials(account: $0, $1) }

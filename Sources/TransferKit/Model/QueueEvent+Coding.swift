@@ -11,6 +11,7 @@ extension QueueEvent.Kind {
         case .limitsChanged: "limitsChanged"
         case .storageFailed: "storageFailed"
         case .quarantined: "quarantined"
+        case .storeTrimmed: "storeTrimmed"
         case .gap: "gap"
         case .willChangeQueue: "willChangeQueue"
         case .didChangeQueue: "didChangeQueue"

@@ -3,7 +3,7 @@ public import TransferCore
 
 /// One thing that happened, sent after it was made durable.
 public struct QueueEvent: Hashable, Sendable {
-    /// Grows by one with each event, over restarts too. What is never stored, ``Kind/progress(_:_:)`` and ``Kind/storageFailed(_:)``, carries
+    /// Grows by one with each event, over restarts too. What is never stored, ``Kind/progress(_:_:)``, ``Kind/storageFailed(_:)`` and ``Kind/storeTrimmed(_:)``, carries
     /// the number of the event before it, and a ``Kind/gap(from:to:)`` the last number that it stands for.
     public var revision: UInt64
     /// When it happened.
@@ -37,6 +37,9 @@ public struct QueueEvent: Hashable, Sendable {
         case storageFailed(QueueError)
         /// A part of the store can't be read and was set aside; the text says which and why.
         case quarantined(String)
+        /// The store had reached a limit, so the oldest sessions in quarantine, or the oldest removals that wait for servers, were deleted; the text
+        /// says how many. Not stored.
+        case storeTrimmed(String)
         /// Events are missing, as this subscriber did not take them in time, as they are older than the change log, or as a later version wrote
         /// them: read the present state again. A gap never begins or ends between a `willChangeQueue` and its `didChangeQueue`.
         case gap(from: UInt64, to: UInt64)
@@ -119,7 +122,8 @@ public struct QueueEvent: Hashable, Sendable {
             id
         case .itemCompleted(let id, _, _), .itemFailed(let id, _, _), .itemRestarted(let id, _, _): id
         case .added(let ids, _), .removed(let ids, _), .changed(let ids, _), .cancelled(let ids): ids.count == 1 ? ids.first : nil
-        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .gap, .willChangeQueue,
+        case .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged, .storageFailed, .quarantined, .storeTrimmed, .gap,
+            .willChangeQueue,
             .didChangeQueue, .accountBlocked, .accountUnblocked, .needsCredentials:
             nil
         }

@@ -8,9 +8,9 @@ public struct QueueStatistics: Hashable, Sendable, Codable {
     public var filesFailed: Int
     /// The size of all files whose size is known, in bytes.
     public var bytesTotal: Int64
-    /// Bytes confirmed by the other ends.
+    /// Bytes confirmed by the other ends. It stands still during a long request that the server confirms only at its end.
     public var bytesDone: Int64
-    /// Bytes taken by the network, at most ``bytesTotal``.
+    /// Bytes taken by the network, at most ``bytesTotal``: ``bytesDone``, and what is not confirmed yet. It grows during a long request.
     public var bytesSent: Int64
     /// What is left to send of the sessions that run or wait. Others need a person first.
     public var bytesRemaining: Int64
@@ -47,8 +47,17 @@ extension TransferQueue {
             confirmed += figures.bytesDone
             sent += figures.bytesSent - figures.bytesDone
         }
+        // What sessions showed before they paused stays.
+        var kept: Int64 = 0
+        for (key, figures) in shown where live[key] == nil {
+            guard let state = scheduler.roster[key]?.state else { continue }
+            let unstored = max(0, figures.done - figures.confirmed)
+            states[state, default: SessionFigures()].bytesDone.addSaturated(unstored)
+            let beyond = max(0, figures.sent - figures.done)
+            if state == .waiting || state == .running { sent.addSaturated(beyond) } else { kept.addSaturated(beyond) }
+        }
         return QueueStatistics(
-            states, inFlight: sent, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unnoted,
+            states, inFlight: sent, kept: kept, confirmed: totals.bytesConfirmed + max(0, confirmed), elapsed: totals.running + unnoted,
             rate: throughput.rate(at: now), removalsDue: try await clientReads.run { try await store.discardsAtServers() })
     }
 }
@@ -71,7 +80,10 @@ extension QueueStatistics {
         removalsDue = try values.decodeIfPresent(Int.self, forKey: .removalsDue) ?? 0
     }
 
-    init(_ states: [SessionState: SessionFigures], inFlight: Int64, confirmed: Int64, elapsed: Duration, rate: Double?, removalsDue: Int) {
+    init(
+        _ states: [SessionState: SessionFigures], inFlight: Int64, kept: Int64, confirmed: Int64, elapsed: Duration, rate: Double?,
+        removalsDue: Int
+    ) {
         self.removalsDue = removalsDue
         let all = states.values.reduce(into: SessionFigures()) { $0 += $1 }
         let pending = [states[.waiting], states[.running]].compactMap(\.self).reduce(into: SessionFigures()) { $0 += $1 }
@@ -80,7 +92,7 @@ extension QueueStatistics {
         filesFailed = Int(clamping: all.filesFailed)
         bytesTotal = max(0, all.bytesTotal)
         bytesDone = max(0, all.bytesDone)
-        bytesSent = bytesDone + inFlight
+        bytesSent = min(bytesDone.addingSaturated(inFlight).addingSaturated(kept), max(bytesDone, bytesTotal))
         bytesRemaining = max(0, pending.bytesTotal - pending.bytesDone - inFlight)
         secondsElapsed = elapsed.inSeconds
         self.rate = rate

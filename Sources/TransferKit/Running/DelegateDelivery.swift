@@ -50,6 +50,7 @@ extension TransferQueueDelegate {
         case .limitsChanged: await queueDidChangeLimits(queue)
         case .storageFailed(let error): await self.queue(queue, storageDidFail: error)
         case .quarantined(let text): await self.queue(queue, didQuarantine: text)
+        case .storeTrimmed(let text): await self.queue(queue, didTrimStore: text)
         case .gap(let from, let to): await self.queue(queue, didMissEventsFrom: from, to: to)
         case .willChangeQueue(let revision): await queueWillChange(queue, orderRevision: revision)
         case .didChangeQueue(let revision): await queueDidChange(queue, orderRevision: revision)

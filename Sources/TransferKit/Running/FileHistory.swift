@@ -24,6 +24,12 @@ package struct FileHistory: Equatable, Sendable {
     var violations = 0
     /// Whether the last attempt got a sign of life from its endpoint.
     var hasMoved = false
+    /// Whether the last attempt's endpoint performed a request of it.
+    var isAnswered = false
+    /// Whether the last attempt failed for the endpoint, and not for the file.
+    private(set) var isOutage = false
+    /// How often each endpoint had answered when the file's present row of failures there began.
+    private var answersAtFirst: [Endpoint: Int] = [:]
     private var hasRestarted = false
     /// How often the file began anew since it last got further than ever.
     private var fruitlessRestarts = 0
@@ -72,15 +78,40 @@ package struct FileHistory: Equatable, Sendable {
     }
 
     /// Notes that an attempt failed.
-    package mutating func failed(_ error: TransferError, at endpoint: Endpoint, uptime: Duration) {
-        if !FailureVerdict.isOutage(error) { failures += 1 }
+    ///
+    /// - Parameters:
+    ///   - liveness: What the endpoint did for other files.
+    package mutating func failed(
+        _ error: TransferError, at endpoint: Endpoint, uptime: Duration, liveness: EndpointLiveness.Row = .init()
+    ) {
+        isOutage = FailureVerdict.isOutage(error) && !isOwn(error, at: endpoint, liveness)
+        if !isOutage { failures += 1 }
         if error.failureClass == .resumeLost, error.code == .checksumMismatch { mismatches += 1 }
         violations = error.failureClass == .protocolViolation ? violations + 1 : 0
-        guard FailureVerdict.isUnreachable(error, violations: violations) else {
+        guard isUnreachable(error) else {
             outages[endpoint] = nil
             return
         }
         outages[endpoint, default: Outage(since: uptime)].attempts += 1
+    }
+
+    /// Whether the last failure says that its endpoint can't serve this file now.
+    func isUnreachable(_ error: TransferError) -> Bool {
+        isOutage || FailureVerdict.isUnreachable(error, violations: violations)
+    }
+
+    /// Whether a failure is the file's own: its endpoint answered in the attempt, or has answered others since the file first failed there, and no
+    /// other file has failed since.
+    private mutating func isOwn(_ error: TransferError, at endpoint: Endpoint, _ liveness: EndpointLiveness.Row) -> Bool {
+        guard FailureVerdict.mayConcernOneFile(error) else {
+            answersAtFirst[endpoint] = nil
+            return false
+        }
+        guard !isAnswered, let first = answersAtFirst[endpoint] else {
+            answersAtFirst[endpoint] = liveness.answers
+            return isAnswered
+        }
+        return liveness.answers > first && !liveness.isShared
     }
 
     /// The next attempt is due at a time, as uptime.
@@ -114,10 +145,10 @@ package struct FileHistory: Equatable, Sendable {
         passedOver[endpoint] = error.failureClass
         // One round over all endpoints counts as one failure. Where bytes are left behind, or the server was there, the next endpoint gets a row
         // of its own.
-        let isUnreachable = FailureVerdict.isUnreachable(error, violations: violations)
+        let isUnreachable = isUnreachable(error)
         if isExhausted, !isUnreachable || confirmed[endpoint, default: 0] > 0, exhausted.insert(endpoint).inserted {
             failures = 0
-        } else if !FailureVerdict.isOutage(error) {
+        } else if !isOutage {
             failures -= 1
         }
         violations = 0

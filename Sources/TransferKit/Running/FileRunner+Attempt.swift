@@ -7,6 +7,7 @@ extension FileRunner {
     /// Looks at what moves, and makes the attempt; nil if another run probes the endpoint.
     mutating func prepare(at endpoint: Endpoint) async throws -> PreparedAttempt? {
         history.hasMoved = false
+        history.isAnswered = false
         guard let transport = context.transports[endpoint.transport] else {
             throw TransferError(.unsupported, .unsupported, "This process has no transport named \"\(endpoint.transport)\".")
         }
@@ -89,6 +90,8 @@ extension FileRunner {
             context.live.end(active, confirmed: active.shownConfirmed)
             file.size = active.size
             history.hasMoved = prepared.signs.hasAnswered
+            // What may have left a record is not repeated without end.
+            history.isAnswered = prepared.signs.hasServed || active.leavesRecord && active.moved > 0
             history.progressed(
                 to: active.confirmed, of: active.size, at: prepared.endpoint, from: prepared.attempt.checkpoint?.confirmed ?? 0)
             checkpoints[prepared.endpoint.address] = prepared.saved.withLock { $0 }
@@ -192,7 +195,7 @@ extension FileRunner {
                 setSize(of: active, total)
             },
             activity: { active.isActive() },
-            record: { active.noteRecord() }, wait: { active.awaitsAnswer() })
+            record: { active.noteRecord() }, wait: { active.awaitsAnswer() }, answer: { signs.served() })
     }
 
     /// The size turned out.

@@ -34,6 +34,7 @@ extension FileRunner {
     mutating func list(at endpoint: Endpoint) async throws {
         guard let listing else { return }
         history.hasMoved = false
+        history.isAnswered = false
         let path = try RemotePath(bytes: file.destination)
         guard let transport = context.transports[endpoint.transport] as? any FolderListing else {
             throw TransferError(

@@ -139,9 +139,11 @@ struct FileRunner: Sendable {
     private mutating func react(to error: TransferError, at endpoint: Endpoint, failuresBefore: Int) async throws -> Outcome? {
         let options = context.options
         let now = context.clock.now()
-        history.failed(error, at: endpoint, uptime: now)
+        let own = EndpointLiveness.File(session: context.key, position: file.position)
+        let row = FailureVerdict.isOutage(error) ? context.liveEndpoints.of(endpoint).failed(own) : EndpointLiveness.Row()
+        history.failed(error, at: endpoint, uptime: now, liveness: row)
         await tellOfEndpoint(error, endpoint, failuresBefore: failuresBefore, at: now)
-        let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
+        let isUnreachable = history.isUnreachable(error)
         let situation = situation(at: endpoint, isUnreachable: isUnreachable, uptime: now)
         let rules = FailureVerdict.Rules(
             retry: options.retry, onSourceChange: options.onSourceChange,
@@ -200,13 +202,14 @@ struct FileRunner: Sendable {
             mayFallBack: history.mayFallBack(from: endpoint, after: availability.account.fallbackAfter, uptime: uptime),
             hasNextEndpoint: !others.isEmpty, othersMayWork: history.passedOver.values.contains { $0 != .unsupported },
             isProven: context.proven.contains(endpoint), outageAttempts: history.outages[endpoint]?.attempts ?? 0,
-            isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime))
+            isOutageTooLong: history.isOutage(of: endpoint, longerThan: context.options.retry.giveUpAfter, uptime: uptime),
+            isOfFile: !history.isOutage)
     }
 
     private func tellOfEndpoint(_ error: TransferError, _ endpoint: Endpoint, failuresBefore: Int, at uptime: Duration) async {
         // Known before any wait for it begins, so that nobody who waited finds the host still busy.
         if let pause = error.retryAfter, pause > .zero { _ = try? await context.tell(.hostBusy(endpoint, pause)) }
-        let isUnreachable = FailureVerdict.isUnreachable(error, violations: history.violations)
+        let isUnreachable = history.isUnreachable(error)
         guard isUnreachable || FailureVerdict.isTransient(error) && !history.hasMoved else { return }
         if record.failed(endpoint, since: failuresBefore, isUnreachable: isUnreachable, at: uptime) {
             context.post(.endpointFailed(endpoint, error))

@@ -293,15 +293,23 @@ package final class LiveRun: Sendable {
     }
 
     /// What the run showed last.
-    var shown: ShownFigures { state.withLock { $0.shown } }
+    var shown: ShownFigures {
+        state.withLock { state in
+            var shown = state.shown
+            shown.confirmed = min(state.base.bytesDone, shown.done)
+            return shown
+        }
+    }
 }
 
 /// Bytes of a session that were shown as sent and as confirmed.
 ///
 /// What a connection had taken, and the other end had not confirmed, is sent again after a pause. A person does not see the figures fall for it.
 package struct ShownFigures: Sendable {
-    fileprivate var done: Int64 = 0
-    fileprivate var sent: Int64 = 0
+    fileprivate(set) var done: Int64 = 0
+    fileprivate(set) var sent: Int64 = 0
+    /// What the store has of them, once the run is over.
+    fileprivate(set) var confirmed: Int64 = 0
 
     package init() {}
 

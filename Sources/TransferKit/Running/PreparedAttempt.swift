@@ -29,6 +29,7 @@ final class SignsOfLife: Sendable {
     private let endpoint: Endpoint
     private let liveness: EndpointLiveness
     private let wasSeen = Atomic(false)
+    private let wasServed = Atomic(false)
 
     init(context: RunContext, record: EndpointRecord, endpoint: Endpoint) {
         self.context = context
@@ -39,6 +40,9 @@ final class SignsOfLife: Sendable {
 
     /// Whether the other end confirmed anything.
     var hasAnswered: Bool { wasSeen.load(ordering: .relaxed) }
+
+    /// Whether the other end confirmed anything, or performed a request that needed the account's credentials.
+    var hasServed: Bool { hasAnswered || wasServed.load(ordering: .relaxed) }
 
     /// So many bytes without an answer are a sign of life: the buffers on the way hold no more.
     private static let mostBuffered: Int64 = 1 << 20
@@ -56,6 +60,14 @@ final class SignsOfLife: Sendable {
             context.proven.insert(endpoint)
             record.works(endpoint)
         }
+        liveness.answered()
+        works()
+    }
+
+    /// The other end performed a request that needed the account's credentials: the endpoint works, though nothing of the file may have moved.
+    func served() {
+        wasServed.store(true, ordering: .relaxed)
+        liveness.answered()
         works()
     }
 

@@ -16,9 +16,12 @@ package final class RowSweeper: Sendable {
     private let store: QueueStore
     private let clock: EngineClock
     private let logger: Logger
+    private let tell: @Sendable (String) -> Void
     private let state = Locked(State())
 
-    init(store: QueueStore, clock: EngineClock, logger: Logger) {
+    /// - Parameter tell: Takes a sentence about what was deleted because the store had reached a limit.
+    init(store: QueueStore, clock: EngineClock, logger: Logger, tell: @escaping @Sendable (String) -> Void) {
+        self.tell = tell
         self.store = store
         self.clock = clock
         self.logger = logger
@@ -60,14 +63,38 @@ package final class RowSweeper: Sendable {
         }
     }
 
+    private func trim() async throws(QueueError) {
+        let counts = Locked((sessions: 0, removals: 0))
+        while try await store.trim(
+            StoreLimits(),
+            { [logger] trimmed in
+                for reason in trimmed.sessions {
+                    logger.error("The oldest session in quarantine was deleted, as there are too many. It had been set aside: \(reason)")
+                }
+                counts.withLock {
+                    $0.sessions += trimmed.sessions.count
+                    $0.removals += trimmed.removals
+                }
+            })
+        {}
+        let (sessions, removals) = counts.withLock { $0 }
+        if sessions > 0 { tell("\(sessions) of the oldest sessions in quarantine were deleted, as there were too many.") }
+        guard removals > 0 else { return }
+        let sentence =
+            "\(removals) of the oldest removals at servers were given up, as there were too many. What is there is left to expire."
+        logger.warning("\(sentence)")
+        tell(sentence)
+    }
+
     private func work() async {
         var skipped: Set<SessionKey> = []
         while begin() {
             do throws(SweepFailure) {
                 while try await store.sweep(leavingOut: skipped) {}
                 do throws(QueueError) {
-                    while try await store.trim() {}
+                    try await trim()
                     try await store.finishResets()
+                    try await store.finishDiscards()
                 } catch {
                     throw SweepFailure(session: nil, isLasting: false, error: error)
                 }

@@ -1,6 +1,6 @@
 import Logging
 import SystemPackage
-import TransferCore
+public import TransferCore
 
 /// Runs one activation of a session.
 package struct SessionRunner: Sendable {
@@ -41,7 +41,8 @@ package struct SessionRunner: Sendable {
         } catch {
             let damage = (error as? QueueError).flatMap { $0.code == .storageDamaged ? $0 : nil }
             if let damage { context.storageFailed(damage) }
-            let error = TransferError(.transient, .internalFailure, "The session can't go on. \(error)")
+            let error = TransferError(
+                .transient, damage == nil ? .internalFailure : .storageDamaged, "The session can't continue. \(error)")
             outcome = Task.isCancelled ? .interrupted : .backoff(damage == nil ? Self.storeRetryDelay : Self.damageRetryDelay, error)
         }
         monitor.cancel()
@@ -82,4 +83,9 @@ package struct SessionRunner: Sendable {
             }
         ).run()
     }
+}
+
+extension TransferError.Code {
+    /// What the store has of the session can't be read, as the database is damaged.
+    public static let storageDamaged = Self(rawValue: "storageDamaged")
 }

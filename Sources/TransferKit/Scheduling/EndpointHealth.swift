@@ -7,7 +7,7 @@ package struct EndpointHealth: Sendable, Equatable {
     static let failureLimit = 5
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
-    /// How long an endpoint is left alone that no connection reaches: an attempt to reach it costs it nothing.
+    /// How long an endpoint is left alone during an outage: an attempt costs a server that is not there nothing.
     static let outagePause = Duration.seconds(10)
     /// How long a run that begins may take until it asks the endpoint. Longer, and another run may probe it.
     static let probeGrace = Duration.seconds(5)

@@ -35,9 +35,10 @@ package struct Entry: SessionTableElement, Equatable {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.ending))
     }
 
-    /// Whether it waits for nothing of its own but a time to come.
+    /// Whether it waits for nothing of its own but a time to come. One that can't be read needs a person, though it is tried again.
     var isTimed: Bool {
-        state == .waiting && !conditions.isDisjoint(with: .timed) && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed))
+        state == .waiting && !conditions.isDisjoint(with: .timed)
+            && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
     }
 
     /// Whether it claims the next slot that becomes free.
@@ -104,10 +105,13 @@ package struct Entry: SessionTableElement, Equatable {
         /// Its last run was abandoned and has not ended: no other one begins before it has.
         static let runNotEnded = Conditions(rawValue: 2048)
 
+        /// The damaged store can't say what it has to transfer. It also waits for its next attempt.
+        static let unreadable = Conditions(rawValue: 4096)
+
         static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.stopped, .backoff, .early]
         /// What does not outlive a process.
-        static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems, .runNotEnded]
+        static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems, .runNotEnded, .unreadable]
     }
 }
 

@@ -23,6 +23,8 @@ package enum FailureVerdict: Equatable {
         package var failures = 0
         /// Attempts in a row that did not reach the present endpoint, the last one included.
         package var outageAttempts = 0
+        /// Whether a failure that looks like an outage is the file's own, as the present endpoint serves others.
+        package var isOfFile = false
         /// Whether the present endpoint could not be reached for as long as the session waits for it.
         package var isOutageTooLong = false
         /// Protocol violations in a row, the last one included.
@@ -48,8 +50,9 @@ package enum FailureVerdict: Equatable {
             failures: Int = 0, violations: Int = 0, hasRestarted: Bool = false, mismatches: Int = 0, sourceChanges: Int = 0,
             hasCheckpoint: Bool = false,
             mayFallBack: Bool = false, hasNextEndpoint: Bool = false, othersMayWork: Bool = false, isProven: Bool = false,
-            outageAttempts: Int = 0, isOutageTooLong: Bool = false
+            outageAttempts: Int = 0, isOutageTooLong: Bool = false, isOfFile: Bool = false
         ) {
+            self.isOfFile = isOfFile
             self.failures = failures
             self.outageAttempts = outageAttempts
             self.isOutageTooLong = isOutageTooLong
@@ -89,9 +92,16 @@ package enum FailureVerdict: Equatable {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }
 
-    /// Whether an error says that no connection reached a server. Which file is sent does not matter then.
+    /// Whether an error says that no server is there: no connection reached one, none answered, or a proxy answered for it. Which file is sent
+    /// does not matter then; see ``mayConcernOneFile(_:)`` for the exceptions.
     package static func isOutage(_ error: TransferError) -> Bool {
         error.failureClass == .unreachable && error.code != .notThisProtocol
+            || error.failureClass == .transient && error.code == .serverUnavailable
+    }
+
+    /// Whether a server that serves other files may give this error for one file.
+    package static func mayConcernOneFile(_ error: TransferError) -> Bool {
+        error.code == .serverUnavailable || error.code == .stalled
     }
 
     /// Whether an error says that the same attempt may work a little later; so do classes of other versions.
@@ -106,7 +116,7 @@ package enum FailureVerdict: Equatable {
     ///
     /// - Parameter fraction: A random number in 0 ..< 1.
     package init(error: TransferError, history: History, rules: Rules, fraction: Double) {
-        let isOutage = Self.isOutage(error)
+        let isOutage = Self.isOutage(error) && !history.isOfFile
         let isExhausted = !isOutage && history.failures >= rules.retry.maximumAttempts
         let again: FailureVerdict
         if isExhausted {
@@ -119,7 +129,7 @@ package enum FailureVerdict: Equatable {
                     afterFailures: isOutage ? history.outageAttempts : history.failures, retryAfter: error.retryAfter, isOutage: isOutage,
                     fraction: fraction))
         }
-        if Self.isUnreachable(error, violations: history.violations) {
+        if isOutage || Self.isUnreachable(error, violations: history.violations) {
             let mayLeave = !history.hasCheckpoint || history.mayFallBack || isExhausted || isOutage && history.isOutageTooLong
             self = history.hasNextEndpoint && mayLeave ? .nextEndpoint : again
             return

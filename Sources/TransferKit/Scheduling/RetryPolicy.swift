@@ -8,11 +8,11 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     public var maximumDelay: Duration
 
     /// After how many failed attempts in a row at one endpoint a file is given up there, at least 1. Default: 8. A failure after progress begins
-    /// a new row. Attempts that reach no server, as one that is stopped, are not counted; see ``giveUpAfter``.
+    /// a new row. Attempts that meet an outage of the server are not counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// How long no server of the account may be reached until a session that waits for one fails; nil, the default, for ever. Counted in each
-    /// process from the first attempt that reached none.
+    /// How long an outage of the account's servers may last until a session that waits for one fails, at least 0 s; nil, the default, for ever.
+    /// Counted in each process from the first attempt that met it.
     public var giveUpAfter: Duration?
 
     /// Makes a policy.
@@ -46,7 +46,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// The longest delay after which a session still keeps its slot.
     package static let slotKept = Duration.seconds(1)
 
-    /// The longest delay after an attempt that reached no server: a server that is back is noticed soon, and one that is not has no work.
+    /// The longest delay after an attempt that met an outage: a server that is back is noticed soon, and one that is not has no work.
     static let longestOutageDelay = Duration.seconds(10)
 
     /// How long to wait after a failure.
@@ -54,7 +54,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
     /// - Parameters:
     ///   - failures: How many attempts failed in a row, this one included.
     ///   - retryAfter: What the server asks for; the delay is never shorter.
-    ///   - isOutage: Whether the attempts reached no server.
+    ///   - isOutage: Whether the attempts met an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
         var bound = base

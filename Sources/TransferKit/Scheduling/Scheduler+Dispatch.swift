@@ -7,6 +7,7 @@ extension Scheduler {
         var transaction = Transaction()
         noteOpening(now)
         wake(at: now)
+        continueReleases()
         remindOfDisk(at: now)
         if flags.mode == .draining, let deadline = flags.drainDeadline, deadline <= now.uptime {
             interruptAll(&transaction)
@@ -29,7 +30,7 @@ extension Scheduler {
     }
 
     /// How many sessions are changed at once by the time alone; the others follow at once.
-    private static let mostAtOnce = 10_000
+    static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
     private mutating func wake(at now: Moment) {
@@ -41,7 +42,7 @@ extension Scheduler {
             let details = roster.details(first.key)
             if let retryAt = details.retryAt, retryAt.uptime.nanoseconds <= now.uptime.nanoseconds {
                 mutate(first.key) { entry, details in
-                    entry.conditions.remove(.backoff)
+                    entry.conditions.subtract([.backoff, .unreadable])
                     details.retryAt = nil
                 }
             }
@@ -174,6 +175,9 @@ extension Scheduler {
                 case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present
                 }
+            // Those that come after it are released first.
+            let id = roster[first.key]?.id
+            guard !flags.releases.contains(where: { $0.session == id }) else { break }
             guard isOver, retired.count < Self.mostAtOnce else { break }
             _ = roster.ends.popFirst()
             retired.insert(first.key)

@@ -183,7 +183,7 @@ extension Scheduler {
         windDown(key, &transaction) { entry, details in
             entry.state = .cancelled
             Self.forgetMarks(&entry, &details)
-            entry.conditions.subtract([.backoff, .noSpace])
+            entry.conditions.subtract([.backoff, .noSpace, .unreadable])
             details = EntryDetails(
                 run: details.run, notBefore: details.notBefore, dependency: details.dependency, deduplicationKey: details.deduplicationKey)
             if keepsPartial { entry.conditions.insert(.keepsPartial) } else { entry.conditions.remove(.keepsPartial) }
@@ -248,7 +248,7 @@ extension Scheduler {
             Self.forgetMarks(&entry, &details)
             entry.lane = .now
             details.mark = mark
-            entry.conditions.subtract([.backoff, .early, .dependent])
+            entry.conditions.subtract([.backoff, .early, .dependent, .unreadable])
             details.retryAt = nil
             details.notBefore = nil
             details.dependency = nil

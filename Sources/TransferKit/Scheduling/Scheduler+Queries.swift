@@ -32,7 +32,7 @@ extension Scheduler {
 
     /// Whether nothing runs and nothing can start without a person. What is due at a time to come is not idle.
     package func isIdle(at now: Moment) -> Bool {
-        guard flags.mode == .running, !hasLiveRuns else { return false }
+        guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
         // Paused sessions that keep all slots need a person.
         guard roster.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
@@ -64,6 +64,7 @@ extension Scheduler {
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
         if case .count(let count) = settings.retention, (roster.counts[.completed] ?? 0) > count { due.append(now.uptime) }
+        if !flags.releases.isEmpty { due.append(now.uptime) }
         if flags.mode == .draining, let deadline = flags.drainDeadline { due.append(deadline) }
         if case .age(let age) = settings.retention, let first = roster.ends.first {
             let wait = Duration.milliseconds(first.due - steadyDate(at: now).milliseconds) + age

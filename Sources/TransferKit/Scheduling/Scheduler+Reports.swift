@@ -196,7 +196,7 @@ extension Scheduler {
             Self.forgetMarks(&entry, &details)
             entry.conditions.formIntersection(.needsCheapNetwork)
             details = EntryDetails(
-                deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? now.date : nil,
+                deduplicationKey: details.deduplicationKey, completedAt: failure == nil ? steadyDate : nil,
                 keptSince: failure == nil ? steadyDate : nil)
         }
         guard let entry = roster[key] else { return }
@@ -213,9 +213,10 @@ extension Scheduler {
         mutate(key) { entry, details in
             entry.state = .waiting
             switch outcome {
-            case .backoff(let delay, _):
+            case .backoff(let delay, let error):
                 details.retryAt = now + delay
                 entry.conditions.insert(.backoff)
+                if error.code == .storageDamaged { entry.conditions.insert(.unreadable) }
             case .noSpace(let error):
                 details.spaceCheckAt = now.uptime + Self.spaceCheckInterval
                 details.shortage = error
@@ -248,11 +249,30 @@ extension Scheduler {
         }
     }
 
-    /// What comes after a session that ended may start.
+    /// What comes after a session that ended may start. If there are very many of them, the rest follows with the next transactions; an opening
+    /// completes that after a kill.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in roster.dependents[id, default: []].sorted() {
             guard let dependency = roster.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
+            guard released < Self.mostAtOnce else {
+                return mutateFlags { $0.releases.append(PendingRelease(session: id, isCompleted: isCompleted)) }
+            }
+            released += 1
             dropDependency(key)
         }
     }
+
+    /// Releases more of those that come after sessions that ended.
+    mutating func continueReleases() {
+        guard !flags.releases.isEmpty, released < Self.mostAtOnce else { return }
+        let releases = flags.releases
+        mutateFlags { $0.releases = [] }
+        for release in releases { satisfyDependents(of: release.session, isCompleted: release.isCompleted) }
+    }
+}
+
+/// A session that has ended while not all that come after it were released.
+package struct PendingRelease: Sendable, Equatable {
+    var session: SessionID
+    var isCompleted: Bool
 }

@@ -82,6 +82,8 @@ package struct Scheduler: Sendable {
         package var scarceSpace: Int64?
         /// When the disk is to be looked at again while it is below the floor.
         package var diskCheckAt = Duration.zero
+        /// Sessions that have ended while not all that come after them were released.
+        package var releases: [PendingRelease] = []
         /// Tags that sessions got since somebody looks them up by theirs in the store.
         var newTags: [SessionKey: Set<String>] = [:]
     }
@@ -101,12 +103,16 @@ package struct Scheduler: Sendable {
     /// Sessions whose stored row is behind.
     private var dirty: [SessionKey] = []
     /// When the process opened the queue, on both clocks; nil before its first input.
-    private var opening: Moment?
+    var opening: Moment?
+    /// The steady date at the opening; nil if the store knows of none.
+    var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
     /// What was stored as running: it was interrupted when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
     /// Sessions that came after one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
+    /// How many sessions were released since the last commit.
+    var released = 0
     /// How many look sessions up by their tags at present.
     private var tagReaders = 0
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
@@ -143,28 +149,6 @@ package struct Scheduler: Sendable {
     }
 
     package var slotsInUse: Int { roster.slots.total + flags.ending.count }
-
-    // MARK: The steady date
-
-    /// A date of an earlier process that is so far in the past comes from a machine that did not know the date.
-    private static let longestPast = 10 * 366 * 24 * 3_600.0
-
-    /// The date of the opening plus the time since. Unlike the date, it never jumps while the process lives: what a machine that boots in
-    /// 1970 completes has not become 50 years old when it learns the date.
-    func steadyDate(at now: Moment) -> Date {
-        guard let opening else { return now.date }
-        return opening.date + (now.uptime - opening.uptime)
-    }
-
-    mutating func noteOpening(_ now: Moment) {
-        if opening == nil { opening = now }
-    }
-
-    /// A date that an earlier process stored; the present one if it is in the future or too far in the past.
-    private func plausible(_ date: Date) -> Date {
-        guard let present = settings.openedAt?.date else { return date }
-        return date > present || date < present - Self.longestPast ? present : date
-    }
 
     // MARK: Loading
 
@@ -259,6 +243,7 @@ package struct Scheduler: Sendable {
     /// The inputs since the last commit are durable.
     package mutating func commit() {
         journal.removeAll(keepingCapacity: journal.count < 4_096)
+        released = 0
         flagsBefore = nil
     }
 
@@ -266,6 +251,7 @@ package struct Scheduler: Sendable {
     package mutating func undo() {
         revert(to: 0)
         dirty.removeAll()
+        released = 0
         if let flagsBefore { flags = flagsBefore }
         flagsBefore = nil
         roster.recallAllLines()

@@ -114,7 +114,8 @@ extension StoreWrite {
         case .schedule(let row): row.entry.key
         case .expansion(let key, let step): step.changesFigures ? key : nil
         case .addItems(let key, _), .resetSession(let key, _), .continueReset(let key), .deleteSession(let key, _),
-            .quarantine(let key, _), .restoreSession(let key, _), .discardPartial(let key):
+            .quarantine(let key, _), .restoreSession(let key, _), .discardPartial(let key),
+            .continueDiscard(let key):
             key
         default: nil
         }

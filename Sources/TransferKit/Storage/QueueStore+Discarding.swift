@@ -33,6 +33,59 @@ extension QueueStore {
         try execute(db, "DELETE FROM checkpoint WHERE session = ?", [key])
     }
 
+    /// Moves what a cancelled session left at its servers into the outbox: at most ``sweptRows`` rows. A mark says that there are more, over restarts.
+    static func discardPartial(of key: SessionKey, _ transaction: inout StoreTransaction, in db: Database) throws {
+        let rows = try StoredRow.fetchAll(
+            db.cachedStatement(
+                sql: "SELECT endpoint, data, confirmed, position FROM checkpoint WHERE session = ? ORDER BY position, endpoint LIMIT ?"),
+            arguments: [key, sweptRows])
+        guard rows.count == sweptRows, let last = rows.last else {
+            try endDiscard(of: key, in: db)
+            return try discardCheckpoints(of: key, at: transaction.now, in: db)
+        }
+        try discard(rows, of: key, isHeld: false, at: transaction.now, in: db)
+        let end = StatementArguments([key.databaseValue, try last.value(atIndex: 3), try last.value(atIndex: 0)])
+        let handled = "checkpoint.session = ?1 AND (checkpoint.position, checkpoint.endpoint) <= (?2, ?3)"
+        try execute(
+            db,
+            """
+            UPDATE file SET generation = generation + 1
+            WHERE session = ?1 AND position IN (SELECT DISTINCT position FROM checkpoint WHERE \(handled))
+            """, end)
+        try execute(db, "DELETE FROM checkpoint WHERE \(handled)", end)
+        try execute(db, "INSERT INTO setting(name, value) VALUES (?, 0) ON CONFLICT DO NOTHING", [discardMark(of: key)])
+        transaction.leavesRows = true
+    }
+
+    /// What is left at the servers of a session stays there, or was discarded.
+    static func endDiscard(of key: SessionKey, in db: Database) throws {
+        try execute(db, "DELETE FROM setting WHERE name = ?", [discardMark(of: key)])
+    }
+
+    static func isDiscarding(_ key: SessionKey, in db: Database) throws -> Bool {
+        try Bool.fetchOne(
+            db.cachedStatement(sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name = ?)"), arguments: [discardMark(of: key)]) == true
+    }
+
+    /// Moves all that cancelled sessions left at their servers into the outbox.
+    package func finishDiscards() async throws(QueueError) {
+        do {
+            let keys = try await read { db in
+                try String.fetchAll(db, sql: "SELECT name FROM setting WHERE name GLOB '\(Self.discardPrefix)*'")
+                    .compactMap { SessionKey($0.dropFirst(Self.discardPrefix.count)) }
+            }
+            for key in keys {
+                while try await read({ try Self.isDiscarding(key, in: $0) }) { try await commit([.continueDiscard(key)]) }
+            }
+        } catch {
+            throw Self.storageError(error, folder: folder)
+        }
+    }
+
+    private static let discardPrefix = "discard "
+
+    private static func discardMark(of key: SessionKey) -> String { "\(discardPrefix)\(key)" }
+
     /// Moves what files at these positions left at their servers into the outbox.
     static func discardCheckpoints(of key: SessionKey, in positions: ClosedRange<Int64>, at now: Date, in db: Database) throws {
         let range: StatementArguments = [key, positions.lowerBound, positions.upperBound]

@@ -81,6 +81,25 @@ extension QueueStore {
         scheduler.load(
             sessionLimit: values["sessionLimit"].flatMap { $0 >= 1 ? Int(clamping: $0) : nil },
             rateLimit: values["rateLimit"].flatMap { $0 >= 1 ? $0 : nil }, orderRevision: UInt64(clamping: values["orderRevision"] ?? 0))
+        if let seen = values[Self.clockSeen].flatMap(Self.calendarDate), let steady = values[Self.clockSteady].flatMap(Self.calendarDate) {
+            scheduler.load(seen: seen, steady: steady)
+        }
+    }
+
+    private static let clockSeen = "clockSeen"
+    private static let clockSteady = "clockSteady"
+
+    /// A date before the year 10,000; nil for what only damage can be.
+    private static func calendarDate(_ stored: Int64) -> Date? {
+        (0..<253_402_300_800_000).contains(stored) ? StoreCoding.date(stored) : nil
+    }
+
+    static func store(seen: Date, steady: Date, in db: Database) throws {
+        for (name, date) in [(clockSeen, seen), (clockSteady, steady)] {
+            try execute(
+                db, "INSERT INTO setting(name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
+                [name, StoreCoding.encode(date)])
+        }
     }
 
     private static func loadAccounts(into scheduler: inout Scheduler, from db: Database) throws {

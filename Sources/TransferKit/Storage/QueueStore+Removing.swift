@@ -32,6 +32,7 @@ extension QueueStore {
     /// - Parameter isRunning: Whether a run has yet to let go, which may complete a file after all.
     static func remove(_ key: SessionKey, isRunning: Bool, _ transaction: inout StoreTransaction, in db: Database) throws {
         try endReset(of: key, in: db)
+        try endDiscard(of: key, in: db)
         try discardCheckpoints(of: key, isHeld: isRunning, at: transaction.now, in: db)
         let rows = try rowCount(of: key, atMost: transaction.rowsToSweep + 1, in: db)
         guard rows > transaction.rowsToSweep else {
@@ -78,7 +79,8 @@ extension QueueStore {
     func hasRowsToSweep() async throws -> Bool {
         try await read { db in
             try Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM removal)") == true || Self.exceeds(StoreLimits(), in: db)
-                || Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name GLOB 'reset *')") == true
+                || Bool.fetchOne(db, sql: "SELECT EXISTS (SELECT 1 FROM setting WHERE name GLOB 'reset *' OR name GLOB 'discard *')")
+                    == true
         }
     }
 

@@ -13,6 +13,14 @@ package struct StoreLimits: Sendable {
     package init() {}
 }
 
+/// What was deleted because the store had reached a limit.
+package struct TrimmedRows: Sendable, Equatable {
+    /// Why each session had been set aside.
+    package var sessions: [String] = []
+    /// How many removals no longer wait for servers.
+    package var removals = 0
+}
+
 extension QueueStore {
     /// Whether the store keeps more than its limits allow. Takes the same time for any number of rows.
     static func exceeds(_ limits: StoreLimits, in db: Database) throws -> Bool {
@@ -23,10 +31,14 @@ extension QueueStore {
 
     /// Deletes some of what is beyond the limits, at most ``sweptRows`` rows.
     ///
+    /// - Parameter tell: Takes what was deleted.
     /// - Returns: Whether there may be more.
-    package func trim(_ limits: StoreLimits = StoreLimits()) async throws(QueueError) -> Bool {
+    package func trim(_ limits: StoreLimits = StoreLimits(), _ tell: @Sendable (TrimmedRows) -> Void = { _ in }) async throws(QueueError)
+        -> Bool
+    {
         do {
-            return try await pool.write { db in
+            let (hasMore, trimmed) = try await pool.write { db in
+                var trimmed = TrimmedRows()
                 if let number = try Self.oldestToDrop(limits, in: db) {
                     try Self.execute(db, "UPDATE removal SET quarantine = NULL WHERE quarantine = ?", [number])
                     try Self.execute(
@@ -35,8 +47,11 @@ extension QueueStore {
                         DELETE FROM quarantined_row WHERE number IN (
                             SELECT number FROM quarantined_row WHERE quarantine = ? ORDER BY number LIMIT \(Self.sweptRows))
                         """, [number])
-                    if db.changesCount < Self.sweptRows { try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number]) }
-                    return true
+                    if db.changesCount < Self.sweptRows {
+                        trimmed.sessions = try String.fetchAll(db, sql: "SELECT reason FROM quarantine WHERE key = ?", arguments: [number])
+                        try Self.execute(db, "DELETE FROM quarantine WHERE key = ?", [number])
+                    }
+                    return (true, trimmed)
                 }
                 try Self.execute(
                     db,
@@ -44,8 +59,11 @@ extension QueueStore {
                     DELETE FROM discard WHERE key IN (
                         SELECT key FROM discard WHERE \(Self.isOldDiscard) ORDER BY key LIMIT \(Self.sweptRows))
                     """, [limits.discards])
-                return db.changesCount > 0
+                trimmed.removals = db.changesCount
+                return (trimmed.removals > 0, trimmed)
             }
+            tell(trimmed)
+            return hasMore
         } catch {
             throw Self.storageError(error, folder: folder)
         }

@@ -135,7 +135,9 @@ extension QueueStore {
         case .ran(let key, let session, let queue):
             try ran(key, session, queue: queue, in: db)
         case .discardPartial(let key):
-            try discardCheckpoints(of: key, at: transaction.now, in: db)
+            try discardPartial(of: key, &transaction, in: db)
+        case .continueDiscard(let key):
+            if try isDiscarding(key, in: db) { try discardPartial(of: key, &transaction, in: db) }
         case .holdDiscard(let key, let position, let checkpoint, let endpoint):
             try hold(checkpoint, at: endpoint, of: key, position: position, transaction.now, in: db)
         case .dropDiscard(let key, let position, let endpoint):
@@ -153,6 +155,8 @@ extension QueueStore {
             try postpone(postponement, in: db)
         case .clampDiscards:
             try clampDiscards(at: transaction.now, in: db)
+        case .clock(let seen, let steady):
+            try store(seen: seen, steady: steady, in: db)
         case .events(let events, let limit):
             try append(events, keeping: limit, to: db)
         }

@@ -33,8 +33,10 @@ package enum StoreWrite: Sendable {
     /// A session, nil for one that is gone, ran for so many milliseconds more, and the queue as a whole.
     case ran(SessionKey?, Int64, queue: Int64)
 
-    /// Puts what a session left at its servers into the discard outbox.
+    /// Puts what a session left at its servers into the discard outbox, or a piece of that if there is very much.
     case discardPartial(SessionKey)
+    /// The next piece of that; nothing if the session was told to run again.
+    case continueDiscard(SessionKey)
     /// What the run of a removed session saved before it let go.
     case holdDiscard(SessionKey, position: Int64, Checkpoint, Endpoint)
     /// A removed session's run completed a file after all: that is not to be touched.
@@ -47,6 +49,9 @@ package enum StoreWrite: Sendable {
     /// Removals that are due in a far future, as the date was another one when they were put off, are due now.
     case clampDiscards
 
+    /// The date and the steady date at present.
+    case clock(seen: Date, steady: Date)
+
     /// Appends to the change log, which keeps the last so many events.
     case events([QueueEvent], keeping: Int)
 }
@@ -55,7 +60,8 @@ extension StoreWrite {
     /// Whether something may be in the discard outbox because of it.
     var mayDiscard: Bool {
         switch self {
-        case .deleteSession, .discardPartial, .releaseDiscards, .resetSession, .continueReset, .file(_, position: _, .restarted),
+        case .deleteSession, .discardPartial, .continueDiscard, .releaseDiscards, .resetSession, .continueReset,
+            .file(_, position: _, .restarted),
             .file(_, position: _, .completed), .file(_, position: _, .failed), .file(_, position: _, .foundFolder):
             true
         default: false
@@ -72,12 +78,13 @@ extension StoreWrite {
             .deleteSession(let key, _),
             .quarantine(let key, _), .restoreSession(let key, _), .beginSession(let key, _), .setEndpoint(let key, _, _),
             .attemptFailed(let key, _, _),
-            .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .holdDiscard(let key, _, _, _),
+            .endSession(let key, _, _), .file(let key, _, _), .discardPartial(let key), .continueDiscard(let key),
+            .holdDiscard(let key, _, _, _),
             .dropDiscard(let key, _, _), .releaseDiscards(let key):
             key
         case .ran(let key, _, _): key
         case .saveAccount, .deleteAccount, .blockAccount, .settings, .insertSessions, .discarded, .discardFailed, .postponeDiscards,
-            .clampDiscards, .events:
+            .clampDiscards, .clock, .events:
             nil
         }
     }

@@ -24,13 +24,18 @@ extension MemoryTransport {
     }
 
     /// Makes a host refuse connections.
-    public func refuse(host: String) {
-        state.withLock { _ = $0.refusedHosts.insert(host) }
+    ///
+    /// - Parameter error: What attempts there fail with instead, before anything moves.
+    public func refuse(host: String, with error: TransferError? = nil) {
+        state.withLock {
+            $0.refusedHosts[host] =
+                error ?? TransferError(.unreachable, .connectionRefused, "\(host) refused the connection; see whether it runs.")
+        }
     }
 
     /// Makes a host accept connections again.
     public func accept(host: String) {
-        state.withLock { _ = $0.refusedHosts.remove(host) }
+        state.withLock { $0.refusedHosts[host] = nil }
     }
 
     /// An endpoint of this transport, with the address `memory://host/`. Every host exists.

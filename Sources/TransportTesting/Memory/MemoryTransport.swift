@@ -36,7 +36,7 @@ public final class MemoryTransport: Transport {
         var attempts: [MemoryAttempt] = []
         var listings: [RemotePath] = []
         var gates: [MemoryGate] = []
-        var refusedHosts: Set<String> = []
+        var refusedHosts: [String: TransferError] = [:]
         var expectations: [(count: Int, latch: Latch)] = []
         var running = 0
         var peakRunning = 0
@@ -174,9 +174,7 @@ public final class MemoryTransport: Transport {
 
     func connect(to endpoint: Endpoint, credentials: any CredentialProvider) async throws {
         let host = try endpoint.validate().host() ?? ""
-        guard !state.withLock({ $0.refusedHosts.contains(host) }) else {
-            throw TransferError(.unreachable, .connectionRefused, "\(host) refused the connection; see whether it runs.")
-        }
+        if let error = state.withLock({ $0.refusedHosts[host] }) { throw error }
         var isAccepted = acceptedSecret == nil
         for reference in endpoint.credentials {
             let secret = try await credentials.secret(for: reference)

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// What a command printed, and how it ended.
+/// The output and exit status of a command.
 struct CommandResult: Sendable, CustomTestStringConvertible {
     var status: Int32
-    /// Whether a signal ended it; the status is its number then.
+    /// Whether a signal ended the process, in which case the status is the signal's number.
     var wasKilled: Bool
     var output: String
     var diagnostics: String
@@ -18,7 +18,7 @@ struct CommandResult: Sendable, CustomTestStringConvertible {
     }
 
     static func object(_ line: String) throws -> [String: Any] {
-        try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line) is no JSON object")
+        try #require(try JSONSerialization.jsonObject(with: Data(line.utf8)) as? [String: Any], "\(line) is not a JSON object")
     }
 
     var testDescription: String { "status \(status)\n\(output)\n\(diagnostics)" }

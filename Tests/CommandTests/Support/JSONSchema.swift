@@ -1,30 +1,30 @@
 import Foundation
 import Testing
 
-/// The schema of the program's output, and as much of JSON Schema (draft 2020-12) as it uses; any other keyword in it is a failure.
+/// The schema of the program's output. Supports only the keywords of JSON Schema (draft 2020-12) that the schema uses; others are failures.
 struct JSONSchema: Sendable {
     private let root: JSONTree
 
-    /// - Parameter file: A path from the package's folder.
+    /// - Parameter file: A path relative to the package folder.
     init(_ file: String) {
         // Tests/CommandTests/Support/JSONSchema.swift
         let package = (0..<4).reduce(URL(fileURLWithPath: #filePath)) { url, _ in url.deletingLastPathComponent() }
-        // Where it can't be read, no command is described, and every check fails.
+        // If the schema can't be read, it describes no command, and every check fails.
         root = (try? JSONTree(String(contentsOf: package.appendingPathComponent(file), encoding: .utf8))) ?? .null
     }
 
-    /// What each command prints, by the command's name.
+    /// The schema of each command's output, by the name of the command.
     var commands: [String: String] { (root["commands"]?.object ?? [:]).compactMapValues(\.string) }
 
-    /// What is wrong with a line that a command printed.
+    /// The violations in a line of a command's output.
     func problems(of line: String, from command: String) throws -> [String] {
-        let reference = try #require(commands[command], "The schema does not say what \(command) prints.")
+        let reference = try #require(commands[command], "The schema does not describe the output of \(command).")
         return validate(try JSONTree(line), against: .object(["$ref": .string(reference)]), at: "").problems
     }
 
     private struct Finding {
         var problems: [String] = []
-        /// The members of an object that some schema has spoken of.
+        /// The members of an object that any schema has described.
         var evaluated: Set<String> = []
 
         mutating func add(_ other: Finding) {
@@ -48,10 +48,10 @@ struct JSONSchema: Sendable {
             }
             if keywords["unevaluatedProperties"] == .bool(false), let members = value.object {
                 let unknown = Set(members.keys).subtracting(finding.evaluated)
-                finding.require(unknown.isEmpty, "\(place) has \(unknown.sorted()) beside what it may have")
+                finding.require(unknown.isEmpty, "\(place) has unknown members: \(unknown.sorted())")
             }
         default:
-            finding.problems.append("the schema for \(place) is none")
+            finding.problems.append("the schema for \(place) is not valid")
         }
         return finding
     }
@@ -67,13 +67,13 @@ struct JSONSchema: Sendable {
             let types = argument.array?.compactMap(\.string) ?? argument.string.map { [$0] } ?? []
             let fits = types.contains(value.type) || value.type == "integer" && types.contains("number")
             finding.require(fits, "\(place) is of the type \(value.type)")
-        case "enum": finding.require(argument.array?.contains(value) == true, "\(place) is none of those that are listed: \(value)")
+        case "enum": finding.require(argument.array?.contains(value) == true, "\(place) is not one of the listed values: \(value)")
         case "const": finding.require(argument == value, "\(place) is \(value)")
         case "pattern":
             let isMatch = value.string.map { text in
                 (try? Regex(argument.string ?? "").firstMatch(in: text)) != nil
             }
-            finding.require(isMatch != false, "\(place) has another form: \(value)")
+            finding.require(isMatch != false, "\(place) does not match the pattern: \(value)")
         case "minimum": finding.require(value.number.map { $0 >= argument.number ?? .infinity } ?? true, "\(place) is too small")
         case "minItems": finding.require(value.array.map { Double($0.count) >= argument.number ?? .infinity } ?? true, "\(place) is empty")
         case "items":
@@ -101,7 +101,7 @@ struct JSONSchema: Sendable {
             let isRight = keyword == "anyOf" ? !fitting.isEmpty : fitting.count == 1
             finding.require(isRight, "\(place) fits \(fitting.count) of the alternatives: \(found.flatMap(\.problems))")
             finding.evaluated.formUnion(fitting.flatMap(\.evaluated))
-        default: finding.problems.append("the schema for \(place) has \(keyword), which is not checked here")
+        default: finding.problems.append("the schema for \(place) has \(keyword), which is not supported")
         }
         return finding
     }

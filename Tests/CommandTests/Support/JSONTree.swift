@@ -1,6 +1,6 @@
 import Foundation
 
-/// A JSON value (RFC 8259) with nothing converted: a number is never a truth value.
+/// A JSON value (RFC 8259) without conversions: a number is never a Boolean.
 indirect enum JSONTree: Hashable, Sendable, Decodable {
     case null
     case bool(Bool)
@@ -37,7 +37,7 @@ indirect enum JSONTree: Hashable, Sendable, Decodable {
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var number: Double? { if case .number(let value) = self { value } else { nil } }
 
-    /// The name of its type in a schema.
+    /// The name of the value's type in a schema.
     var type: String {
         switch self {
         case .null: "null"

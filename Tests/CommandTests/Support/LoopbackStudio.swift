@@ -3,13 +3,13 @@ import SystemPackage
 import TUSLoopback
 import Testing
 
-/// The program with an account "studio" at a tus server of the test's own.
+/// The program with an account "studio" on a tus server of the test.
 struct LoopbackStudio: Sendable {
     let program: TransferQ
     let server: TUSLoopbackServer
     let url: URL
 
-    /// Starts a server, makes the account, and stops the server when the body is through.
+    /// Starts a server, adds the account, and stops the server after the body.
     static func with(
         _ options: LoopbackOptions = LoopbackOptions(), _ body: (LoopbackStudio) async throws -> Void
     ) async throws {
@@ -26,7 +26,7 @@ struct LoopbackStudio: Sendable {
         await server.stop()
     }
 
-    /// Whether the server has exactly one file of that name, with the same bytes as the local one.
+    /// Whether the server has exactly one file of this name, equal to the local file.
     func hasArrived(_ name: String) throws -> Bool {
         let stored = server.storedFiles(named: name)
         guard stored.count == 1 else { return false }

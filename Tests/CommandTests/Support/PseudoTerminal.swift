@@ -10,9 +10,9 @@ import TransferCore
     import Darwin
 #endif
 
-/// A terminal without a person (pty(7)): what is drawn to it can be read back.
+/// A pseudoterminal (pty(7)) that records the program's output.
 final class PseudoTerminal: Sendable {
-    /// The end that a program draws to.
+    /// The end for the program.
     let terminal: FileDescriptor
     private let observer: FileDescriptor
     private let drawing: Locked<[UInt8]>
@@ -22,7 +22,7 @@ final class PseudoTerminal: Sendable {
         var (observer, descriptor): (CInt, CInt) = (-1, -1)
         var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         guard unsafe openpty(&observer, &descriptor, nil, nil, &size) == 0 else { throw Errno(rawValue: errno) }
-        // A program that inherits one of these would keep the terminal alive.
+        // A program that inherited an end would keep the terminal open.
         for end in [observer, descriptor] { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         terminal = FileDescriptor(rawValue: descriptor)
         let source = FileDescriptor(rawValue: observer)
@@ -33,7 +33,7 @@ final class PseudoTerminal: Sendable {
             await withCheckedContinuation { continuation in
                 DispatchQueue.global().async {
                     var bytes = [UInt8](repeating: 0, count: 4096)
-                    // Ends with EIO once the last program has closed its end.
+                    // Ends with EIO after the last program has closed its end.
                     while let count = try? unsafe bytes.withUnsafeMutableBytes({ unsafe try source.read(into: $0) }), count > 0 {
                         drawing.withLock { $0 += bytes.prefix(count) }
                     }
@@ -43,10 +43,10 @@ final class PseudoTerminal: Sendable {
         }
     }
 
-    /// What was drawn so far.
+    /// The output so far.
     var drawn: String { String(decoding: drawing.withLock { $0 }, as: UTF8.self) }
 
-    /// Returns when this was drawn.
+    /// Waits for a text in the output.
     func waitFor(_ text: String) async throws {
         while !drawn.contains(text) {
             try Task.checkCancellation()
@@ -54,7 +54,7 @@ final class PseudoTerminal: Sendable {
         }
     }
 
-    /// Changes the size, as a person does with the mouse (ioctl_tty(2), TIOCSWINSZ).
+    /// Changes the size of the terminal (ioctl_tty(2), TIOCSWINSZ).
     func resize(columns: UInt16, rows: UInt16 = 24) {
         var size = winsize(ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0)
         _ = unsafe ioctl(terminal.rawValue, UInt(TIOCSWINSZ), &size)
@@ -62,7 +62,7 @@ final class PseudoTerminal: Sendable {
 
     deinit { try? observer.close() }
 
-    /// All that was drawn, once the programs that could draw have ended.
+    /// Waits until all programs have closed the terminal, and returns its output.
     func finish() async throws -> String {
         try terminal.close()
         await reading.value

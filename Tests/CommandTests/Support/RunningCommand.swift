@@ -10,14 +10,14 @@ import TransferCore
     import Darwin
 #endif
 
-/// A process that a test started. Its output is there line by line while it runs.
+/// A process started by a test, with its output available line by line.
 final class RunningCommand: Sendable {
     /// The lines of standard output, for one consumer.
     let lines: AsyncStream<String>
     let processID: pid_t
     private let diagnosticsFile: FilePath
 
-    /// What it has written to standard error so far.
+    /// The standard error output so far.
     var diagnostics: String { (try? String(contentsOfFile: diagnosticsFile.string, encoding: .utf8)) ?? "" }
 
     private struct State: Sendable {
@@ -28,10 +28,10 @@ final class RunningCommand: Sendable {
     private let state = Locked(State())
 
     /// - Parameters:
-    ///   - arguments: What follows the program's name, as bytes.
-    ///   - input: What standard input holds.
-    ///   - diagnostics: Where standard error goes; nil to collect it.
-    ///   - scratch: Where input and diagnostics are kept, and the working folder unless there is another one.
+    ///   - arguments: The arguments after the program's name, as bytes.
+    ///   - input: The content of standard input.
+    ///   - diagnostics: The descriptor for standard error; nil to collect it.
+    ///   - scratch: The folder for input and diagnostics, and the default working folder.
     init(
         _ program: FilePath, _ arguments: [[UInt8]], environment: [String: String], input: [UInt8], diagnostics: FileDescriptor?,
         scratch: TemporaryFolder, workingFolder: FilePath? = nil
@@ -61,7 +61,7 @@ final class RunningCommand: Sendable {
             sink.finish()
             try? output.reading.close()
             var result = CommandResult(status: 0, wasKilled: false, output: collector.text, diagnostics: "")
-            // Waits for the end, but leaves the process ID taken, so that no signal ever reaches another process.
+            // Waits without reaping the process, so that its ID is not reused and no signal reaches another process.
             ChildProcess.awaitEnd(processID)
             let waiters = state.withLock { state in
                 (result.status, result.wasKilled) = ChildProcess.reap(processID)
@@ -82,7 +82,7 @@ final class RunningCommand: Sendable {
         }
     }
 
-    /// Waits for the end.
+    /// Waits for the process to end.
     func result() async -> CommandResult {
         await withCheckedContinuation { continuation in
             let end = state.withLock { state in
@@ -94,7 +94,7 @@ final class RunningCommand: Sendable {
     }
 }
 
-/// A pipe that no other child inherits.
+/// A pipe that child processes don't inherit.
 private struct ClosingPipe: Sendable {
     let reading: FileDescriptor
     let writing: FileDescriptor
@@ -111,7 +111,7 @@ private struct ClosingPipe: Sendable {
     }
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splits a stream of bytes into lines.
 private struct LineCollector {
     private var bytes: [UInt8] = []
     private var delivered = 0

@@ -1,12 +1,12 @@
-/// What a person sees on a terminal: as much of ECMA-48 as the program uses, and lines that are broken where the terminal ends.
+/// A terminal screen. Supports the parts of ECMA-48 that the program uses, and wraps long lines.
 ///
-/// Characters are taken to be one column wide.
+/// Assumes that each character is one column wide.
 struct Screen {
-    /// A line as it was written, which takes as many rows as the width asks for.
+    /// A written line, which may take several rows.
     private var lines: [[Character]] = [[]]
     private var row = 0
     private var column = 0
-    /// Sequences that are not known here.
+    /// Unsupported control sequences.
     private(set) var unknown: [String] = []
 
     let columns: Int
@@ -15,7 +15,7 @@ struct Screen {
         self.columns = columns
     }
 
-    /// The rows, without the spaces at their ends.
+    /// The rows without trailing spaces.
     var rows: [String] {
         lines.map { line in String(line.reversed().drop { $0 == " " }.reversed()) }
     }

@@ -1,4 +1,4 @@
-/// The fields that scripts rely on.
+/// The JSON members that scripts rely on.
 enum SessionSchema {
     static let session: Set<String> = [
         "id", "index", "state", "phase", "why", "name", "direction", "account", "endpoint", "transport", "files", "filesDone",

@@ -7,7 +7,7 @@ import SystemPackage
     import Darwin
 #endif
 
-/// A server that takes connections and says nothing.
+/// A server that accepts connections and never answers.
 final class SilentServer: Sendable {
     private let listener: FileDescriptor
     private let port: UInt16
@@ -38,7 +38,7 @@ final class SilentServer: Sendable {
 
     var url: String { "http://127.0.0.1:\(port)/files/" }
 
-    /// Waits for the next connection, on a thread that may wait. Nobody answers there.
+    /// Waits for the next connection on its own thread, without answering.
     func connection() async -> FileDescriptor {
         await withCheckedContinuation { continuation in
             DispatchQueue(label: "silent-server").async { [listener] in

@@ -1,7 +1,7 @@
 import Foundation
 import SystemPackage
 
-/// A folder of a test's own, gone with this object.
+/// A temporary folder, removed with this object.
 final class TemporaryFolder: Sendable {
     let path: FilePath
 
@@ -15,10 +15,10 @@ final class TemporaryFolder: Sendable {
         try? FileManager.default.removeItem(atPath: path.string)
     }
 
-    /// Makes a file of bytes that are the same for the same seed, and no others.
+    /// Creates a file of pseudorandom bytes, determined by the seed.
     @discardableResult
     func file(_ name: String, size: Int, seed: UInt64 = 1) throws -> FilePath {
-        // Word by word: a hundred million bytes one by one would keep a thread that all tests share for half a minute.
+        // Word by word: generating a hundred million single bytes would occupy a shared thread for half a minute.
         var generator = SplitMix(state: seed)
         let words = (0..<(size + 7) / 8).map { _ in generator.next().littleEndian }
         let file = try file(name, bytes: [])
@@ -30,7 +30,7 @@ final class TemporaryFolder: Sendable {
         return file
     }
 
-    /// Makes a file of zeros that takes no space.
+    /// Creates a file of zeros without disk space.
     @discardableResult
     func sparseFile(_ name: String, size: Int64) throws -> FilePath {
         let file = try file(name, bytes: [])

@@ -2,7 +2,7 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// The built program, with a store of its own.
+/// The built program with its own storage folder.
 struct TransferQ: Sendable {
     let folder: TemporaryFolder
     var store: FilePath
@@ -13,7 +13,7 @@ struct TransferQ: Sendable {
         store = folder.path.appending("store")
     }
 
-    /// The program is built into the same folder as the tests.
+    /// The path of the program, which is in the same build folder as the tests.
     static let executable = FilePath(
         URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent().path
     ).appending("transferq")
@@ -23,7 +23,7 @@ struct TransferQ: Sendable {
         try await run(arguments, input: input)
     }
 
-    /// Runs a command to its end. What it prints as JSON has to be what the schema says.
+    /// Runs a command to its end. Its JSON output must conform to the schema.
     func run(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await start(arguments, input: input).result()
         if arguments.contains("--json") || arguments.contains("json"), let command = Self.command(in: arguments) {
@@ -37,19 +37,19 @@ struct TransferQ: Sendable {
 
     static let schema = JSONSchema("Sources/Schemas/transferq.schema.json")
 
-    /// The name of the command among its arguments.
+    /// The name of the command in its arguments.
     static func command(in arguments: [String]) -> String? {
         let pairs = zip(arguments, arguments.dropFirst()).map { "\($0) \($1)" } + [""]
         return zip(arguments, pairs).lazy.map { schema.commands[$1] == nil ? $0 : $1 }.first { schema.commands[$0] != nil }
     }
 
-    /// Runs a command that has to succeed.
+    /// Runs a command that must succeed.
     @discardableResult
     func succeed(_ arguments: String..., input: [UInt8] = []) async throws -> CommandResult {
         try await succeed(arguments, input: input)
     }
 
-    /// Runs a command that has to succeed.
+    /// Runs a command that must succeed.
     @discardableResult
     func succeed(_ arguments: [String], input: [UInt8] = []) async throws -> CommandResult {
         let result = try await run(arguments, input: input)
@@ -62,12 +62,12 @@ struct TransferQ: Sendable {
         try start(Self.executable, arguments.map { Array($0.utf8) }, input: input, diagnostics: diagnostics)
     }
 
-    /// Starts any program with the store in its environment.
+    /// Starts any program with the storage folder in its environment.
     func start(
         _ program: FilePath, _ arguments: [[UInt8]], input: [UInt8] = [], diagnostics: FileDescriptor? = nil,
         workingFolder: FilePath? = nil
     ) throws -> RunningCommand {
-        // The store is set for all, so that a mistake in a test never touches the queue of the person who runs it.
+        // Always set, so that no test can touch the queue of the user who runs it.
         var variables = ProcessInfo.processInfo.environment
         variables["TRANSFERQ_STORE"] = store.string
         variables.merge(environment) { $1 }

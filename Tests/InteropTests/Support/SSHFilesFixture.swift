@@ -66,34 +66,33 @@ final class SSHFilesFixture: DownloadingFixture {
     private func file(_ path: RemotePath) async throws -> FilePath? {
         let final = FilePath(bytes: FilePath(files.path).bytes + [UInt8(ascii: "/")] + path.bytes)
         if Self.isThere(final) { return final }
-        try await waitUntilWorkedOff()
         let transferID = "conformance-\(path.bytes.reduce(UInt64(5381)) { $0 &* 33 &+ UInt64($1) })"
         let part = FilePath(files.path).appending(".tq-\(transferID).part")
+        try await waitUntilClosed(part)
         return Self.isThere(part) ? part : nil
     }
 
-    /// A server whose connection broke still works off what it got: returns when none has an open file here any more.
-    private func waitUntilWorkedOff() async throws {
+    /// A server whose connection broke still works off what it got: returns when it has closed the file.
+    private func waitUntilClosed(_ file: FilePath) async throws {
         guard wasCut.withLock({ $0 }) else { return }
-        try await SSHServerProcess.awayFromThePool { [files] in
-            while Self.isServing(files.path) { usleep(5_000) }
+        try await SSHServerProcess.awayFromThePool {
+            while Self.isOpenElsewhere(file) { usleep(5_000) }
         }
         wasCut.withLock { $0 = false }
     }
 
-    /// Whether an SFTP server has a file open there (proc(5), `/proc/PID/fd`).
-    private static func isServing(_ folder: String) -> Bool {
-        let processes = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
-        return processes.filter { Int($0) != nil }.contains { process in
-            let name = try? String(contentsOfFile: "/proc/\(process)/comm", encoding: .utf8)
-            guard name == "sftp-server\n" else { return false }
-            let descriptors = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/\(process)/fd")) ?? []
-            return descriptors.contains { number in
-                let target = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/\(process)/fd/\(number)")
-                return target?.hasPrefix(folder) ?? false
-            }
-        }
+    /// Whether a process has a file open, which its owner learns by a lease (fcntl(2), "Leases"): a process of another user, or one that can't be
+    /// traced, as OpenSSH's server, shows nobody else but root what it has open.
+    private static func isOpenElsewhere(_ path: FilePath) -> Bool {
+        guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }
+        defer { try? file.close() }
+        // An opener in this moment would otherwise end the tests by SIGIO.
+        _ = fcntl(file.rawValue, Self.setSignal, SIGURG)
+        return fcntl(file.rawValue, Self.setLease, CInt(F_WRLCK)) != 0 && errno == EAGAIN
     }
+
+    /// `F_SETLEASE` and `F_SETSIG` of Linux (include/uapi/linux/fcntl.h, include/uapi/asm-generic/fcntl.h), which Glibc's module leaves out.
+    private static let (setLease, setSignal): (CInt, CInt) = (1024, 10)
 
     private static func isThere(_ path: FilePath) -> Bool {
         guard let file = try? FileDescriptor.open(path, .readOnly, options: .closeOnExec) else { return false }

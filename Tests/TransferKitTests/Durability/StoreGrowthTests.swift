@@ -1,5 +1,7 @@
 import Foundation
 import GRDB
+import Locking
+import Logging
 import SystemPackage
 import Testing
 import TransferCore
@@ -85,10 +87,18 @@ import TransferKit
                     """)
         }
         await store.close()
-        let queue = try await fixture.open()
+        let (delegate, log) = (RecordingDelegate(), CountingLog(warnings: Locked(0)))
+        var logger = Logger(label: "test") { _ in log }
+        logger.logLevel = .error
+        let queue = try await fixture.open(delegate: delegate, logger: logger)
         await queue.sweeper.waitUntilDone()
         #expect(try await queue.quarantinedCount() == StoreLimits().quarantined)
         #expect(try await queue.quarantined().first?.number == 11)
+        // Data that a person may have wanted is not deleted in silence.
+        #expect(log.errors.withLock { $0.count { $0.contains("for a test") } } == 10)
+        while await !delegate.kinds.contains(where: { if case .storeTrimmed(let text) = $0 { text.hasPrefix("10 of") } else { false } }) {
+            await Task.yield()
+        }
         await queue.shutdown()
     }
 
@@ -105,7 +115,9 @@ import TransferKit
         }
         var limits = StoreLimits()
         limits.discards = 100
-        while try await store.trim(limits) {}
+        let told = Locked(0)
+        while try await store.trim(limits, { trimmed in told.withLock { $0 += trimmed.removals } }) {}
+        #expect(told.withLock { $0 } == 25_000 - 102)
         #expect(try await count(store, "discard") == 102, "with a part on this machine, and what a run still holds")
         await store.close()
     }

@@ -15,6 +15,7 @@ import TransferKit
         return [
             .queueStarted, .queueStopped, .queueBecameIdle, .limitsChanged,
             .storageFailed(QueueError(.storageUnavailable, "The disk is full.")), .quarantined("The row 7 can't be read."),
+            .storeTrimmed("2 sessions were deleted."),
             .gap(from: 3, to: 9), .willChangeQueue(orderRevision: 12), .didChangeQueue(orderRevision: 12), .added([id, other], index: 4),
             .removed([id, other], indices: [2, 3]), .removed([id, other], indices: [2, 7]), .moved(id, from: 5, to: 0), .willActivate(id),
             .didActivate(id), .willStartRunning(id), .didStartRunning(id), .willStopRunning(id), .didStopRunning(id), .willDeactivate(id),

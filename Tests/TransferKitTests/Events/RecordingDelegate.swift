@@ -50,6 +50,10 @@ actor RecordingDelegate: TransferQueueDelegate {
         record(.quarantined(description))
     }
 
+    func queue(_ queue: TransferQueue, didTrimStore description: String) {
+        record(.storeTrimmed(description))
+    }
+
     func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) {
         record(.gap(from: first, to: last))
     }

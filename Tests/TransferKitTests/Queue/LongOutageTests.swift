@@ -27,16 +27,21 @@ import TransportTesting
         await queue.waitUntilIdle(scheduled: false)
     }
 
-    private func open(sessions: Int, options: SessionOptions? = nil) async throws -> TransferQueue {
+    /// What attempts fail with: nothing is there, a proxy answers for a stopped server, or a server accepts and never answers.
+    static let outages: [TransferError?] = [
+        nil, TransferError(.transient, .serverUnavailable, "502"), TransferError(.unreachable, .stalled, "Nothing moved."),
+    ]
+
+    private func open(sessions: Int, failing error: TransferError? = nil, options: SessionOptions? = nil) async throws -> TransferQueue {
         let queue = try await fixture.openWithAccounts()
         for number in 0..<sessions { try await queue.enqueue(try fixture.upload("\(number)", options: options ?? self.options)) }
-        fixture.memory.refuse(host: "a")
+        fixture.memory.refuse(host: "a", with: error)
         try await queue.start()
         return queue
     }
 
-    @Test func tenHoursUseUpNoSession() async throws {
-        let queue = try await open(sessions: 3)
+    @Test(arguments: outages) func tenHoursUseUpNoSession(_ error: TransferError?) async throws {
+        let queue = try await open(sessions: 3, failing: error)
         await pass(until: .seconds(36_000), queue)
         #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
         fixture.memory.accept(host: "a")
@@ -45,8 +50,8 @@ import TransportTesting
         await queue.shutdown()
     }
 
-    @Test func allBeginWithinFifteenSecondsOfTheReturn() async throws {
-        let queue = try await open(sessions: 8)
+    @Test(arguments: outages) func allBeginWithinFifteenSecondsOfTheReturn(_ error: TransferError?) async throws {
+        let queue = try await open(sessions: 8, failing: error)
         try await queue.setSessionLimit(3)
         await pass(until: .seconds(1_800), queue)
         fixture.memory.accept(host: "a")
@@ -54,6 +59,35 @@ import TransportTesting
         await pass(until: now + .seconds(15), queue)
         #expect(try await queue.sessions().allSatisfy { $0.state == .completed })
         #expect(fixture.memory.attempts.count == begun + 8)
+        await queue.shutdown()
+    }
+
+    private let unavailable = TransferError(.transient, .serverUnavailable, "503")
+
+    /// The server refuses one file, and takes the others.
+    @Test(arguments: [1, 3]) func anOutageForOneFileAloneIsAFailureOfThatFile(sessions: Int) async throws {
+        let queue = try await fixture.openWithAccounts()
+        fixture.memory.failNext(100, with: unavailable, for: "bad")
+        if sessions == 1 {
+            try await queue.enqueue(try fixture.upload("bad", "1", "2", options: options))
+        } else {
+            for name in ["bad", "1", "2"] { try await queue.enqueue(try fixture.upload(name, options: options)) }
+        }
+        try await queue.start()
+        await pass(until: .seconds(3_600), queue)
+        let first = try #require(try await queue.sessions().first)
+        #expect(first.state == .failed)
+        #expect(fixture.memory.attempts.count { $0.path.description == "bad" } == 9, "the first one may be an outage")
+        await queue.shutdown()
+    }
+
+    /// The proxy says when to come back, which is longer than the probes of an outage.
+    @Test func aServerThatAsksForTimeGetsItInAnOutage() async throws {
+        let busy = TransferError(.transient, .serverUnavailable, "503", retryAfter: .seconds(120))
+        let queue = try await open(sessions: 3, failing: busy)
+        await pass(until: .seconds(3_600), queue)
+        #expect(try await queue.sessions().map(\.state) == [.waiting, .waiting, .waiting])
+        #expect(fixture.memory.attempts.count <= 31 * 3)
         await queue.shutdown()
     }
 }

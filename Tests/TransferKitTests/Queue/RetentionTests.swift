@@ -18,6 +18,15 @@ import TransportTesting
         return queue
     }
 
+    /// Opens a queue that keeps sessions for an hour, and completes one.
+    private func completing(_ name: String) async throws -> TransferQueue {
+        let queue = try await open(.age(.seconds(3_600)))
+        try await queue.enqueue(try fixture.upload(name))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        return queue
+    }
+
     private func names(_ queue: TransferQueue) async throws -> [String] {
         try await queue.sessions().map(\.name)
     }
@@ -72,17 +81,11 @@ import TransportTesting
     @Test(arguments: [-50.0, 50.0]) func aWrongDateRemovesNothing(_ years: Double) async throws {
         let year = 365.0 * 24 * 3_600
         fixture.clock.setDate(by: 60 * year)
-        var queue = try await open(.age(.seconds(3_600)))
-        try await queue.enqueue(try fixture.upload("before"))
-        try await queue.start()
-        await queue.waitUntilIdle()
+        var queue = try await completing("before")
         await queue.shutdown()
 
         fixture.clock.setDate(by: years * year)
-        queue = try await open(.age(.seconds(3_600)))
-        try await queue.enqueue(try fixture.upload("wrong"))
-        try await queue.start()
-        await queue.waitUntilIdle()
+        queue = try await completing("wrong")
         #expect(try await names(queue) == ["before", "wrong"])
         fixture.clock.setDate(by: -years * year)
         try await queue.enqueue(try fixture.upload("right"))
@@ -114,6 +117,41 @@ import TransportTesting
         await queue.waitUntilIdle()
         #expect(await queue.sessionIDs() == [])
         #expect(fixture.memory.contents(of: "2") != nil)
+        await queue.shutdown()
+    }
+
+    /// The clock of a virtual machine may be years ahead, also in several openings, and be right again later.
+    @Test(arguments: [1.0, 5.0, 9.0]) func aClockThatIsAheadRemovesNothing(_ years: Double) async throws {
+        let year = 365.0 * 24 * 3_600
+        fixture.clock.setDate(by: 50 * year)
+        var queue = try await completing("before")
+        await queue.shutdown()
+
+        fixture.clock.setDate(by: years * year)
+        for name in ["ahead", "again"] {
+            queue = try await completing(name)
+            fixture.clock.advance(by: .seconds(60))
+            await queue.shutdown()
+        }
+        fixture.clock.setDate(by: -years * year)
+        queue = try await open(.age(.seconds(3_600)))
+        try await queue.start()
+        await queue.waitUntilIdle()
+        #expect(try await names(queue) == ["before", "ahead", "again"])
+        // Their ages go on in the time that really passes.
+        fixture.clock.advance(by: .seconds(3_601 - 120))
+        for await event in queue.events { if case .removed = event.kind { break } }
+        #expect(try await names(queue) == ["again"])
+        await queue.shutdown()
+    }
+
+    /// A machine that is switched off for a day ages what it keeps by a day.
+    @Test func timeBetweenProcessesCounts() async throws {
+        var queue = try await completing("1")
+        await queue.shutdown()
+        fixture.clock.advance(by: .seconds(24 * 3_600))
+        queue = try await open(.age(.seconds(3_600)))
+        #expect(try await names(queue).isEmpty)
         await queue.shutdown()
     }
 }

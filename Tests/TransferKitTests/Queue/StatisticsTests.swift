@@ -73,4 +73,27 @@ import TransportTesting
         #expect(end.filesDone == 4 && end.bytesDone == 30_500 && end.bytesRemaining == 0 && end.rate == nil)
         await queue.shutdown()
     }
+
+    /// A server that confirms a request at its end: what it was sent stays in the figures of the queue, as in those of the session.
+    @Test(arguments: [false, true]) func aPauseTakesNothingFromTheFiguresOfTheQueue(_ isHeld: Bool) async throws {
+        let fixture = try QueueFixture(memory: MemoryTransport(chunkSize: 1_000, chunksPerCheckpoint: 4))
+        let queue = try await fixture.openWithAccounts()
+        let gate = fixture.memory.gate("1", atByte: 6_000)
+        let id = try await queue.enqueue(try fixture.upload("1")).id
+        try await queue.start()
+        try await gate.reached()
+        let before = try await queue.statistics()
+        #expect(before.bytesSent == 6_000 && before.bytesDone == 4_000 && before.bytesRemaining == 4_000)
+        if isHeld { _ = try await queue.hold(id) } else { _ = try await queue.pause(id) }
+        gate.open()
+        while try await queue.session(id).state == .running { await Task.yield() }
+        let paused = try await queue.statistics()
+        #expect(paused.bytesSent == 6_000 && paused.bytesDone == 4_000 && paused.bytesRemaining == 0)
+        #expect(try await queue.session(id).statistics.bytesSent == 6_000)
+        if isHeld { _ = try await queue.release(id) } else { _ = try await queue.resume(id) }
+        await queue.waitUntilIdle()
+        let end = try await queue.statistics()
+        #expect(end.bytesSent == 10_000 && end.bytesDone == 10_000 && end.bytesTotal == 10_000)
+        await queue.shutdown()
+    }
 }

@@ -58,7 +58,8 @@ import TransportTesting
         gate.open()
         let failure = await events.first { if case .storageFailed(let error) = $0 { error } else { nil } }
         #expect(failure?.message.contains("database is locked") == true)
-        #expect(await queue.status().running == 1)
+        let status = await queue.status()
+        #expect(status.running + status.waiting == 1 && status.completed == 0)
         try await refuseChanges(false)
         await fixture.clock.sleeps(for: .seconds(1))
         fixture.clock.advance(by: .seconds(1))
@@ -94,6 +95,8 @@ import TransportTesting
             return
         }
         #expect(status.state == .waiting && problem.contains("database is locked"))
+        let all = await queue.status()
+        #expect(all.running == 0 && all.waiting == 1)
         try await refuseChanges(false)
         second.open()
         await fixture.clock.sleeps(for: .seconds(1))

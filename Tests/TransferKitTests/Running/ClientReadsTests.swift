@@ -42,4 +42,36 @@ import TransferKit
         continuation.finish()
         await hung.value
     }
+
+    /// It looks sessions up as a listing does.
+    @Test func anOperationOnATagHasItsTurn() async throws {
+        let fixture = try QueueFixture()
+        let queue = try await fixture.openWithAccounts()
+        var request = try fixture.upload("1")
+        request.tags = ["red"]
+        try await queue.enqueue([request])
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        let begun = Locked(0)
+        let others = (0..<2).map { _ in
+            Task { [reads = queue.clientReads] in
+                await reads.run {
+                    begun.withLock { $0 += 1 }
+                    for await _ in end {}
+                }
+            }
+        }
+        while begun.withLock({ $0 }) < 2 { await Task.yield() }
+        let isDone = Locked(false)
+        let operation = Task {
+            _ = try await queue.hold(.tag("red"))
+            isDone.withLock { $0 = true }
+        }
+        for _ in 0..<100 { _ = await queue.status() }
+        #expect(!isDone.withLock { $0 })
+        continuation.finish()
+        try await operation.value
+        for other in others { await other.value }
+        #expect(await queue.status().held == 1)
+        await queue.shutdown()
+    }
 }

@@ -50,4 +50,34 @@ import TransportTesting
         #expect(fixture.memory.attempts.count == 8, "nobody was left alone")
         await queue.shutdown()
     }
+
+    /// No byte of the file has moved yet.
+    @Test func anAuthenticatedRequestIsASignOfLife() async throws {
+        let transport = ServingTransport()
+        let fixture = try await RunFixture(["1": 10], options: SessionOptions(retry: RetryPolicy(base: .zero)), transport: transport)
+        let run = try await fixture.start()
+        try await transport.served.wait()
+        _ = try await fixture.mailbox.send(.tick)
+        #expect(fixture.story == ["endpointFailed", "attemptFailed", "endpointWorks"])
+        transport.mayEnd.open()
+        #expect(try await run.value?.isFinished == true)
+        await fixture.close()
+    }
+
+    /// Fails once; then its server lets it in.
+    private final class ServingTransport: Transport {
+        let id: TransportID = "memory"
+        let served = Latch()
+        let mayEnd = Latch()
+
+        func perform(_ attempt: FileAttempt, reporting reporter: AttemptReporter) async throws -> TransferReceipt {
+            guard attempt.number > 1 else { throw TransferError(.transient, .connectionLost, "The connection broke.") }
+            reporter.reportAnswer()
+            served.open()
+            try await mayEnd.wait()
+            return TransferReceipt(bytes: 10)
+        }
+
+        func shutdown() async {}
+    }
 }

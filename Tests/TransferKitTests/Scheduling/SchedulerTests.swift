@@ -231,4 +231,32 @@ import TransferKit
         #expect(stale.writes.isEmpty && stale.events.isEmpty)
         #expect(scheduler.roster[1]?.state == .running)
     }
+
+    @Test func veryManyDependentsAreReleasedInPieces() throws {
+        var scheduler = try Scheduler.fixture()
+        let first = SessionDraft.draft()
+        let dependents = (0..<25_000).map { _ in
+            var draft = SessionDraft.draft("b")
+            draft.dependency = .after(first.id)
+            return draft
+        }
+        _ = try scheduler.perform(.enqueue([first]))
+        _ = try scheduler.perform(.enqueue(dependents))
+        _ = try scheduler.perform(.start)
+        var transaction = try scheduler.report(.ended(.finished(failure: nil, itemsSeen: 1)), of: 1)
+        var pieces: [Int] = []
+        while true {
+            pieces.append(transaction.writes.count { if case .schedule = $0 { true } else { false } })
+            #expect(!scheduler.isIdle(at: .start))
+            guard scheduler.nextDue(after: .start) == .zero else { break }
+            transaction = scheduler.schedule(at: .start)
+            scheduler.commit()
+        }
+        // With the one that has ended, and the one that begins.
+        #expect(pieces.allSatisfy { $0 <= 10_002 } && pieces.reduce(0, +) <= 25_004 && pieces.count == 3)
+        #expect(
+            scheduler.sessions.dropFirst().allSatisfy {
+                if case .after = scheduler.why($0.key, at: .start) { false } else { true }
+            })
+    }
 }

@@ -128,4 +128,41 @@ import TransportTesting
         await queue.shutdown()
         try StoreInspection(fixture.folder.path.appending("store")).expectNoContradictions("after a reset")
     }
+
+    // MARK: Cancelled sessions
+
+    /// What a cancelled session left at its servers goes into the outbox in pieces, over restarts.
+    @Test func aCancelledSessionIsDiscardedInPieces() async throws {
+        var store = try await prepared("pending")
+        try await store.pool.write { try $0.execute(sql: "UPDATE schedule SET state = 'cancelled'") }
+        #expect(try await store.commitOrBlame([.discardPartial(1)]).hasRowsToSweep)
+        #expect(try await count(store, "discard") == QueueStore.sweptRows)
+        #expect(try await count(store, "checkpoint") == Self.count - QueueStore.sweptRows)
+        await store.close()
+        store = try await open()
+        _ = try await store.load(.memory)
+        #expect(try await count(store, "discard") <= 2 * QueueStore.sweptRows)
+        await store.close()
+        let queue = try await TransferQueue(storage: .folder(folder.path.appending("store")), transports: [MemoryTransport()])
+        await queue.sweeper.waitUntilDone()
+        await queue.shutdown()
+        store = try await open()
+        #expect(try await count(store, "discard") == Self.count)
+        #expect(try await count(store, "checkpoint") == 0)
+        #expect(try await count(store, "setting WHERE name GLOB 'discard*'") == 0)
+        #expect(try await count(store, "file WHERE generation = 2") == Self.count - 1, "each begins a new life")
+        await store.close()
+    }
+
+    /// A person retries it meanwhile: what was not discarded yet is used.
+    @Test func aRetryEndsTheDiscarding() async throws {
+        let store = try await prepared("failed")
+        try await store.commit([.discardPartial(1), .resetSession(1, isWhole: false)])
+        let rest = try await count(store, "checkpoint")
+        #expect(rest > 0)
+        let sweeper = try await TransferQueue(storage: .folder(folder.path.appending("other")), transports: [MemoryTransport()])
+        await sweeper.shutdown()
+        #expect(try await count(store, "setting WHERE name GLOB 'discard*'") == 0)
+        await store.close()
+    }
 }

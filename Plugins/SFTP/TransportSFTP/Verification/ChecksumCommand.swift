@@ -40,7 +40,9 @@ package enum ChecksumCommand {
     ///
     /// - Returns: The algorithm, and for each file its checksum if it could be read; nil if it was not this command that printed it.
     package static func results(_ output: [UInt8]) -> (algorithm: ChecksumAlgorithm, digests: [ContentDigest?])? {
-        let lines = String(decoding: output, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let lines = output.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).map { line in
+            Substring(decoding: line.last == UInt8(ascii: "\r") ? line.dropLast() : line, as: UTF8.self)
+        }
         guard let begin = lines.firstIndex(where: { $0.hasPrefix("\(marker) ") }),
             let algorithm = ChecksumAlgorithm(rawValue: String(lines[begin].dropFirst(marker.count + 1)))
         else { return nil }

@@ -87,7 +87,7 @@ extension ReferenceQueue {
         switch content {
         case .endpointWorks(let endpoint): health.works(endpoint)
         case .endpointFailed(let endpoint, let error):
-            health.failed(endpoint, isOutage: error.failureClass == .unreachable, by: run, at: now)
+            health.failed(endpoint, isOutage: error.failureClass == .unreachable || error.code == .serverUnavailable, by: run, at: now)
         case .hostBusy(let endpoint, let duration): health.busy(endpoint, for: duration, at: now)
         case .ended(let outcome):
             health.end(run)

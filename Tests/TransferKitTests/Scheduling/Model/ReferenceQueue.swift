@@ -107,7 +107,6 @@ struct ReferenceQueue {
             session.stoppedAt = nil
             session.spaceAt = nil
             session.retryAt = nil
-            session.keptSince = session.endedAt
             if session.state == .running {
                 session.state = .waiting
                 session.lane = .interrupted

@@ -76,7 +76,7 @@ struct StepGenerator {
             return .file(position: Int64(number(0...2)), report)
         case 0: return .connected
         case 1: return .endpointWorks(endpoint)
-        case 2...4: return .endpointFailed(endpoint, chance(2) ? .broken : .outage)
+        case 2...4: return .endpointFailed(endpoint, [.broken, .outage, .answeredByProxy][number(0...2)])
         case 5: return .hostBusy(endpoint, .seconds(number(1...60)))
         case 6: return .attemptFailed(.broken, retryIn: .milliseconds(500), endsRun: chance(2))
         default: return .ended(outcome(account, isEnding: session?.isEnding ?? true))
@@ -228,6 +228,7 @@ struct StepGenerator {
 }
 
 extension TransferError {
+    fileprivate static let answeredByProxy = TransferError(.transient, .serverUnavailable, "The server behind it is stopped.")
     fileprivate static let outage = TransferError(.unreachable, .connectionRefused, "Nobody is there.")
 }
 

@@ -2,22 +2,22 @@ import Foundation
 import SystemPackage
 import Testing
 
-/// Each command prints the same and ends the same, whoever owns the queue.
-@Suite(.serialized) struct SameEverywhereTests {
+/// Each command prints the same output and exits with the same status, with or without an owner.
+@Suite(.serialized) struct OwnerParityTests {
     enum Owner: CaseIterable {
         case run
         case agent
     }
 
-    @Test(arguments: Owner.allCases) func asWithoutAnOwner(owner: Owner) async throws {
-        let alone = try await story(of: nil)
-        let owned = try await story(of: owner)
+    @Test(arguments: Owner.allCases) func printsSameAsWithoutOwner(owner: Owner) async throws {
+        let alone = try await transcript(of: nil)
+        let owned = try await transcript(of: owner)
         #expect(alone.count == owned.count)
         for (alone, owned) in zip(alone, owned) { #expect(alone == owned) }
     }
 
-    /// What commands print and say, without what differs between any two queues.
-    private func story(of owner: Owner?) async throws -> [String] {
+    /// The output of all commands, without values that differ between any two queues.
+    private func transcript(of owner: Owner?) async throws -> [String] {
         let program = try TransferQ()
         var run: RunningQueue?
         switch owner {
@@ -52,46 +52,46 @@ import Testing
 
     private func commands(_ program: TransferQ) async throws -> [String] {
         for name: String in ["a", "b", "c"] { try program.folder.file(name, size: 10) }
-        var story: [String] = []
+        var transcript: [String] = []
         var ids: [String] = []
-        func tell(_ words: String...) async throws {
+        func record(_ words: String...) async throws {
             let result = try await program.run(words)
-            story.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
+            transcript.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
-        try await tell("account", "add", "studio", "https://one.example/", "--token-env", "TOKEN")
-        try await tell("account", "add", "studio", "https://one.example/")
-        try await tell("account", "edit", "studio", "--rate", "1M", "--max-sessions", "2", "--json")
-        try await tell("account", "show", "studio")
-        try await tell("account", "list", "--json")
+        try await record("account", "add", "studio", "https://one.example/", "--token-env", "TOKEN")
+        try await record("account", "add", "studio", "https://one.example/")
+        try await record("account", "edit", "studio", "--rate", "1M", "--max-sessions", "2", "--json")
+        try await record("account", "show", "studio")
+        try await record("account", "list", "--json")
         ids = try await program.run("add", "studio", "a", "b", "c", "--each", "--hold", "--tag", "x", "--context", "{\"n\":1}").lines
         #expect(ids.count == 3)
         for words in [["list"], ["list", "--json"], ["queue", "set", "--max-sessions", "3", "--rate", "1M", "--json"]] {
             let result = try await program.run(words)
-            story.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
+            transcript.append(plain("\(words): \(result.status)\n" + result.output + result.diagnostics, program, ids))
         }
-        try await tell("add", "nobody", "a")
-        try await tell("add", "studio", "a", "--at", "9")
-        try await tell("add", "studio", "missing")
-        try await tell("move", ids[2], "0")
-        try await tell("move", ids[2], "7")
-        try await tell("show", ids[0])
-        try await tell("show", ids[0], "--json")
-        try await tell("show", String(ids[0].prefix(13)), "--json")
-        try await tell("why", ids[1])
-        try await tell("set", ids[0], "--tag", "y", "--rate", "3K")
-        try await tell("resume", ids[0])
-        try await tell("cancel", ids[0], ids[1], "--json")
-        try await tell("cancel", "--all")
-        try await tell("retry", "ffffffff")
-        try await tell("hold", "--account", "nobody")
-        try await tell("remove", "--tag", "y")
-        try await tell("list", "--json")
-        try await tell("account", "unblock", "studio")
-        try await tell("account", "remove", "studio")
-        try await tell("account", "remove", "studio", "--cascade", "--json")
-        try await tell("account", "list")
-        try await tell("list")
-        return story
+        try await record("add", "nobody", "a")
+        try await record("add", "studio", "a", "--at", "9")
+        try await record("add", "studio", "missing")
+        try await record("move", ids[2], "0")
+        try await record("move", ids[2], "7")
+        try await record("show", ids[0])
+        try await record("show", ids[0], "--json")
+        try await record("show", String(ids[0].prefix(13)), "--json")
+        try await record("why", ids[1])
+        try await record("set", ids[0], "--tag", "y", "--rate", "3K")
+        try await record("resume", ids[0])
+        try await record("cancel", ids[0], ids[1], "--json")
+        try await record("cancel", "--all")
+        try await record("retry", "ffffffff")
+        try await record("hold", "--account", "nobody")
+        try await record("remove", "--tag", "y")
+        try await record("list", "--json")
+        try await record("account", "unblock", "studio")
+        try await record("account", "remove", "studio")
+        try await record("account", "remove", "studio", "--cascade", "--json")
+        try await record("account", "list")
+        try await record("list")
+        return transcript
     }
 
     private func plain(_ text: String, _ program: TransferQ, _ ids: [String]) -> String {

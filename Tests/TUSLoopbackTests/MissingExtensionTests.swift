@@ -2,23 +2,23 @@ import Foundation
 import TUSLoopback
 import Testing
 
-/// What a server without an extension does; see also the tests of the others.
-@Suite struct PoorServerTests {
-    @Test func `a server may have creation only`() async throws {
+/// The behavior without extensions. See also the tests of each extension.
+@Suite struct MissingExtensionTests {
+    @Test func `all optional extensions can be disabled`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.headers["tus-extension"] == "creation")
         }
     }
 
-    @Test func `what builds on a missing extension is missing, too`() async throws {
+    @Test func `disables extensions that require a disabled one`() async throws {
         try await withServer(LoopbackOptions(extensions: [.checksumTrailer, .concatenationUnfinished])) { _, url in
             let answer = try RawConnection(to: url).request("OPTIONS", "/files/", version: nil)
             #expect(answer.headers["tus-extension"] == "creation")
         }
     }
 
-    @Test func `content in a creation is not taken`() async throws {
+    @Test func `ignores content in a creation`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { server, url in
             let connection = try RawConnection(to: url)
             let answer = try connection.request(
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `uploads are not deleted`() async throws {
+    @Test func `does not delete uploads`() async throws {
         try await withServer(LoopbackOptions(extensions: [])) { _, url in
             let connection = try RawConnection(to: url)
             let path = try connection.createUpload(length: 5)

@@ -13,10 +13,10 @@ import TransferKit
     import Darwin
 #endif
 
-/// A process that owns a queue and ends once it has done what a command asked for, before the command has its answer.
+/// An owner that exits after it has performed a command's request, before the command receives the response.
 ///
-/// Stands between commands and the socket of a queue of this process, and hands messages through until that one comes.
-final class LosingOwner: Sendable {
+/// Relays messages between commands and the socket of a queue in this process, up to that response.
+final class ExitingOwner: Sendable {
     let queue: TransferQueue
     private let server: ControlServer
     private let listener: FileDescriptor
@@ -25,10 +25,10 @@ final class LosingOwner: Sendable {
 
     init(_ store: FilePath, as role: QueueOwner.Role = .application) async throws {
         queue = try await TransferQueue(storage: .folder(store), transports: RegisteredTransports.builtIn.all.map { $0.make() })
-        // It is not to miss the socket that is moved away.
+        // The server must not recreate the moved socket.
         server = try ControlServer(
             for: queue, as: role, logger: Logger(label: "test"), timeout: .seconds(10), requestLimit: 1 << 28,
-            lookInterval: .seconds(86_400), endOwner: nil)
+            checkInterval: .seconds(86_400), endOwner: nil)
         socketPath = store.appending("control.sock")
         behind = store.appending("behind.sock")
         try FileManager.default.moveItem(atPath: socketPath.string, toPath: behind.string)
@@ -36,7 +36,7 @@ final class LosingOwner: Sendable {
         guard listen(listener.rawValue, 16) == 0 else { throw Errno(rawValue: errno) }
     }
 
-    /// Serves until a request with this word is done, and lets the queue go.
+    /// Serves until a request with this word is performed, and releases the queue.
     func serve(until word: String) async throws {
         let last: FileDescriptor = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "losing-owner").async { [self] in
@@ -44,29 +44,29 @@ final class LosingOwner: Sendable {
                     with: Result {
                         while true {
                             let client = try accept()
-                            if try handThrough(client, until: word) { return client }
+                            if try relay(client, until: word) { return client }
                             try client.close()
                         }
                     })
             }
         }
-        // In this order, so that the command finds nobody who could answer once it knows that its answer does not come.
+        // In this order, so that no owner can answer when the command notices the lost response.
         try listener.close()
         for path in [socketPath, behind] { try FileManager.default.removeItem(atPath: path.string) }
         await server.shutDownQueue()
         try last.close()
     }
 
-    /// What the next one finds who comes when the process has ended.
+    /// The state that an exited owner leaves behind.
     enum Remains: CaseIterable, Sendable {
         case nothing
-        /// As a process leaves it that was killed.
+        /// The socket file, as left by a killed process.
         case socketOfNobody
-        /// The process ends with the client connected, and nothing read.
+        /// A connected client whose request is not read.
         case closedConnection
     }
 
-    /// Serves so many requests, and lets the queue go.
+    /// Serves this many requests, and releases the queue.
     func serve(_ count: Int, leaving remains: Remains) async throws {
         let _: Void = try await withCheckedThrowingContinuation { continuation in
             DispatchQueue(label: "losing-owner").async { [self] in
@@ -74,7 +74,7 @@ final class LosingOwner: Sendable {
                     with: Result {
                         for number in 0..<count + (remains == .closedConnection ? 1 : 0) {
                             let client = try accept()
-                            if number < count { _ = try handThrough(client, until: nil) }
+                            if number < count { _ = try relay(client, until: nil) }
                             try client.close()
                         }
                     })
@@ -85,7 +85,7 @@ final class LosingOwner: Sendable {
         await server.shutDownQueue()
     }
 
-    /// - Throws: `Errno.timedOut` if nobody comes any more.
+    /// - Throws: `Errno.timedOut` if no client connects.
     private func accept() throws -> FileDescriptor {
         var waiting = pollfd(fd: listener.rawValue, events: Int16(POLLIN), revents: 0)
         guard unsafe poll(&waiting, 1, 120_000) > 0 else { throw Errno.timedOut }
@@ -96,14 +96,14 @@ final class LosingOwner: Sendable {
         #endif
     }
 
-    /// Hands one request to the queue.
+    /// Relays one request to the queue.
     ///
-    /// - Returns: Whether it was the one; its answer is kept back. A client that goes before it has asked, or heard, was none.
-    private func handThrough(_ client: FileDescriptor, until word: String?) throws -> Bool {
+    /// - Returns: Whether the request contains the word, in which case its response is withheld. False for a client that disconnects early.
+    private func relay(_ client: FileDescriptor, until word: String?) throws -> Bool {
         let owner = try unsafe Self.socket(at: behind, connect)
         defer { try? owner.close() }
         var isLast = false
-        // The greeting, parts of a request, and the request.
+        // The greeting, the parts of a request, and the request.
         for number in 0... {
             guard let message = try? Self.read(from: client) else { return false }
             try Self.write(message, to: owner)
