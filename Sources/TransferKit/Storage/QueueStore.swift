@@ -79,12 +79,12 @@ package final class QueueStore: Sendable {
     private static func prepare(_ pool: DatabasePool, at path: FilePath) throws {
         // A newer version may be recorded in the write-ahead log only, where the file's header does not show it.
         let version = try pool.read { try Int32.fetchOne($0, sql: "PRAGMA user_version") ?? 0 }
-        guard version <= Migrations.version else { throw StorageFolder.tooNew(path, version) }
+        try StorageFolder.checkVersion(version, of: path)
         // What one large transaction needs of the write-ahead log is given back by the next ones (sqlite.org/pragma.html#pragma_journal_size_limit).
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA journal_size_limit = \(Self.longestLog)") }
         // GRDB sets `synchronous` to NORMAL as it turns write-ahead mode on, which a loss of power may cost the last transactions.
         try pool.writeWithoutTransaction { try $0.execute(sql: "PRAGMA synchronous = FULL") }
-        try Migrations.migrate(pool)
+        try Schema.migrate(pool)
     }
 
     private static func observe(_ configuration: inout Configuration, _ observer: @escaping @Sendable (StoreStep) -> Void) {

@@ -119,10 +119,10 @@ package enum StorageFolder {
         }
         let version = integer(header[60..<64])
         let application = integer(header[68..<72])
-        guard application == 0 || application == Migrations.applicationID else {
+        guard application == 0 || application == Schema.applicationID else {
             throw QueueError(.storageUnavailable, "\(path) is the database of another program. Use another folder.")
         }
-        guard version <= Migrations.version else { throw tooNew(path, version) }
+        try checkVersion(version, of: path)
     }
 
     /// Whether there is a write-ahead log with transactions, or content that an earlier queue kept for its sessions.
@@ -145,10 +145,19 @@ package enum StorageFolder {
         try? open(path, .readWrite, options: .create).close()
     }
 
-    static func tooNew(_ path: FilePath, _ version: Int32) -> QueueError {
-        QueueError(
-            .storageTooNew,
-            "The store \(path) has schema \(version), which a newer version of this software wrote; this one knows schema \(Migrations.version). Update, or use another folder."
-        )
+    /// - Parameter version: The schema; 0 if nothing was written yet.
+    static func checkVersion(_ version: Int32, of path: FilePath) throws(QueueError) {
+        guard version <= Schema.version else {
+            throw QueueError(
+                .storageTooNew,
+                "The store \(path) has schema \(version), which a newer version of this software wrote; this one reads schema \(Schema.version). Update this software, or use another folder."
+            )
+        }
+        guard version == 0 || version >= Schema.oldestVersion else {
+            throw QueueError(
+                .storageUnavailable,
+                "The store \(path) has schema \(version), which a version before the first release wrote. Finish its sessions with that version, or use another folder."
+            )
+        }
     }
 }

@@ -16,7 +16,7 @@ final class StoreWitness: Sendable {
             connection = try DatabaseQueue(path: path.string, configuration: configuration)
             let problem = try connection.read { db in
                 let version = try Int32.fetchOne(db, sql: "PRAGMA user_version") ?? 0
-                guard (1..<Migrations.version).contains(version) else { return "ok" }
+                guard (1..<Schema.version).contains(version) else { return "ok" }
                 return try String.fetchOne(db, sql: "PRAGMA quick_check(1)") ?? "ok"
             }
             guard problem == "ok" else { throw DatabaseError(resultCode: .SQLITE_CORRUPT, message: problem) }

@@ -64,9 +64,4 @@ import TransferKit
         #expect(try #require(bytes("queue.sqlite-wal", in: folder.path)).count > 0, "there is a log to be left alone")
         #expect(try await expectUntouched(folder.path) > 2)
     }
-
-    @Test func whatAnEarlierVersionLeft() async throws {
-        try Schema1Store.make(in: folder.path.appending("store"))
-        #expect(try await expectUntouched(folder.path) > 2)
-    }
 }

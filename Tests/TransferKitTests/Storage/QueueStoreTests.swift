@@ -6,6 +6,12 @@ import Testing
 import TransferCore
 import TransferKit
 
+#if canImport(Glibc)
+    import Glibc
+#elseif canImport(Darwin)
+    import Darwin
+#endif
+
 @Suite struct QueueStoreTests {
     private let folder: TemporaryFolder
 
@@ -173,6 +179,64 @@ import TransferKit
         #expect(error.code == .storageTooNew)
         #expect(error.message.contains("99") && error.message.contains(database.string))
         #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
+    }
+
+    @Test func refusesAStoreFromBeforeTheFirstRelease() async throws {
+        try await open().close()
+        try await DatabaseQueue(path: database.string).write { try $0.execute(sql: "PRAGMA user_version = 4") }
+        let before = try Data(contentsOf: URL(fileURLWithPath: database.string))
+        let error = try await #require(throws: QueueError.self) { try await open() }
+        #expect(error.code == .storageUnavailable)
+        #expect(error.message.hasSuffix("Finish its sessions with that version, or use another folder."))
+        #expect(try Data(contentsOf: URL(fileURLWithPath: database.string)) == before)
+    }
+
+    /// Versions before the first release came to the present schema by five migrations.
+    @Test func opensAStoreThatWasMigratedToThisSchema() async throws {
+        let store = try await open()
+        try await store.commit([.saveAccount(1, Account("a", endpoints: []))])
+        await store.close()
+        try await DatabaseQueue(path: database.string).write {
+            try $0.execute(sql: "INSERT INTO grdb_migrations VALUES ('1'), ('2'), ('3'), ('4')")
+        }
+        let again = try await open()
+        #expect(try await again.pool.read { try String.fetchAll($0, sql: "SELECT name FROM account") } == ["a"])
+        await again.close()
+    }
+
+    /// A contradiction in a store is found when its session is read, and is no reason to refuse the others.
+    @Test func opensDespiteAFileWithoutASession() async throws {
+        try await open().close()
+        var configuration = Configuration()
+        configuration.foreignKeysEnabled = false
+        try await DatabaseQueue(path: database.string, configuration: configuration).write {
+            try $0.execute(
+                sql: "INSERT INTO file(session, position, source, destination, state, size) VALUES (99, 0, x'61', x'61', 'pending', 1)")
+        }
+        try await open().close()
+    }
+
+    @Test(.oneProcessAtATime) func completesACreationThatWasKilled() async throws {
+        let steps = Locked(0)
+        try await QueueStore.open(.folder(folder.path.appending("counted")), clock: .system) { _ in steps.withLock { $0 += 1 } }.close()
+        for step in 1...steps.withLock({ $0 }) {
+            let path = folder.path.appending("\(step)")
+            await #expect(processExitsWith: .signal(SIGKILL)) { [path = path.string as String, step = step as Int] in
+                let steps = Locked(0)
+                let store = try await QueueStore.open(.folder(FilePath(path)), clock: .system) { _ in
+                    let count = steps.withLock { steps in
+                        steps += 1
+                        return steps
+                    }
+                    if count == step { kill(getpid(), SIGKILL) }
+                }
+                await store.close()
+                kill(getpid(), SIGKILL)
+            }
+            let store = try await QueueStore.open(.folder(path), clock: .system)
+            try await store.commit([.saveAccount(1, .memory("a"))])
+            await store.close()
+        }
     }
 
     @Test func aNewerVersionInTheLogIsRefusedToo() async throws {

@@ -1,0 +1,220 @@
+import GRDB
+
+/// The tables of the store. All times are milliseconds since 1970; names of files are bytes.
+enum Schema {
+    /// "TKit" in ASCII, so that `file` and a curious person can tell whose database it is (sqlite.org/fileformat.html, section 1.3.19).
+    static let applicationID: Int32 = 0x544B_6974
+
+    /// The newest schema that this code reads and writes; stored as SQLite's user version.
+    static let version: Int32 = 5
+
+    /// The oldest schema that this code brings up to ``version``.
+    static let oldestVersion: Int32 = 5
+
+    /// Creates the tables of a new store, or brings those of an older one up to ``version``.
+    ///
+    /// A later schema is a migration of its own after these; a released one never changes.
+    static func migrate(_ database: any DatabaseWriter) throws {
+        var migrator = DatabaseMigrator()
+        migrator.registerMigration("5") { db in
+            for tables in [sessionTables, fileTables, removalTables, queueTables] { try db.execute(sql: tables) }
+            try db.execute(sql: "PRAGMA application_id = \(applicationID)")
+            try db.execute(sql: "PRAGMA user_version = 5")
+        }
+        try migrator.migrate(database)
+    }
+
+    private static let sessionTables = """
+        CREATE TABLE account (
+            key INTEGER PRIMARY KEY,
+            name TEXT NOT NULL UNIQUE,
+            definition TEXT NOT NULL,           -- Account as JSON
+            block TEXT                          -- AccountBlock as JSON
+        ) STRICT;
+        CREATE TABLE session (
+            key INTEGER PRIMARY KEY,
+            account INTEGER NOT NULL REFERENCES account(key),
+            name TEXT NOT NULL,
+            direction TEXT NOT NULL,
+            context BLOB,
+            options TEXT,                       -- SessionOptions as JSON; NULL for the defaults
+            endpoint TEXT,
+            transport TEXT,
+            files INTEGER NOT NULL,
+            files_done INTEGER NOT NULL DEFAULT 0,
+            files_failed INTEGER NOT NULL DEFAULT 0,
+            bytes_total INTEGER NOT NULL,
+            bytes_done INTEGER NOT NULL DEFAULT 0,  -- of completed files
+            attempts INTEGER NOT NULL DEFAULT 0,
+            error TEXT,                         -- TransferError as JSON
+            created_at INTEGER NOT NULL,
+            started_at INTEGER,
+            ended_at INTEGER,
+            milliseconds INTEGER NOT NULL DEFAULT 0, -- how long it ran
+            folder BLOB                         -- where a download goes
+        ) STRICT;
+        -- What the scheduler needs of each session, in narrow rows: only these are read at opening.
+        CREATE TABLE schedule (
+            session INTEGER PRIMARY KEY REFERENCES session(key) ON DELETE CASCADE,
+            id BLOB NOT NULL,                   -- the UUID's 16 bytes
+            rank INTEGER NOT NULL,              -- the order of the queue
+            account INTEGER NOT NULL,
+            state TEXT NOT NULL,
+            lane INTEGER NOT NULL,              -- 0 now, 1 next, 2 let go, 3 interrupted, 4 by rank
+            mark INTEGER NOT NULL,              -- in lanes 0 and 1 the highest goes first
+            keeps_partial INTEGER NOT NULL,
+            displaced_by INTEGER,               -- the session that was run in its place
+            not_before INTEGER,
+            after_id BLOB,                      -- the session that it waits for
+            after_any INTEGER,
+            deduplication_key TEXT,
+            completed_at INTEGER,
+            needs_cheap_network INTEGER NOT NULL DEFAULT 0
+        ) STRICT;
+        CREATE TABLE session_tag (
+            tag TEXT NOT NULL,
+            session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
+            PRIMARY KEY (tag, session)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX session_tag_session ON session_tag(session);
+        -- The figures of all sessions in each state, updated with every change.
+        CREATE TABLE total (
+            state TEXT PRIMARY KEY,
+            files INTEGER NOT NULL,
+            files_done INTEGER NOT NULL,
+            files_failed INTEGER NOT NULL,
+            bytes_total INTEGER NOT NULL,
+            bytes_done INTEGER NOT NULL         -- of completed files, and the confirmed bytes of the others
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    private static let fileTables = """
+        -- A file in a folder has the folder's number, its own name as source, and an empty destination.
+        CREATE TABLE file (
+            session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
+            position INTEGER NOT NULL,
+            source BLOB NOT NULL,
+            destination BLOB NOT NULL,
+            state TEXT NOT NULL,
+            size INTEGER NOT NULL,
+            generation INTEGER NOT NULL DEFAULT 1,
+            receipt TEXT,                       -- TransferReceipt as JSON
+            error TEXT,                         -- TransferError as JSON
+            kind TEXT NOT NULL DEFAULT 'file',
+            directory INTEGER,
+            symbolic_links TEXT,                -- of a folder that could not be read
+            upload_url TEXT,                    -- a capability
+            unsized INTEGER NOT NULL DEFAULT 0, -- 1: the size is not known yet, and stored as 0
+            PRIMARY KEY (session, position)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX file_blob ON file(source) WHERE kind = 'blob';
+        CREATE INDEX file_failed ON file(session, position) WHERE state = 'failed';
+        CREATE INDEX file_listed ON file(session, directory, source) WHERE kind = 'download' AND directory IS NOT NULL;
+        CREATE INDEX file_stream ON file(source) WHERE kind = 'stream';
+        CREATE INDEX file_unsized ON file(session) WHERE unsized = 1;
+        CREATE TABLE directory (
+            session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
+            number INTEGER NOT NULL,
+            parent INTEGER,                     -- NULL: source and destination are whole
+            source BLOB NOT NULL,
+            destination BLOB NOT NULL,
+            PRIMARY KEY (session, number)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX directory_parent ON directory(session, parent, source);
+        -- Items that have no rows in file yet: folders to be read, and the items after them.
+        CREATE TABLE item (
+            session INTEGER NOT NULL REFERENCES session(key) ON DELETE CASCADE,
+            sequence INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            directory INTEGER,                  -- as in file
+            source BLOB NOT NULL,
+            destination BLOB NOT NULL,
+            size INTEGER NOT NULL,
+            symbolic_links TEXT NOT NULL,
+            first_position INTEGER,             -- where the rows of this folder begin, once its reading began
+            first_directory INTEGER,
+            upload_url TEXT,
+            unsized INTEGER NOT NULL DEFAULT 0,
+            next_directory INTEGER,             -- of a remote folder: the folders before this one were listed; NULL: none was
+            PRIMARY KEY (session, sequence)
+        ) STRICT, WITHOUT ROWID;
+        CREATE INDEX item_blob ON item(source) WHERE kind = 'blob';
+        CREATE INDEX item_stream ON item(session) WHERE kind = 'stream';
+        CREATE INDEX item_unsized ON item(session) WHERE unsized = 1;
+        CREATE TABLE checkpoint (
+            session INTEGER NOT NULL,
+            position INTEGER NOT NULL,
+            endpoint TEXT NOT NULL,
+            generation INTEGER NOT NULL,
+            data BLOB NOT NULL,                 -- the transport's own
+            confirmed INTEGER NOT NULL,
+            identity TEXT NOT NULL,             -- SourceIdentity as JSON
+            expires_at INTEGER,
+            PRIMARY KEY (session, position, endpoint),
+            FOREIGN KEY (session, position) REFERENCES file(session, position) ON DELETE CASCADE
+        ) STRICT, WITHOUT ROWID;
+        """
+
+    private static let removalTables = """
+        -- What a session left at servers, and part files, until it is removed there.
+        CREATE TABLE discard (
+            key INTEGER PRIMARY KEY,
+            endpoint TEXT NOT NULL,             -- Endpoint as JSON
+            data BLOB NOT NULL,                 -- the transport's own
+            confirmed INTEGER NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            next_attempt_at INTEGER NOT NULL,
+            give_up_at INTEGER NOT NULL,
+            held_by INTEGER,                    -- the removed session whose run may still complete the file
+            position INTEGER,
+            left_alone_until INTEGER NOT NULL DEFAULT 0 -- the server asked for that; 0: it did not
+        ) STRICT;
+        CREATE INDEX discard_due ON discard(next_attempt_at) WHERE held_by IS NULL;
+        CREATE INDEX discard_part ON discard(next_attempt_at) WHERE held_by IS NULL
+            AND CASE WHEN json_valid(endpoint) THEN json_extract(endpoint, '$.transport') END = 'transferkit-parts';
+        CREATE INDEX discard_put_off ON discard(key, left_alone_until) WHERE held_by IS NULL AND next_attempt_at > 0;
+        CREATE INDEX discard_left_alone ON discard(left_alone_until) WHERE left_alone_until > 0;
+        CREATE INDEX discard_held ON discard(held_by) WHERE held_by IS NOT NULL;
+        -- Removed sessions, whose rows are deleted in pieces.
+        CREATE TABLE removal (
+            session INTEGER PRIMARY KEY,
+            quarantine INTEGER                  -- where its rows go; NULL if they are deleted
+        ) STRICT;
+        -- Sessions that could not be read, as they were found.
+        CREATE TABLE quarantine (
+            key INTEGER PRIMARY KEY,
+            found_at INTEGER NOT NULL,
+            reason TEXT NOT NULL,
+            content TEXT NOT NULL,              -- the row as JSON, BLOBs in hexadecimal digits
+            session INTEGER
+        ) STRICT;
+        CREATE TABLE quarantined_row (
+            number INTEGER PRIMARY KEY,
+            quarantine INTEGER NOT NULL,
+            origin TEXT NOT NULL,               -- the table that it was in
+            content TEXT NOT NULL               -- the row as JSON, BLOBs in hexadecimal digits
+        ) STRICT;
+        CREATE INDEX quarantined_row_quarantine ON quarantined_row(quarantine, number);
+        """
+
+    private static let queueTables = """
+        CREATE TABLE setting (
+            name TEXT PRIMARY KEY,
+            value INTEGER
+        ) STRICT, WITHOUT ROWID;
+        CREATE TABLE base_folder (
+            only INTEGER PRIMARY KEY CHECK (only = 1),
+            path BLOB NOT NULL                  -- what sources without a leading slash are relative to
+        ) STRICT;
+        -- The change log: the last events of the queue, each written in the transaction that made the change.
+        CREATE TABLE event (
+            revision INTEGER PRIMARY KEY,
+            time INTEGER NOT NULL,
+            kind TEXT NOT NULL,
+            sessions BLOB,                      -- 16 bytes a session; not stored for very many
+            number INTEGER,                     -- an index, position, order revision or time, by kind
+            detail TEXT,                        -- what else the event has, as JSON
+            weight INTEGER NOT NULL             -- the bytes of this event and all before it
+        ) STRICT;
+        """
+}
