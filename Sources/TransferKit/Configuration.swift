@@ -1,30 +1,31 @@
 public import Logging
 public import SystemPackage
 
-/// Where a queue lives.
+/// The location of a queue's state.
 public struct Storage: Sendable {
     package let folder: FilePath
     package let base: FilePath?
     package let ownerTimeout: Duration
 
-    /// A folder of the queue's own, made with mode 0700 if it does not exist. One process owns it at a time.
+    /// A storage folder of the queue, created with mode 0700 if it does not exist. One process owns it at a time.
     ///
     /// - Parameters:
     ///   - folder: The folder.
-    ///   - base: An absolute path of a folder that may be elsewhere the next time, such as an app's container. Local files below it are found
-    ///     again there. nil for the one that the storage folder was opened with last, if ever with any.
-    ///   - ownerTimeout: How long to wait for another owner to let go; anew if it does, and another one was faster. Default: not at all.
+    ///   - base: The absolute path of a folder that may move between launches, such as an app's container. The queue finds local files
+    ///     below it again after a move. nil for the last base that the storage folder was opened with, if any.
+    ///   - ownerTimeout: How long to wait until another owner releases the folder. If a third process then takes it first, the wait starts
+    ///     again. Default: no wait.
     public static func folder(_ folder: FilePath, base: FilePath? = nil, ownerTimeout: Duration = .zero) -> Storage {
         Storage(folder: folder, base: base, ownerTimeout: ownerTimeout)
     }
 }
 
-/// How the order of a queue is kept.
+/// The policy for the order in which sessions start.
 public enum QueueOrdering: String, Hashable, Sendable, Codable {
-    /// Sessions start in order; what cannot start lets later ones pass.
+    /// Sessions start in order; sessions that cannot start let later ones pass.
     case inOrder
-    /// One at a time, and nothing starts while anything before it is unfinished: waiting, running, paused or held. Failed and cancelled
-    /// sessions do not stand in the way.
+    /// One session at a time. No session starts while an earlier one is unfinished: waiting, running, paused or held. Failed and cancelled
+    /// sessions don't block later ones.
     case strict
 }
 
@@ -32,58 +33,61 @@ public enum QueueOrdering: String, Hashable, Sendable, Codable {
 public enum Retention: Hashable, Sendable, Codable {
     /// Until the app removes them.
     case keepAll
-    /// The last so many that completed.
+    /// The given number of sessions that completed last.
     case count(Int)
-    /// For so long after they completed.
+    /// For the given time after they completed.
     case age(Duration)
 }
 
-/// What is the same for all sessions of a queue.
+/// Settings that apply to all sessions of a queue.
 public struct QueueConfiguration: Sendable {
-    /// Where the queue logs to, with the stable metadata keys `session`, `item`, `account` and `endpoint`.
+    /// The logger of the queue. Its stable metadata keys are `session`, `item`, `account` and `endpoint`.
     public var logger: Logger
 
-    /// How the order is kept.
+    /// The policy for the order in which sessions start.
     public var ordering: QueueOrdering
 
-    /// How many sessions may be active at once, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. In a
-    /// strict queue it is 1, whatever is set.
+    /// The maximum number of active sessions, at least 1, until ``TransferQueue/setSessionLimit(_:account:)`` stores another limit. A
+    /// strict queue always uses 1.
     public var sessionLimit: Int
 
     /// How long completed sessions stay in the queue.
     public var retention: Retention
 
-    /// How many events the change log keeps, at least 1; see ``TransferQueue/events(since:)``. Up to a tenth more are kept for a while, and fewer
-    /// if they take more than 64 MiB.
+    /// The number of events that the change log keeps, at least 1; see ``TransferQueue/events(since:)``. It temporarily keeps up to a tenth
+    /// more, and fewer if they exceed 64 MiB.
     public var changeLogLimit: Int
 
-    /// With fewer free bytes on the file system of the storage folder than these, no session starts; what runs goes on. 0 for no floor. Default:
-    /// 64 MiB, about what the change log may grow to, so that what runs can still be stored when others fill the disk.
+    /// The free space, in bytes, that the file system of the storage folder must have before a session starts; 0 for no minimum. Running
+    /// sessions continue below it.
+    ///
+    /// Default: 64 MiB, about the maximum size of the change log, so that running sessions can still be stored when other programs fill the
+    /// disk.
     public var diskFloor: Int64
 
-    /// What is known of the network until ``TransferQueue/setNetworkCondition(_:)`` says something else.
+    /// The initial network condition, until ``TransferQueue/setNetworkCondition(_:)`` changes it.
     public var network: NetworkCondition
 
-    /// How many sessions may be active at once in this process, at least 1, whatever limit is stored; nil, the default, for the stored one. Holds until
-    /// a limit is set with ``TransferQueue/setSessionLimit(_:account:)``.
+    /// The maximum number of active sessions in this process, at least 1, which overrides the stored limit; nil, the default, for the
+    /// stored limit. It applies until ``TransferQueue/setSessionLimit(_:account:)`` sets a limit.
     public var sessionLimitOverride: Int?
 
-    /// Bytes that can still be written where a folder is; injected by tests.
+    /// Returns the number of bytes that can still be written at a folder's file system. Tests inject it.
     package var freeSpace: @Sendable (FilePath) -> Int64? = { DiskSpace.free(at: $0) }
 
-    /// Time, injected by tests.
+    /// The source of time. Tests inject it.
     package var clock = EngineClock.system
 
-    /// The fraction of each backoff that is waited, in 0 ..< 1; injected by tests.
+    /// Returns the fraction of each backoff to wait, in 0 ..< 1. Tests inject it.
     package var randomFraction: @Sendable () -> Double = { Double.random(in: 0..<1) }
 
-    /// Told of every step of what changes the store; set by tests.
+    /// Receives each step of a change to the store. Tests set it.
     package var storeObserver: (@Sendable (StoreStep) -> Void)?
 
-    /// How many names a session takes from remote folders: a server that has no end must not fill the disk.
+    /// The maximum number of names that a session reads from remote folders, so that an endless listing can't fill the disk.
     package var mostListedNames: Int64 = 10_000_000
 
-    /// Makes a configuration.
+    /// Creates a configuration.
     public init(
         ordering: QueueOrdering = .inOrder, sessionLimit: Int = 1, retention: Retention = .keepAll,
         changeLogLimit: Int = 100_000, diskFloor: Int64 = 64 << 20, network: NetworkCondition = .unconstrained,

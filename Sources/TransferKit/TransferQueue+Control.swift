@@ -1,8 +1,8 @@
 extension TransferQueue {
-    /// Lets sessions start, in turn. The next process starts with a stopped queue. A stop that is not done yet is called off. On a running
-    /// queue: nothing.
+    /// Starts the queue: sessions start in turn. Cancels a stop that is in progress. No effect on a running queue. The next process opens
+    /// the queue stopped.
     ///
-    /// Sessions whose account no transport of this process serves stay waiting, with a warning in the log.
+    /// Sessions whose account no transport of this process serves keep waiting, with a warning in the log.
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func start() async throws {
@@ -10,22 +10,23 @@ extension TransferQueue {
         await warnOfMissingTransports()
     }
 
-    /// Starts nothing new; what runs is interrupted, or may finish. Returns at once: the event `queueStopped` tells the end, and
-    /// ``stopAndWait(_:deadline:)`` waits for it. On a stopped queue: nothing.
+    /// Stops the queue: no session starts, and running sessions are interrupted or may finish. No effect on a stopped queue.
     ///
-    /// Paused sessions are not waited for and stay paused.
+    /// Returns at once. The event `queueStopped` reports the end, and ``stopAndWait(_:deadline:)`` waits for it. The stop does not wait for
+    /// paused sessions, which stay paused.
     ///
     /// - Parameters:
-    ///   - mode: Whether what runs is interrupted.
-    ///   - deadline: When to interrupt after all what still runs in a drain; nil for never.
+    ///   - mode: Whether to interrupt running sessions.
+    ///   - deadline: The time after which a drain interrupts the sessions that still run; nil for no deadline.
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func stop(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws {
         try await mailbox.send(.command(.stop(mode, deadline: deadline)))
     }
 
-    /// As ``stop(_:deadline:)``, and returns when the queue is stopped or was started again.
+    /// Same as ``stop(_:deadline:)``, but returns when the queue is stopped or was started again.
     ///
-    /// - Throws: As ``stop(_:deadline:)``; `CancellationError` if the task is cancelled or the queue shut down, while the stop goes on.
+    /// - Throws: The errors of ``stop(_:deadline:)``; `CancellationError` if the task is cancelled or the queue shut down, while the stop
+    ///   continues.
     @discardableResult
     public nonisolated func stopAndWait(_ mode: StopMode = .interrupt, deadline: Duration? = nil) async throws -> StopResult {
         var events = events.makeAsyncIterator()
@@ -47,44 +48,46 @@ extension TransferQueue {
         return (scheduler.flags.mode, scheduler.flags.hasInterrupted)
     }
 
-    /// Sets how many sessions may be active at once, durably. Lowering it interrupts nothing: no session starts while more slots are in use.
+    /// Sets the maximum number of active sessions, durably. A lower limit interrupts no session: sessions start only after the number of
+    /// used slots falls below it.
     ///
     /// - Parameters:
-    ///   - limit: At least 1; nil for what the configuration says, or for an account: no limit of its own.
-    ///   - account: The account whose limit it is; nil for that of the queue.
+    ///   - limit: At least 1; nil for the limit of the configuration, or for no limit if an account is given.
+    ///   - account: The account to limit; nil for the whole queue.
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `invalidAccount` or `noSuchAccount`.
     public nonisolated func setSessionLimit(_ limit: Int?, account: String? = nil) async throws {
         try await mailbox.send(.command(.setSessionLimit(limit, account: account)))
     }
 
-    /// Sets how fast bytes may move, durably, and in force within a second.
+    /// Sets the maximum transfer rate, durably. It applies within a second.
     ///
     /// - Parameters:
     ///   - bytesPerSecond: At least 1; nil for no limit.
-    ///   - account: The account whose limit it is; nil for that of the queue.
+    ///   - account: The account to limit; nil for the whole queue.
     /// - Throws: ``QueueError`` with the code `invalidRequest`, `invalidAccount` or `noSuchAccount`.
     public nonisolated func setRateLimit(_ bytesPerSecond: Int64?, account: String? = nil) async throws {
         try await mailbox.send(.command(.setRateLimit(bytesPerSecond, account: account)))
     }
 
-    /// Tells the queue of the network, for as long as this process goes on. In force at once: sessions that may not use it wait with the reason
-    /// ``WaitReason/networkConstraint(_:)``. Those that run are interrupted at their next safe point, and go on by themselves, before the order of
-    /// the queue, when they may again.
+    /// Sets the network condition for the lifetime of this process. It applies immediately.
     ///
-    /// The queue does not watch the network itself. An app calls this from whatever its platform has for that.
+    /// Sessions that may not use the network wait with the reason ``WaitReason/networkConstraint(_:)``. Running ones are interrupted at
+    /// their next safe point and resume automatically, before the order of the queue, when the network permits them again.
+    ///
+    /// The queue does not monitor the network. Call this method from the network monitor of your platform.
     ///
     /// - Throws: ``QueueError`` if the store fails or the queue was shut down.
     public nonisolated func setNetworkCondition(_ condition: NetworkCondition) async throws {
         try await mailbox.send(.command(.setNetwork(condition)))
     }
 
-    /// Returns when nothing is due to be removed, at a server or of parts on this machine.
+    /// Returns when no removal is due, neither of remote content nor of part files on this machine.
     package nonisolated func waitUntilDiscarded() async {
         await settle()
         await discards.waitUntilQuiet()
     }
 
-    /// Whether any run is at work, also that of a session that was removed and has yet to let go: ``QueueStatus/running`` does not count those.
+    /// Whether any run has not ended. Includes runs of removed sessions, which ``QueueStatus/running`` does not count.
     public var hasLiveRuns: Bool {
         get async {
             await settle()
@@ -92,13 +95,14 @@ extension TransferQueue {
         }
     }
 
-    /// Returns when the queue runs, nothing is running and nothing can start without a person; or, if `scheduled` is false, when nothing runs and
-    /// nothing can start right now. Returns at once on a queue that does not run, or when the task is cancelled.
+    /// Returns when the queue is idle: it is started, no session runs, and no session can start without an action by the app or the user.
+    /// Returns at once if the queue is not started, or when the task is cancelled.
     ///
-    /// Before that, what is to be removed at servers is tried: what is due, and once what earlier processes put off, for 30 s in all at most.
-    /// Servers that asked for time are left alone. How much is left is in ``QueueStatistics/removalsDue``.
+    /// First, the queue tries to remove remote content: what is due, and once what earlier processes postponed, for at most 30 s in total.
+    /// It skips servers that asked to back off. ``QueueStatistics/removalsDue`` has the number of remaining removals.
     ///
-    /// - Parameter scheduled: Whether to wait for what is due at a time to come, such as the next attempt after a failure.
+    /// - Parameter scheduled: Whether to wait for sessions that are due later, such as the next attempt after a failure. If false, returns
+    ///   when no session runs and none can start now.
     public nonisolated func waitUntilIdle(scheduled: Bool = true) async {
         var events = events.makeAsyncIterator()
         while true {
@@ -120,7 +124,7 @@ extension TransferQueue {
 
     private enum Activity {
         case stopped, idle, busy
-        /// Nothing is at work but runs of sessions that were removed.
+        /// Only runs of removed sessions have not ended.
         case leftovers
     }
 

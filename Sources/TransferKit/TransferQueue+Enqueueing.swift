@@ -3,38 +3,40 @@ import TransferCore
 extension TransferQueue {
     /// Adds a session. It is durable when the call returns.
     ///
-    /// - Returns: A handle of the session; of the one that exists already if the request's deduplication key says so.
-    /// - Throws: As ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
+    /// - Returns: A handle of the session, or of the existing session with the same deduplication key.
+    /// - Throws: The errors of ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     @discardableResult
     public nonisolated func enqueue(_ request: SessionRequest, at index: Int? = nil, held: Bool = false) async throws -> TransferSession {
         let sessions = try await enqueue([request], at: index, held: held)
-        guard let session = sessions.first else { throw QueueError(.invalidRequest, "Nothing was enqueued.") }
+        guard let session = sessions.first else { throw QueueError(.invalidRequest, "No session was enqueued.") }
         return session
     }
 
-    /// Adds any number of sessions, in this order, in one transaction: all or none. They are durable when the call returns.
+    /// Adds sessions in the given order, in one transaction: all or none. They are durable when the call returns.
     ///
-    /// Sessions whose account no transport of this process serves are added, with a warning in the log, and wait for a person.
+    /// Sessions whose account no transport of this process serves are added, with a warning in the log, and wait until the app or the user
+    /// acts.
     ///
-    /// What the items name is looked at, not opened: each must be a readable regular file or folder. Folders are read when their session
-    /// first runs. Bytes in memory are on disk when the call returns. The folder of a download must exist and be writable.
+    /// The queue inspects the sources of items without opening them: each must be a readable regular file or folder. It reads folders when
+    /// their session first runs. Data in memory is on disk when the call returns. The folder of a download must exist and be writable.
     ///
-    /// What the sessions want is looked at by the transports of their account, as far as this process has them (``/TransferCore/SessionValidating``).
-    /// What one of them finds to be wrong in itself, as a header that no request may have, refuses the session, also if only a fallback says
-    /// so. What is merely not had at one endpoint, as a checksum of an upload at a plain HTTP server, is left to the account's others, and refuses
-    /// the session if none of them can do it. None of them is asked for a session that exists already, by its deduplication key; what its items name is
-    /// looked at all the same.
+    /// The transports of the account that are registered in this process validate the requirements of each session
+    /// (``/TransferCore/SessionValidating``). A requirement that one of them finds invalid, such as a header that no request may have,
+    /// rejects the session, even if only a fallback finds it. A requirement that one endpoint merely does not support, such as a checksum
+    /// of an upload at a plain HTTP server, is left to the account's other endpoints; the session is rejected if none of them supports it.
+    /// Transports don't validate a session that already exists, by its deduplication key, but the queue still inspects the sources of its
+    /// items.
     ///
-    /// Two uploads of one call that have one remote name are refused where one would replace the other, or be refused or left out
-    /// (``/TransferCore/FileNaming``): at an SFTP server without the overwrite policy rename, or by a plain HTTP `PUT`. A file that is named
-    /// twice is no clash, and folders merge. What is in folders is not looked at.
+    /// Two uploads of one call with the same remote name are rejected if one would replace the other, fail or be skipped
+    /// (``/TransferCore/FileNaming``): at an SFTP server, unless the overwrite policy is rename, or with a plain HTTP `PUT`. The same file
+    /// named twice is not a conflict, and folders merge. The contents of folders are not compared.
     ///
     /// - Parameters:
-    ///   - index: The index of the first one, at most the number of sessions; nil for the end of the queue.
-    ///   - held: Whether they are set aside until they are released.
-    /// - Returns: A handle of each session; of one that exists already for a request whose deduplication key says so.
+    ///   - index: The index of the first session, at most the number of sessions; nil for the end of the queue.
+    ///   - held: Whether the sessions are held until they are released.
+    /// - Returns: A handle of each session, or of the existing session with the same deduplication key.
     /// - Throws: ``QueueError`` with the code `noSuchAccount`, `invalidRequest`, `unreadableItems`, `fileExists`, `storageUnavailable`,
-    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies; nothing is enqueued then.
+    ///   `indexOutOfRange`, `noSuchSession` or `impossibleOrder` for dependencies; then nothing is enqueued.
     @discardableResult
     public nonisolated func enqueue(_ requests: [SessionRequest], at index: Int? = nil, held: Bool = false) async throws
         -> [TransferSession]
@@ -60,23 +62,23 @@ extension TransferQueue {
         return answer.sessions.map { TransferSession(id: $0, queue: self) }
     }
 
-    /// As ``enqueue(_:at:held:)-(SessionRequest,_,_)``, at an index of an order that was read before.
+    /// Same as ``enqueue(_:at:held:)-(SessionRequest,_,_)``, at an index of an order that was read before.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the index was read at; nil if that does not matter.
-    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order changed since.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` of the order that the index refers to; nil for the current order.
+    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
     @discardableResult
     public nonisolated func enqueue(
         _ request: SessionRequest, at index: Int, expecting orderRevision: UInt64?, held: Bool = false
     ) async throws -> TransferSession {
         let sessions = try await enqueue([request], at: index, expecting: orderRevision, held: held)
-        guard let session = sessions.first else { throw QueueError(.invalidRequest, "Nothing was enqueued.") }
+        guard let session = sessions.first else { throw QueueError(.invalidRequest, "No session was enqueued.") }
         return session
     }
 
-    /// As ``enqueue(_:at:held:)-([SessionRequest],_,_)``, at an index of an order that was read before.
+    /// Same as ``enqueue(_:at:held:)-([SessionRequest],_,_)``, at an index of an order that was read before.
     ///
-    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` that the index was read at; nil if that does not matter.
-    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order changed since.
+    /// - Parameter orderRevision: The ``QueueStatus/orderRevision`` of the order that the index refers to; nil for the current order.
+    /// - Throws: Also ``QueueError`` with the code `staleOrder` if the order has changed since.
     @discardableResult
     public nonisolated func enqueue(
         _ requests: [SessionRequest], at index: Int, expecting orderRevision: UInt64?, held: Bool = false
@@ -84,12 +86,12 @@ extension TransferQueue {
         try await add(requests, at: index, expecting: orderRevision, isHeld: held)
     }
 
-    /// Adds items behind all that a session has. A session that runs goes on with them in the same activation.
+    /// Adds items at the end of a session. A running session continues with them in the same activation.
     ///
-    /// A remote name that another item of the session has is refused as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
+    /// A remote name that another item of the session has is rejected as by ``enqueue(_:at:held:)-([SessionRequest],_,_)``.
     ///
-    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`, `unreadableItems`
-    ///   or `fileExists`; nothing is added then.
+    /// - Throws: ``QueueError`` with the code `noSuchSession`, `invalidTransition` if the session ended, `invalidRequest`,
+    ///   `unreadableItems` or `fileExists`; then nothing is added.
     public nonisolated func addItems(_ items: [TransferItem], to session: SessionReference) async throws {
         let target = try await target(of: session)
         let (id, options) = (target.status.id, target.options)
@@ -110,19 +112,19 @@ extension TransferQueue {
         try streams.add(items, drafts, of: session, in: store.spool, clock: configuration.clock)
     }
 
-    /// Items were not added after all.
+    /// Releases the resources of items that were not added.
     private nonisolated func giveUp(_ drafts: [ItemDraft]) async {
         streams.withdraw(drafts)
         await store.discardBlobs(of: drafts)
     }
 
-    /// The session that a reference means, as it is stored.
+    /// Returns the stored session of a reference.
     func target(of session: SessionReference) async throws -> SessionRecord {
         await settle()
-        guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue was shut down.") }
+        guard !mailbox.isClosed else { throw QueueError(.shutDown, "The queue is shut down.") }
         let key = try scheduler.resolve(session)
         guard let record = try await store.sessions([key]).first else {
-            throw QueueError(.noSuchSession, "There is no such session any more.")
+            throw QueueError(.noSuchSession, "The session no longer exists.")
         }
         return record
     }

@@ -1,39 +1,40 @@
 import TransferCore
 
 extension TransferQueue {
-    /// What happens from now on. Every use makes a new subscription; any number may exist, and none slows the queue.
+    /// The events from now on. Each access creates a new subscription; any number may exist, and none slows the queue.
     public nonisolated var events: QueueEvents {
         hub.subscribe()
     }
 
-    /// The number of the last event; one that was told of, not one that may come of what is being stored right now.
+    /// The number of the last published event. Events of changes that are being stored are not included.
     public nonisolated var revision: UInt64 { hub.revision }
 
-    /// What happened after an event, from the change log, and then what happens from now on, without loss or doubling where they meet.
+    /// Returns the events after a revision from the change log, followed by live events, without loss or duplicates.
     ///
-    /// For a reader that comes back: over restarts of the process too. What the log no longer holds (``QueueConfiguration/changeLogLimit``) is
-    /// told as a ``QueueEvent/Kind/gap(from:to:)``; read the present state then. Figures are never stored. Every use makes a new subscription.
+    /// Use it to continue reading after an interruption, including a restart of the process. Events that the log no longer contains
+    /// (``QueueConfiguration/changeLogLimit``) are replaced by a ``QueueEvent/Kind/gap(from:to:)``; read the present state then. Statistics
+    /// are never stored. Each call creates a new subscription.
     ///
-    /// - Parameter revision: The last event that the reader knows; 0 for all that the log holds.
+    /// - Parameter revision: The last event that the reader knows; 0 for all events of the log.
     public nonisolated func events(since revision: UInt64) -> QueueEvents {
         hub.subscribe(after: revision, in: store)
     }
 
-    /// Lets a delegate know of everything from now on, in place of the one before; with nil nobody.
+    /// Sets the delegate for all further events, replacing the previous delegate; nil for none.
     ///
-    /// The delegate is held weakly. Its methods are called one after the other, in the order of the events, until ``shutdown()``: the last event
-    /// still comes, after `shutdown` may have returned, as a delegate may well call that itself. One that was replaced is called no more, except
-    /// for the method that it is in at that moment; the new one waits for its end.
+    /// The queue holds the delegate weakly. It calls the methods one at a time, in the order of the events, until ``shutdown()``. The
+    /// delegate may receive the last event after `shutdown` returns, because it may call `shutdown` itself. A replaced delegate receives no
+    /// more calls, except that a method in progress completes; the new delegate's first call waits for that.
     public nonisolated func setDelegate(_ delegate: (any TransferQueueDelegate)?) {
         delivery.start(delegate, of: self, events: hub.subscribe())
     }
 
-    /// Keeps the queue until its delegate knows of the end: its methods name the queue.
+    /// Keeps the queue alive until its delegate has received the last event, because the delegate's methods take the queue.
     nonisolated func keepForDelegate() {
         Task { await delegateIsDone() }
     }
 
-    /// Returns when the delegate of a queue that was shut down knows of the end.
+    /// Returns when the delegate of a queue that was shut down has received the last event.
     package nonisolated func delegateIsDone() async {
         await delivery.finish()
     }

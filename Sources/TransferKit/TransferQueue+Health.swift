@@ -2,20 +2,20 @@ import GRDB
 import Locking
 import Logging
 
-/// What a queue knows of the state of its store.
+/// The state of a queue's store.
 public struct StoreHealth: Hashable, Sendable, Codable {
-    /// The version of the SQLite library that this process runs on.
+    /// The version of the SQLite library in this process.
     public var sqliteVersion: String
-    /// The schema of the store; see the queue's own migrations.
+    /// The version of the store's schema, which is the number of the last migration of the queue.
     public var schemaVersion: Int
-    /// What SQLite's `quick_check` and foreign key check found, each a line in their own words; empty for a sound store.
+    /// The findings of SQLite's `quick_check` and foreign key check, one line each, as SQLite writes them; empty for an intact store.
     public var problems: [String]
-    /// How many sessions could not be read and are in quarantine; see ``TransferQueue/quarantined()``.
+    /// The number of unreadable sessions in quarantine; see ``TransferQueue/quarantined()``.
     public var quarantined: Int
 }
 
 extension StoreHealth {
-    /// Also reads what an owner reports that does not know of ``quarantined``.
+    /// Also decodes reports of owners that don't know ``quarantined``.
     public init(from decoder: any Decoder) throws {
         let values = try decoder.container(keyedBy: CodingKeys.self)
         sqliteVersion = try values.decode(String.self, forKey: .sqliteVersion)
@@ -26,9 +26,9 @@ extension StoreHealth {
 }
 
 extension TransferQueue {
-    /// Reads the whole store and looks for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
+    /// Reads the whole store and checks it for damage (sqlite.org/pragma.html, `quick_check` and `foreign_key_check`).
     ///
-    /// Takes time in proportion to the store's size, without holding up what changes the queue. For a person's diagnosis.
+    /// The time is proportional to the store's size. Changes of the queue continue during the check. For diagnosis by the user.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func storeHealth() async throws -> StoreHealth {
@@ -38,7 +38,7 @@ extension TransferQueue {
 }
 
 extension TransferQueue {
-    /// What could not be read and was set aside, the oldest first.
+    /// The rows that could not be read and were quarantined, oldest first.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantined() async throws -> [QuarantinedRow] {
@@ -46,18 +46,18 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantined() }
     }
 
-    /// What belonged to something that was set aside, such as the files and checkpoints of a session: in order, page by page.
+    /// Returns the parts of a quarantined row, such as the files and checkpoints of a session, in order and in pages.
     ///
     /// - Parameters:
-    ///   - number: The ``QuarantinedRow/number`` of what was set aside.
-    ///   - part: The last part that is known; 0 for the beginning.
-    ///   - limit: How many parts at most.
+    ///   - number: The ``QuarantinedRow/number``.
+    ///   - part: The last part of the previous page; 0 for the first page.
+    ///   - limit: The maximum number of parts.
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedParts(of number: Int64, after part: Int64 = 0, limit: Int = 1_000) async throws -> [QuarantinedPart] {
         try await clientReads.run { try await store.quarantinedParts(of: number, after: part, limit: limit) }
     }
 
-    /// How many sessions are in quarantine. They are in no listing, and never run.
+    /// The number of sessions in quarantine. They are not listed and never run.
     ///
     /// - Throws: ``QueueError`` with the code `storageDamaged` or `storageUnavailable` if the store can't be read at all.
     public func quarantinedCount() async throws -> Int {
@@ -65,32 +65,32 @@ extension TransferQueue {
         return try await clientReads.run { try await store.quarantinedCount() }
     }
 
-    /// Restores a session from quarantine. It is in the queue again, at its place, after the next opening of the queue; if that can't read it,
-    /// it is quarantined again.
+    /// Restores a session from quarantine. After the next opening of the queue, the session is in the queue again, at its place; if it
+    /// still can't be read, it is quarantined again.
     ///
-    /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that items were given.
+    /// The files, folders and checkpoints of the session are restored too, but not the upload URLs that the app supplied for items.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `noSuchAccount` if its account
-    ///   was deleted; `invalidTransition` while the session is still being set aside; `storageDamaged` or `storageUnavailable`.
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `noSuchAccount` if its
+    ///   account was deleted; `invalidTransition` while the session is still being quarantined; `storageDamaged` or `storageUnavailable`.
     public func restoreQuarantined(_ number: Int64) async throws {
         try await store.restoreQuarantined(number)
-        configuration.logger.notice("A session was restored from quarantine. The next opening of the queue finds it.")
+        configuration.logger.notice("Restored a session from quarantine. It is in the queue after the next opening.")
     }
 
-    /// Deletes a session that is in quarantine, for good. What servers have of it is left to expire there.
+    /// Deletes a session in quarantine permanently. Its remote content stays at the servers until they expire it.
     ///
     /// - Parameter number: The ``QuarantinedRow/number``.
-    /// - Throws: ``QueueError`` with the code `noSuchSession` if nothing is in quarantine under the number; `storageDamaged` or
+    /// - Throws: ``QueueError`` with the code `noSuchSession` if no session is in quarantine under the number; `storageDamaged` or
     ///   `storageUnavailable`.
     public func dropQuarantined(_ number: Int64) async throws {
         try await store.dropQuarantined(number)
-        configuration.logger.notice("A session in quarantine was deleted.")
+        configuration.logger.notice("Deleted a session in quarantine.")
     }
 }
 
 extension TransferQueue {
-    /// The least time between two events that tell of damage: many sessions may meet the same.
+    /// The shortest time between two events that report damage, because many sessions may meet the same damage.
     private static let damageInterval = Duration.seconds(60)
 
     nonisolated func tellOfDamage(_ error: QueueError) {

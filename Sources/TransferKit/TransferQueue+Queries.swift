@@ -1,5 +1,5 @@
 extension TransferQueue {
-    /// A snapshot of the queue itself.
+    /// A snapshot of the queue.
     public func status() async -> QueueStatus {
         await settle()
         var status = scheduler.status(at: configuration.clock.moment)
@@ -10,7 +10,7 @@ extension TransferQueue {
         return status
     }
 
-    /// Whether a session that the scheduler takes for running waits for a store that refuses changes.
+    /// Whether a session that runs according to the scheduler waits for a store that refuses changes.
     private func waitsForStore(_ key: SessionKey) -> Bool {
         guard let refusal else { return false }
         return refusal.interrupted.contains(key) || live[key] == nil
@@ -19,7 +19,7 @@ extension TransferQueue {
     /// Snapshots of sessions, in the order of the queue.
     ///
     /// - Parameters:
-    ///   - range: Which indices; beyond the end there is nothing.
+    ///   - range: The indices; those after the last session are ignored.
     /// - Throws: ``QueueError`` if the store can't be read.
     public func sessions(_ range: Range<Int> = 0..<Int.max) async throws -> [SessionStatus] {
         await settle()
@@ -46,7 +46,7 @@ extension TransferQueue {
         return scheduler.roster.order.compactMap { scheduler.roster[$0]?.id }
     }
 
-    /// A handle of a session, for one whose ID was kept.
+    /// Returns a handle of a session from its ID.
     ///
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func handle(_ id: SessionID) async throws -> TransferSession {
@@ -58,8 +58,8 @@ extension TransferQueue {
     /// Snapshots of a session's items, in their order.
     ///
     /// - Parameters:
-    ///   - position: The first item wanted, from 0.
-    ///   - limit: How many at most.
+    ///   - position: The first item, from 0.
+    ///   - limit: The maximum number of items.
     /// - Throws: ``QueueError`` with the code `noSuchSession`.
     public func items(of id: SessionID, from position: Int64 = 0, limit: Int = 1_000) async throws -> [ItemStatus] {
         await settle()
@@ -76,8 +76,8 @@ extension TransferQueue {
         return items
     }
 
-    /// Joins what is stored with what only the running queue knows. The state is the stored one: the scheduler may already be a step ahead,
-    /// with a decision that is not durable yet.
+    /// Combines stored values with values that only the running queue knows. The state is the stored one, because the scheduler may already
+    /// have made a decision that is not durable yet.
     private func statuses(_ places: [(index: Int, key: SessionKey)]) async throws -> [SessionStatus] {
         let (records, unreadable) = try await clientReads.run { try await store.readSessions(places.map(\.key)) }
         for (key, reason) in unreadable { setAside(key, reason) }

@@ -1,7 +1,7 @@
 import Logging
 import TransferCore
 
-/// What the writer has to be done outside the scheduler: runs of sessions above all.
+/// Performs the scheduler's actions: begins, updates and ends runs of sessions, and shuts transports down.
 extension TransferQueue {
     func perform(_ action: Transaction.Action) {
         switch action {
@@ -25,7 +25,7 @@ extension TransferQueue {
         }
     }
 
-    /// Gives the pacer the rate limit of an account, or of the queue if it is nil.
+    /// Passes the rate limit of an account, or of the queue if it is nil, to the pacer.
     func pace(_ account: AccountKey?) {
         guard let account else { return pacer.setQueueRate(scheduler.flags.rateLimit) }
         if let entry = scheduler.accounts[account] {
@@ -35,10 +35,10 @@ extension TransferQueue {
         }
     }
 
-    /// Hands a running session its changed options.
+    /// Passes the changed options of a session to its run.
     func refresh(_ key: SessionKey) {
         guard let run = live[key] else {
-            // Its run has begun, but may have read the session before the change.
+            // The run has begun, but may have read the session before the change.
             if scheduler.roster.live.contains(key) { stale.insert(key) }
             return
         }
@@ -47,7 +47,7 @@ extension TransferQueue {
         refreshes[key] = number
         Task { [store] in
             let record = try? await store.sessions([key]).first
-            // Of several changes, the last one was read last.
+            // If there are several changes, the last reading has the current options.
             guard refreshes[key] == number else { return }
             refreshes[key] = nil
             guard let record, live[key] === run else { return }
@@ -57,7 +57,7 @@ extension TransferQueue {
         }
     }
 
-    /// Tells a running session of items that were added to it.
+    /// Notifies a running session of added items.
     func grow(_ key: SessionKey, _ items: ItemFigures) {
         guard let run = live[key] else {
             if scheduler.roster.live.contains(key) { stale.insert(key) }
@@ -66,22 +66,22 @@ extension TransferQueue {
         run.grow(items)
     }
 
-    /// What a run may use now; nil once its session is gone.
+    /// The endpoints that a run may use now; nil once its session is removed.
     func endpoints(for key: SessionKey, run: UInt64) -> EndpointAvailability? {
         scheduler.endpoints(for: key, run: run, at: configuration.clock.moment)
     }
 
-    /// The session of a run, as it is stored; if it can't be read, the run ends.
+    /// Returns the stored session of a run. If it can't be read, ends the run.
     private func record(of key: SessionKey, _ id: SessionID, _ number: UInt64) async -> SessionRecord? {
         var outcome = RunOutcome.interrupted
         do {
             let (records, unreadable) = try await store.readSessions([key])
             if let found = records.first { return found }
-            let reason = unreadable[key] ?? "The session \(id) can't be read."
+            let reason = unreadable[key] ?? "Cannot read the session \(id)."
             if !setAside(key, reason) { outcome = Self.unreadable(reason) }
         } catch is CancellationError {
         } catch {
-            configuration.logger.error("The session \(id) can't be read from the store. \(error)")
+            configuration.logger.error("Cannot read the session \(id) from the store. \(error)")
             outcome = Self.unreadable("\(error)")
         }
         mailbox.post(.report(Report(key: key, run: number, content: .ended(outcome))))
@@ -91,15 +91,15 @@ extension TransferQueue {
     private static func unreadable(_ cause: String) -> RunOutcome {
         .backoff(
             SessionRunner.damageRetryDelay,
-            TransferError(.transient, .storageDamaged, "The session can't be read from the store.", cause: cause))
+            TransferError(.transient, .storageDamaged, "Cannot read the session from the store.", cause: cause))
     }
 
     // MARK: The end of runs
 
-    /// How long an interrupted run may take to end.
+    /// The longest time that an interrupted run may take to end.
     private static let endLimit = Duration.seconds(30)
 
-    /// Tells a run to end. The queue abandons it if it has not ended in time.
+    /// Interrupts a run. The queue abandons it if it does not end in time.
     func interrupt(_ number: UInt64) {
         guard let run = runs[number] else { return }
         run.task.cancel()
@@ -110,7 +110,8 @@ extension TransferQueue {
         }
     }
 
-    /// Interrupts all runs once the store has refused changes for too long, or too many reports wait for it: a kill would lose all of them.
+    /// Interrupts all runs once the store has refused changes for too long, or too many run events wait for it, because a kill would lose
+    /// all of them.
     func interruptRunsOfARefusingStore(at uptime: Duration) {
         guard let refusal, refusal.isTooLong(at: uptime, reports: mailbox.count) else { return }
         for (number, run) in runs {
@@ -123,7 +124,7 @@ extension TransferQueue {
     private func abandon(_ number: UInt64) {
         guard let run = runs.removeValue(forKey: number) else { return }
         configuration.logger.error(
-            "The run of a session was interrupted and has not ended within \(Self.endLimit). It is abandoned; a disk, a network share or a transport does not answer.",
+            "An interrupted session has not ended within \(Self.endLimit), so its run is abandoned. A disk, a network share or a transport does not respond.",
             metadata: ["session": "\(run.id)"])
         if let live = live[run.key], live.activation == number {
             live.abandon()
@@ -149,12 +150,12 @@ extension TransferQueue {
         }
     }
 
-    /// Shuts the transports down, all at once. Those that do not end in time are left behind.
+    /// Shuts all transports down in parallel. Abandons those that do not end in time.
     func shutDownTransports() async {
         await withTaskGroup(of: Void.self) { group in
             for transport in transports.values {
                 group.addTask { [clock = configuration.clock, logger = configuration.logger] in
-                    let message = "The transport \"\(transport.id)\" has not shut down within \(Self.endLimit)."
+                    let message = "The transport \"\(transport.id)\" did not shut down within \(Self.endLimit)."
                     do {
                         try await Deadline.run(for: Self.endLimit, clock, message) { await transport.shutdown() }
                     } catch {
@@ -167,7 +168,7 @@ extension TransferQueue {
 
     func run(_ key: SessionKey, _ id: SessionID, _ number: UInt64) async {
         defer { end(number) }
-        // One that was abandoned by now has nothing to begin.
+        // A run that has been abandoned by now must not begin.
         guard let record = await record(of: key, id, number) else { return }
         guard runs[number] != nil else {
             return mailbox.post(.report(Report(key: key, run: number, content: .ended(.interrupted))))
@@ -216,14 +217,14 @@ extension TransferQueue {
     }
 }
 
-/// A time in which the store takes no changes.
+/// A period in which the store refuses changes.
 struct StorageRefusal: Sendable {
-    /// Reports of runs that may wait for the store, and that go to it in one transaction afterwards.
+    /// The number of run events that may wait for the store before runs are interrupted; they are later stored in one transaction.
     static let mostReports = 1_000
     private static let longest = Duration.seconds(10)
 
     let since: Duration
-    /// What is wrong with the store.
+    /// The store's error.
     let problem: String
     /// Sessions whose runs were interrupted because of it.
     var interrupted: Set<SessionKey> = []
@@ -233,11 +234,11 @@ struct StorageRefusal: Sendable {
     }
 }
 
-/// A run that has not ended, and that was not abandoned.
+/// A run that has neither ended nor been abandoned.
 struct RunningSession: Sendable {
     let key: SessionKey
     let id: SessionID
     let task: Task<Void, Never>
-    /// Rings when an interrupted run has taken too long to end.
+    /// Fires when an interrupted run has taken too long to end.
     var timer: Task<Void, Never>?
 }

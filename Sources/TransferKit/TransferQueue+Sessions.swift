@@ -1,87 +1,93 @@
-/// What can be done to sessions. Each call is durable when it returns, and none waits for the network.
+/// Operations on sessions. Each call is durable when it returns, and none waits for the network.
 ///
-/// A call that names one session throws ``QueueError`` with the code `noSuchSession`, `indexOutOfRange`, `staleOrder`, or, if it makes no sense
-/// in the session's state, `invalidTransition`, and then nothing is changed. A call that names a group applies to those that it makes sense for,
-/// and returns them; large groups are worked off in transactions of 10,000.
+/// A call for one session throws ``QueueError`` with the code `noSuchSession`, `indexOutOfRange`, `staleOrder`, or, if the session's state
+/// does not permit the operation, `invalidTransition`; then nothing is changed. A call for a group changes the sessions whose state permits
+/// the operation, and returns them. It processes large groups in transactions of 10,000 sessions.
 extension TransferQueue {
-    /// Runs a session now, whatever the order, a hold, a start time, a dependency or a backoff says, but never with a blocked account or a missing
-    /// transport: then it is next. Endpoints that are left alone are asked once more, at once. If no slot is free, one other session is interrupted, and comes back when this
-    /// one is done. On a paused session: as ``resume(_:)-(SessionReference)``. On a running one: nothing. On a stopped queue: it is next, and the
-    /// queue is not started.
+    /// Runs a session now, regardless of the order, a hold, a start time, a dependency or a backoff. If the account is blocked or its
+    /// transport is missing, the session is next instead.
     ///
-    /// - Parameter again: Whether a completed session is to be transferred anew; otherwise that throws `alreadyCompleted`.
+    /// Probes unavailable endpoints again at once. If no slot is free, one other session is interrupted and returns when this one is done.
+    /// On a paused session: same as ``resume(_:)-(SessionReference)``. On a running session: no effect. On a stopped queue: the session is
+    /// next, and the queue stays stopped.
+    ///
+    /// - Parameter again: Whether to transfer a completed session again; if false, that throws `alreadyCompleted`.
     /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
     public nonisolated func run(_ session: SessionReference, again: Bool = false) async throws {
         try await perform(.run(again: again), session)
     }
 
-    /// Lets a session be the next that starts; nothing is interrupted.
+    /// Makes a session the next one that starts, without an interruption of others.
     public nonisolated func runNext(_ session: SessionReference) async throws {
         try await perform(.runNext, session)
     }
 
-    /// Interrupts a running session at its next safe point, with its slot kept. A waiting session is held instead.
+    /// Interrupts a running session at its next safe point; it keeps its slot. A waiting session is held instead.
     ///
-    /// - Returns: The state that the session gets: paused or held.
+    /// - Returns: The new state of the session: paused or held.
     @discardableResult
     public nonisolated func pause(_ session: SessionReference) async throws -> SessionState {
         try await perform(.pause, session).held.isEmpty ? .paused : .held
     }
 
-    /// Lets a paused session go on with the slot that it kept.
+    /// Resumes a paused session with the slot that it kept.
     public nonisolated func resume(_ session: SessionReference) async throws {
         try await perform(.resume, session)
     }
 
-    /// Sets a session aside: it keeps its index, gives its slot up, and never starts until ``release(_:)-(SessionReference)``.
+    /// Holds a session: it keeps its index, gives up its slot, and does not start until ``release(_:)-(SessionReference)``.
     public nonisolated func hold(_ session: SessionReference) async throws {
         try await perform(.hold, session)
     }
 
-    /// Lets a held session wait for its turn again.
+    /// Releases a held session, which then waits for its turn again.
     public nonisolated func release(_ session: SessionReference) async throws {
         try await perform(.release, session)
     }
 
-    /// Takes a session's slot for another one: it goes on by itself once another one was activated, or after 5 s if there is none.
+    /// Gives a session's slot to another session. The stopped session resumes automatically once another one was activated, or after 5 s if
+    /// there is none.
     public nonisolated func stop(_ session: SessionReference) async throws {
         try await perform(.stop, session)
     }
 
-    /// Ends a session; it is kept at its index and never runs again by itself.
+    /// Cancels a session. It keeps its index and does not run again unless it is retried.
     ///
-    /// - Parameter keepsPartial: Whether incomplete content at the server is left there; otherwise it is removed as soon as that can be done.
+    /// - Parameter keepsPartial: Whether to keep incomplete remote content; if false, it is removed as soon as possible.
     public nonisolated func cancel(_ session: SessionReference, keepsPartial: Bool = false) async throws {
         try await perform(.cancel(keepsPartial: keepsPartial), session)
     }
 
-    /// Lets a failed or cancelled session wait at its index again, for those items that are not done.
+    /// Lets a failed or cancelled session wait again at its index, for the items that are not done.
     ///
     /// - Throws: ``QueueError``, also with the code `duplicate` if another session with the same deduplication key is not completed.
     public nonisolated func retry(_ session: SessionReference) async throws {
         try await perform(.retry, session)
     }
 
-    /// Changes the order; nothing is interrupted.
+    /// Moves a session to another place in the order. Interrupts no session.
     ///
-    /// - Throws: ``QueueError`` with the code `indexOutOfRange` rather than clamp, or, in a strict queue, `impossibleOrder`.
+    /// - Throws: ``QueueError`` with the code `indexOutOfRange` if there is no such index, or, in a strict queue, `impossibleOrder`.
     public nonisolated func move(_ session: SessionReference, to destination: MoveDestination) async throws {
         try await perform(.move(destination), session)
     }
 
-    /// Changes what the update names of a session that is not finished.
+    /// Changes the given properties of a session that has not ended.
     ///
-    /// - Throws: ``QueueError``, also with the code `invalidRequest` for a verification that the account's endpoints can't do.
+    /// - Throws: ``QueueError``, also with the code `invalidRequest` for a verification that the account's endpoints don't support.
     public nonisolated func update(_ session: SessionReference, _ update: SessionUpdate) async throws {
         try update.validate()
         if let verification = update.verification { try await check(verification, of: target(of: session)) }
         try await perform(.update(update), session)
     }
 
-    /// Removes a session in any state. One that runs is interrupted. The session, what is known of its files, and its checkpoints are gone when
-    /// the call returns; local sources and complete remote files are never touched, and incomplete remote content is removed later.
+    /// Removes a session in any state. A running session is interrupted.
     ///
-    /// - Parameter isForced: Whether sessions that come after this one may lose that condition; otherwise they are a reason to refuse.
+    /// The session, the records of its files, and its checkpoints are deleted when the call returns. Local sources and complete remote
+    /// files are never changed; incomplete remote content is removed later.
+    ///
+    /// - Parameter isForced: Whether to remove the session even if others depend on it, which then lose that condition; if false,
+    ///   dependents cause an error.
     /// - Throws: ``QueueError``, also with the code `hasDependents`.
     public nonisolated func remove(_ session: SessionReference, isForced: Bool = false) async throws {
         try await perform(.remove(isForced: isForced), session)
@@ -89,73 +95,74 @@ extension TransferQueue {
 
     // MARK: Groups
 
-    /// As ``run(_:again:)``, for each of a group, in the order of the queue.
+    /// Same as ``run(_:again:)``, for each session of a group, in the order of the queue.
     @discardableResult
     public nonisolated func run(_ group: SessionGroup, again: Bool = false) async throws -> [SessionID] {
         try await perform(.run(again: again), group)
     }
 
-    /// As ``runNext(_:)-(SessionReference)``, for each of a group; they keep their order.
+    /// Same as ``runNext(_:)-(SessionReference)``, for each session of a group; they keep their order.
     @discardableResult
     public nonisolated func runNext(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.runNext, group)
     }
 
-    /// As ``pause(_:)-(SessionReference)``, for each of a group; those that were waiting and are held now are among those that are returned.
+    /// Same as ``pause(_:)-(SessionReference)``, for each session of a group. The result includes waiting sessions that are now held.
     @discardableResult
     public nonisolated func pause(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.pause, group)
     }
 
-    /// As ``resume(_:)-(SessionReference)``, for each of a group.
+    /// Same as ``resume(_:)-(SessionReference)``, for each session of a group.
     @discardableResult
     public nonisolated func resume(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.resume, group)
     }
 
-    /// As ``hold(_:)-(SessionReference)``, for each of a group.
+    /// Same as ``hold(_:)-(SessionReference)``, for each session of a group.
     @discardableResult
     public nonisolated func hold(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.hold, group)
     }
 
-    /// As ``release(_:)-(SessionReference)``, for each of a group.
+    /// Same as ``release(_:)-(SessionReference)``, for each session of a group.
     @discardableResult
     public nonisolated func release(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.release, group)
     }
 
-    /// As ``stop(_:)-(SessionReference)``, for each of a group.
+    /// Same as ``stop(_:)-(SessionReference)``, for each session of a group.
     @discardableResult
     public nonisolated func stop(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.stop, group)
     }
 
-    /// As ``cancel(_:keepsPartial:)``, for each of a group.
+    /// Same as ``cancel(_:keepsPartial:)``, for each session of a group.
     @discardableResult
     public nonisolated func cancel(_ group: SessionGroup, keepsPartial: Bool = false) async throws -> [SessionID] {
         try await perform(.cancel(keepsPartial: keepsPartial), group)
     }
 
-    /// As ``retry(_:)-(SessionReference)``, for each of a group.
+    /// Same as ``retry(_:)-(SessionReference)``, for each session of a group.
     @discardableResult
     public nonisolated func retry(_ group: SessionGroup) async throws -> [SessionID] {
         try await perform(.retry, group)
     }
 
-    /// Lets all failed sessions wait at their indices again.
+    /// Lets all failed sessions wait again at their indices.
     @discardableResult
     public nonisolated func retryAllFailed() async throws -> [SessionID] {
         try await retry(.failed)
     }
 
-    /// As ``move(_:to:)-(SessionReference,_)``: the group goes to one place, in its order, without anything between.
+    /// Same as ``move(_:to:)-(SessionReference,_)``: moves a group to one place, contiguously and in its order.
     @discardableResult
     public nonisolated func move(_ group: SessionGroup, to destination: MoveDestination) async throws -> [SessionID] {
         try await perform(.move(destination), group)
     }
 
-    /// As ``update(_:_:)-(SessionReference,_)``, for each of a group; a verification that one of them can't have changes none.
+    /// Same as ``update(_:_:)-(SessionReference,_)``, for each session of a group. A verification that one of them does not support changes
+    /// none.
     @discardableResult
     public nonisolated func update(_ group: SessionGroup, _ update: SessionUpdate) async throws -> [SessionID] {
         try update.validate()
@@ -163,7 +170,7 @@ extension TransferQueue {
         return try await perform(.update(update), group)
     }
 
-    /// As ``remove(_:isForced:)``: all or none of up to 10,000.
+    /// Same as ``remove(_:isForced:)``, for a group: all or none of up to 10,000 sessions.
     @discardableResult
     public nonisolated func remove(_ group: SessionGroup, isForced: Bool = false) async throws -> [SessionID] {
         try await perform(.remove(isForced: isForced), group)
@@ -171,41 +178,41 @@ extension TransferQueue {
 
     // MARK: By identity
 
-    /// As ``run(_:again:)``.
+    /// Same as ``run(_:again:)``.
     public nonisolated func run(_ id: SessionID, again: Bool = false) async throws { try await run(.id(id), again: again) }
-    /// As ``runNext(_:)-(SessionReference)``.
+    /// Same as ``runNext(_:)-(SessionReference)``.
     public nonisolated func runNext(_ id: SessionID) async throws { try await runNext(.id(id)) }
-    /// As ``pause(_:)-(SessionReference)``.
+    /// Same as ``pause(_:)-(SessionReference)``.
     @discardableResult
     public nonisolated func pause(_ id: SessionID) async throws -> SessionState { try await pause(.id(id)) }
-    /// As ``resume(_:)-(SessionReference)``.
+    /// Same as ``resume(_:)-(SessionReference)``.
     public nonisolated func resume(_ id: SessionID) async throws { try await resume(.id(id)) }
-    /// As ``hold(_:)-(SessionReference)``.
+    /// Same as ``hold(_:)-(SessionReference)``.
     public nonisolated func hold(_ id: SessionID) async throws { try await hold(.id(id)) }
-    /// As ``release(_:)-(SessionReference)``.
+    /// Same as ``release(_:)-(SessionReference)``.
     public nonisolated func release(_ id: SessionID) async throws { try await release(.id(id)) }
-    /// As ``stop(_:)-(SessionReference)``.
+    /// Same as ``stop(_:)-(SessionReference)``.
     public nonisolated func stop(_ id: SessionID) async throws { try await stop(.id(id)) }
-    /// As ``cancel(_:keepsPartial:)``.
+    /// Same as ``cancel(_:keepsPartial:)``.
     public nonisolated func cancel(_ id: SessionID, keepsPartial: Bool = false) async throws {
         try await cancel(.id(id), keepsPartial: keepsPartial)
     }
-    /// As ``retry(_:)-(SessionReference)``.
+    /// Same as ``retry(_:)-(SessionReference)``.
     public nonisolated func retry(_ id: SessionID) async throws { try await retry(.id(id)) }
-    /// As ``move(_:to:)-(SessionReference,_)``.
+    /// Same as ``move(_:to:)-(SessionReference,_)``.
     public nonisolated func move(_ id: SessionID, to destination: MoveDestination) async throws { try await move(.id(id), to: destination) }
-    /// As ``update(_:_:)-(SessionReference,_)``.
+    /// Same as ``update(_:_:)-(SessionReference,_)``.
     public nonisolated func update(_ id: SessionID, _ update: SessionUpdate) async throws { try await self.update(.id(id), update) }
-    /// As ``remove(_:isForced:)``.
+    /// Same as ``remove(_:isForced:)``.
     public nonisolated func remove(_ id: SessionID, isForced: Bool = false) async throws { try await remove(.id(id), isForced: isForced) }
-    /// Removes these sessions, or none if one does not exist; as ``remove(_:isForced:)``.
+    /// Removes these sessions, or none if one does not exist; see ``remove(_:isForced:)``.
     public nonisolated func remove(_ ids: [SessionID], isForced: Bool = false) async throws {
         try await remove(.sessions(ids), isForced: isForced)
     }
 
     // MARK: Sending
 
-    /// How many sessions a transaction changes at most.
+    /// The maximum number of sessions that one transaction changes.
     static let groupSize = 10_000
 
     @discardableResult
@@ -217,7 +224,7 @@ extension TransferQueue {
         switch group {
         case .sessions(let ids): return try await perform(operation, on: ids, of: group)
         case .all, .account, .failed:
-            // It need not be looked through twice; whether it is a little larger by then does not matter.
+            // A small group needs no prior resolution; slight growth in between is harmless.
             guard await count(of: group) > Self.groupSize else {
                 return try await mailbox.send(.command(.perform(operation, .group(group)))).sessions
             }
@@ -235,7 +242,7 @@ extension TransferQueue {
         }
     }
 
-    /// Does something to the sessions that were found to belong to a group, as far as they still do when it is done.
+    /// Performs an operation on sessions of a group that was resolved before. Skips those that have left the group since.
     private nonisolated func perform(_ operation: Operation, on found: [SessionID], of group: SessionGroup) async throws -> [SessionID] {
         guard found.count > Self.groupSize else {
             var target = SessionTarget.group(group)
@@ -244,7 +251,7 @@ extension TransferQueue {
         }
         var (ids, operation) = try await check(operation, onAll: found, of: group)
         if case .move(let destination) = operation { return try await move(ids, of: group, to: destination) }
-        // Those that wait for others of the group may be in a later part.
+        // Sessions that depend on others of the group may be in a later part.
         if case .remove = operation { operation = .remove(isForced: true) }
         var changed: [SessionID] = []
         var mark: Int64?
@@ -259,7 +266,7 @@ extension TransferQueue {
         return changed
     }
 
-    /// Moves very many sessions in several parts, each behind the one before it.
+    /// Moves very many sessions in several parts, each after the previous one.
     private nonisolated func move(_ ids: [SessionID], of group: SessionGroup, to first: MoveDestination) async throws -> [SessionID] {
         var changed: [SessionID] = []
         var start = 0
@@ -271,7 +278,7 @@ extension TransferQueue {
             do {
                 answer = try await mailbox.send(.command(command))
             } catch {
-                // The one that they were to go behind may have been removed meanwhile.
+                // The session before this part may have been removed.
                 let other = await lastLeft(of: ids[..<start]).map { MoveDestination.after($0) } ?? first
                 guard error.code == .noSuchSession, other != destination else { throw error }
                 destination = other
@@ -289,8 +296,8 @@ extension TransferQueue {
         return ids.last { scheduler.roster.key(of: $0) != nil }
     }
 
-    /// - Returns: The sessions in the order of the queue, without those that left the group meanwhile unless they were named, and the operation
-    ///   for the first part of them.
+    /// - Returns: The sessions in the order of the queue, without unnamed sessions that have left the group, and the operation for their
+    ///   first part.
     private func check(
         _ operation: Operation, onAll ids: [SessionID], of group: SessionGroup
     ) async throws(QueueError) -> ([SessionID], Operation) {

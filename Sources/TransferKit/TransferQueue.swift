@@ -3,17 +3,17 @@ import Locking
 import Logging
 public import TransferCore
 
-/// A persisted, ordered queue of transfer sessions.
+/// A persistent, ordered queue of transfer sessions.
 ///
-/// Everything that changes the queue is an input in one mailbox, which one writer drains: all that waits goes through the pure `Scheduler`,
-/// then into the store in one transaction; only then the callers return, the events go out, and transfers start. So each call is durable when
-/// it returns, calls that come together share a commit, and events never tell what a crash could take back.
+/// Every change of the queue is an input in one mailbox, which a single writer drains. The writer passes all pending inputs through the
+/// pure `Scheduler`, then stores the result in one transaction. Only then do the callers return, the events go out, and transfers start. So
+/// each call is durable when it returns, concurrent calls share a commit, and events never report a change that a crash could undo.
 ///
-/// All methods can be called from any executor. Nothing starts before ``start()``.
+/// All methods can be called from any executor. No session starts before ``start()``.
 public actor TransferQueue {
-    /// How long to wait before a store that refused a change is asked again.
+    /// The time before the next attempt to change a store that refused a change.
     private static let storeRetryDelay = Duration.seconds(1)
-    /// The least time between two looks at the disk.
+    /// The shortest time between two checks of the free disk space.
     private static let diskLookInterval = Duration.seconds(1)
 
     package nonisolated let store: QueueStore
@@ -33,30 +33,30 @@ public actor TransferQueue {
     package var live: [SessionKey: LiveRun] = [:]
     var lastRates = RecentRates()
     let histories = RunHistories()
-    /// What runs showed of sessions that are not finished.
+    /// The last statistics published for unfinished sessions.
     var shown: [SessionKey: ShownFigures] = [:]
     private var alarm: Task<Void, Never>?
     private var diskLookedAt: Duration?
-    /// When the clock was last stored.
+    /// The uptime at which the clock was last stored.
     private var clockStoredAt: Duration?
     private static let clockInterval = Duration.seconds(60)
     private var alarmTime: Duration?
     private var writer: Task<Void, Never>?
-    /// Set while the store refuses changes: before then it is not asked again.
+    /// The uptime before which a store that refuses changes is not tried again; nil while it accepts changes.
     private var refusedUntil: Duration?
     var refusal: StorageRefusal?
     /// Sessions that changed while their run was about to begin.
     var stale: Set<SessionKey> = []
-    /// The last reading of changed options that is under way, by session.
+    /// The number of the last pending reading of changed options, by session.
     var refreshes: [SessionKey: UInt64] = [:]
     var lastRefresh: UInt64 = 0
     /// Whether the scheduler is ahead of the store.
     private var isCommitting = false
-    /// When sessions had to be set aside lately, as uptime.
+    /// The uptimes of recent quarantines.
     private var setAsideTimes: [Duration] = []
-    /// Sessions that could not be read, and are counted among those.
+    /// Unreadable sessions that are included in the count of recent quarantines.
     private var unreadableSessions: Set<SessionKey> = []
-    /// When everybody was told of damage last, as uptime.
+    /// The uptime of the last event that reported damage.
     nonisolated let damageToldAt = Locked<Duration?>(nil)
     private var ending: Task<Void, Never>?
     nonisolated let discards: DiscardOutbox
@@ -64,20 +64,20 @@ public actor TransferQueue {
     package nonisolated let pacer: Pacer
     nonisolated let streams = StreamRegistry()
     nonisolated let liveEndpoints = LiveEndpoints()
-    /// Sent when no run of a removed session is left, of which no event tells.
+    /// Sent when the last run of a removed session ends, which no event reports.
     nonisolated let leftoversEnded = ChangeSignal()
 
-    /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. Nothing starts.
+    /// Opens the queue in a storage folder, which this process owns until ``shutdown()``. No session starts.
     ///
     /// - Parameters:
-    ///   - storage: Where the queue is stored.
-    ///   - transports: The transports that sessions can use, each with a unique ID. The queue makes an instance of each for itself
-    ///     (``TransferCore/Transport/makeInstance()``); the same values can be given to other queues.
+    ///   - storage: The location of the queue's state.
+    ///   - transports: The transports that sessions can use, each with a unique ID. The queue creates its own instance of each
+    ///     (``TransferCore/Transport/makeInstance()``), so other queues can use the same values.
     ///   - credentials: Reads the secrets that endpoints name; by default from the environment and from files.
-    ///   - configuration: What is the same for all sessions.
-    ///   - delegate: Told of everything after the opening, what it found left out; see ``setDelegate(_:)``.
-    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or `duplicateTransport`;
-    ///   `impossibleOrder` if the queue is to be strict, and a session in it waits for one behind it.
+    ///   - configuration: Settings that apply to all sessions.
+    ///   - delegate: Receives all events after the opening, but not the findings of the opening; see ``setDelegate(_:)``.
+    /// - Throws: ``QueueError`` with the code `storageInUse`, `storageTooNew`, `storageUnavailable`, `storageDamaged` or
+    ///   `duplicateTransport`; `impossibleOrder` if the queue is opened as strict, and a session in it depends on a later one.
     public init(
         storage: Storage, transports: [any Transport], credentials: any CredentialProvider = ReferencedCredentials(),
         configuration: QueueConfiguration = QueueConfiguration(), delegate: (any TransferQueueDelegate)? = nil
@@ -85,10 +85,10 @@ public actor TransferQueue {
         var byID: [TransportID: any Transport] = [:]
         for transport in transports {
             guard transport.id != LocalParts.transportID else {
-                throw QueueError(.duplicateTransport, "The ID \"\(transport.id)\" is the queue's own; give the transport another one.")
+                throw QueueError(.duplicateTransport, "The transport ID \"\(transport.id)\" is reserved. Choose another ID.")
             }
             guard byID.updateValue(transport, forKey: transport.id) == nil else {
-                throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\".")
+                throw QueueError(.duplicateTransport, "Two transports have the ID \"\(transport.id)\". Each needs a unique ID.")
             }
         }
         self.credentials = credentials
@@ -109,7 +109,7 @@ public actor TransferQueue {
             if !news.isEmpty { try await store.commit([.events(news, keeping: configuration.changeLogLimit)]) }
             hasRowsToSweep = try await store.hasRowsToSweep()
             streams.add(try await store.leftStreams(), in: store.spool, clock: configuration.clock)
-            for reason in loaded.quarantined { configuration.logger.error("A part of the store was set aside: \(reason)") }
+            for reason in loaded.quarantined { configuration.logger.error("Quarantined a part of the store: \(reason)") }
         } catch {
             await store.abandon()
             throw error
@@ -139,7 +139,7 @@ public actor TransferQueue {
 
     // MARK: The one writer
 
-    /// Handles all that waits in the mailbox: decide, store, answer, tell, act.
+    /// Handles all pending inputs: decides, stores, returns results, publishes events and performs actions.
     private func drain() async {
         let free = await freeSpace()
         let envelopes = mailbox.take()
@@ -151,7 +151,7 @@ public actor TransferQueue {
         }
         let now = configuration.clock.moment
         if let refusedUntil, now.uptime < refusedUntil, envelopes.allSatisfy({ $0.isTick || $0.reply == nil }) {
-            // Nobody asks for a change: what the store refused has to wait, and whoever only looks is not kept waiting.
+            // No caller waits for a change: changes that the store refused stay pending, and queries need not wait.
             mailbox.putBack(envelopes.filter { !$0.isTick })
             interruptRunsOfARefusingStore(at: now.uptime)
             for envelope in envelopes where envelope.isTick { envelope.reply?(.success(Answer())) }
@@ -183,8 +183,8 @@ public actor TransferQueue {
         }
     }
 
-    /// Stores changes with the events that tell of them. A change log that can't be written must not keep anything else from being stored: its
-    /// readers find a gap.
+    /// Stores changes together with the events that report them. If the change log can't be written, stores the changes alone; readers of
+    /// the log find a gap.
     private func commit(_ writes: [StoreWrite], _ events: [QueueEvent]) async throws(StoreRefusal) {
         var log: [StoreWrite] = events.isEmpty ? [] : [.events(events, keeping: configuration.changeLogLimit)]
         let now = configuration.clock.moment
@@ -197,7 +197,7 @@ public actor TransferQueue {
                 return
             } catch {
                 guard let culprit = error.culprit, culprit.index >= writes.count else { throw error }
-                configuration.logger.error("The change log or the clock can't be written. \(error.error.message)")
+                configuration.logger.error("Cannot write the change log or the clock. \(error.error.message)")
                 log.remove(at: culprit.index - writes.count)
             }
         }
@@ -208,7 +208,7 @@ public actor TransferQueue {
         if aftermath.hasDueDiscards { discards.look() }
     }
 
-    /// What was decided is durable: those who asked are told, then everybody else, and then it is done.
+    /// Completes a durable transaction: returns results to the callers, publishes the events, then performs the actions.
     private func finish(_ transaction: Transaction, _ events: [QueueEvent], _ answer: () -> Void = {}) {
         scheduler.commit()
         answer()
@@ -219,7 +219,7 @@ public actor TransferQueue {
         discards.setEnabled(scheduler.flags.mode != .stopped)
     }
 
-    /// What is left on the disk of the store, at most once a second; nil if nothing new is known.
+    /// The free space, in bytes, on the disk of the store, read at most once a second; nil if there is no new value.
     private func freeSpace() async -> Int64? {
         let now = configuration.clock.now()
         guard configuration.diskFloor > 0, diskLookedAt.map({ now - $0 >= Self.diskLookInterval }) ?? true else { return nil }
@@ -227,16 +227,16 @@ public actor TransferQueue {
         return await DiskThread.run(.storage) { [configuration, folder = store.folder] in configuration.freeSpace(folder) }
     }
 
-    /// More than these in so short a time: it is not their rows that are at fault.
+    /// The number of quarantines in a short time above which the store counts as damaged, rather than single rows.
     private static let mostSetAside = 64
     private static let setAsideInterval = Duration.seconds(600)
 
-    /// Takes a session out of the queue whose rows the store will not change, so that it holds nothing else up.
+    /// Removes a session from the queue if the store refuses to change its rows, so that it does not block other sessions.
     ///
-    /// - Returns: Whether that is done.
+    /// - Returns: Whether the session was removed.
     private func setAside(_ key: SessionKey, _ error: QueueError, at now: Moment) async -> Bool {
         guard unreadableSessions.contains(key) || mayStillSetAside(at: now), let id = scheduler.roster[key]?.id else { return false }
-        let reason = "The session \(id) was set aside, as the store refuses to change it. \(error.message)"
+        let reason = "Quarantined the session \(id), because the store refuses to change it. \(error.message)"
         guard let transaction = try? scheduler.handle(.command(.perform(.quarantine(reason), .one(.id(id)))), at: now) else { return false }
         if !unreadableSessions.contains(key) { setAsideTimes.append(now.uptime) }
         let events = hub.number(transaction.events, at: now.date)
@@ -245,7 +245,7 @@ public actor TransferQueue {
                 try await commit(transaction.writes, events)
             } catch {
                 guard error.culprit != nil else { throw error }
-                // Not even that: its rows stay where they are, and the next opening meets them again.
+                // The store refuses this too: the rows stay in place, and the next opening finds them again.
                 try await commit(transaction.writes.filter { $0.session != key }, events)
             }
         } catch {
@@ -257,10 +257,10 @@ public actor TransferQueue {
         return true
     }
 
-    /// Takes a session out of the queue whose rows can't be read, so that it stops nothing else. After too many of them, it is the store that
-    /// counts as damaged: they stay where they are, and everybody is told.
+    /// Quarantines a session whose rows can't be read, so that it does not block other sessions. After too many of them, the whole store
+    /// counts as damaged: the rows stay in place, and an event reports the damage.
     ///
-    /// - Returns: Whether it is taken out, or gone.
+    /// - Returns: Whether the session is quarantined or gone.
     @discardableResult
     func setAside(_ key: SessionKey, _ reason: String) -> Bool {
         guard let id = scheduler.roster[key]?.id, !unreadableSessions.contains(key) else { return true }
@@ -271,7 +271,7 @@ public actor TransferQueue {
         }
         unreadableSessions.insert(key)
         setAsideTimes.append(now.uptime)
-        configuration.logger.error("The session \(id) was quarantined. \(reason)")
+        configuration.logger.error("Quarantined the session \(id). \(reason)")
         mailbox.post(.command(.perform(.quarantine(reason), .one(.id(id)))))
         return true
     }
@@ -281,8 +281,8 @@ public actor TransferQueue {
         return setAsideTimes.count < Self.mostSetAside
     }
 
-    /// Nothing of this batch happened. Those who asked are told; what nobody waits for, such as what runs have reported, is tried again until
-    /// the store takes it.
+    /// Handles a batch that the store refused: fails the callers, and puts inputs without a caller, such as run events, back for further
+    /// attempts.
     private func storeRefused(_ answers: [(envelope: Mailbox.Envelope, result: Result<Answer, QueueError>)], _ error: QueueError) {
         diskLookedAt = nil
         tell(storageFailed: error)
@@ -302,7 +302,7 @@ public actor TransferQueue {
         Task { await retryWhileRefused() }
     }
 
-    /// Asks a store that refused a change again and again, until it takes it: what was put back goes with it, and what was due meanwhile.
+    /// Retries a store that refused a change until it accepts it, with the inputs that were put back and new ones.
     private func retryWhileRefused() async {
         while let until = refusedUntil, !mailbox.isClosed {
             try? await configuration.clock.sleep(until - configuration.clock.now())
@@ -310,10 +310,10 @@ public actor TransferQueue {
         }
     }
 
-    /// Rings when the next session is due.
+    /// Sets the alarm for the next due session.
     private func setAlarm() {
         var next = scheduler.nextDue(after: configuration.clock.moment)
-        // What a store refused is asked again by and by, not at once.
+        // A store that refused a change is retried after a delay, not at once.
         if refusedUntil != nil { next = nil }
         guard next != alarmTime else { return }
         alarm?.cancel()
@@ -328,7 +328,7 @@ public actor TransferQueue {
 
     // MARK: Tags
 
-    /// From now on, changes of tags are kept in mind that the store may not know of when it is read.
+    /// Records changes of tags from now on, because the store may not contain them when it is read.
     func beginReadingTags() async {
         await settle()
         scheduler.beginReadingTags()
@@ -341,9 +341,9 @@ public actor TransferQueue {
     // MARK: The end
 
     /// Interrupts running sessions, saves their checkpoints, removes part files of completed and failed downloads, closes connections and
-    /// threads, and releases the storage folder. The queue can't be used afterwards. Every call returns when all of that is done.
+    /// threads, and releases the storage folder. The queue can't be used afterwards. Concurrent calls all return when this is done.
     ///
-    /// A run or a transport that does not end within 30 s is abandoned, for example because a network share does not answer.
+    /// Abandons a run or a transport that does not end within 30 s, for example because a network share does not respond.
     public func shutdown() async {
         let ending = ending ?? Task { await end() }
         self.ending = ending
@@ -370,12 +370,12 @@ public actor TransferQueue {
         keepForDelegate()
     }
 
-    /// Returns when all that was put into the mailbox until now is durable, and at a moment when the scheduler is not ahead of the store: what
-    /// it says until the next `await` is true.
+    /// Returns when all inputs in the mailbox are durable, at a moment when the scheduler is not ahead of the store. The scheduler's state
+    /// is valid until the next `await`.
     func settle() async {
         repeat {
             do {
-                // A tick changes nothing by itself; what the store says of it is of no interest.
+                // A tick changes nothing, so an error of the store does not matter.
                 try await mailbox.send(.tick)
             } catch  where error.code == .shutDown {
                 await writer?.value

@@ -1,7 +1,7 @@
 public import Foundation
 public import TransferCore
 
-/// What a delegate that does not implement a method does: nothing.
+/// Default implementations of the optional methods. They do nothing.
 extension TransferQueueDelegate {
     /// Does nothing.
     public func queueDidStart(_ queue: TransferQueue) async {}
@@ -73,7 +73,7 @@ extension TransferQueueDelegate {
     public func queue(_ queue: TransferQueue, didUnblockAccount account: String) async {}
     /// Leaves the choice to the queue.
     public func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint? { nil }
-    /// Answers that somebody else sees to it.
+    /// Returns `.later`: the account stays blocked.
     public func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
     {
         .later

@@ -1,126 +1,130 @@
 public import Foundation
 public import TransferCore
 
-/// Sees every change of a queue, in order. Set with ``TransferQueue/setDelegate(_:)``.
+/// Receives every change of a queue, in order. Set it with ``TransferQueue/setDelegate(_:)``.
 ///
-/// Every method is optional. All but one, ``queue(_:endpointFor:among:)``, are called one after the other, each after what it tells was made durable, and the next one after it returned.
-/// An actor, or a class on the main actor, implements them as isolated methods, asynchronous or not, and so chooses where they run; an
-/// asynchronous method of such a class is to be marked `@MainActor` by itself, as it else takes over that it is nonisolated here. A delegate that
-/// is slow never slows the queue: when 4,096 events wait for it, further ones are left out, and ``queue(_:didMissEventsFrom:to:)`` says so.
+/// Every method is optional. The queue calls all methods except ``queue(_:endpointFor:among:)`` one at a time, each after its change is
+/// durable and the previous method has returned.
 ///
-/// Names with `will` and `did` are brackets for batch updates of a view; a `will` vetoes nothing. Indices are those at that point of the story,
-/// not those at the time of the call: apply the changes to a list of your own, which begins with ``TransferQueue/sessionIDs()``.
+/// Implement the methods in an actor or a main-actor class, as isolated methods, asynchronous or not; the isolation determines where they
+/// run. Mark async methods of a main-actor class `@MainActor`; otherwise they inherit `nonisolated` from this protocol. A slow delegate
+/// never slows the queue: when 4,096 events wait for it, the queue drops further ones and calls ``queue(_:didMissEventsFrom:to:)``.
+///
+/// Methods with `will` and `did` in their names are brackets for batch updates of a view; a `will` method can't veto a change. Indices are
+/// those at the time of the change, not those at the time of the call: apply the changes to a list of your own, which starts with
+/// ``TransferQueue/sessionIDs()``.
 public protocol TransferQueueDelegate: AnyObject, Sendable {
     // MARK: The queue
 
-    /// Sessions may start from now on.
+    /// The queue started; sessions may start.
     func queueDidStart(_ queue: TransferQueue) async
-    /// Nothing runs any more, and nothing starts.
+    /// The queue stopped: no session runs, and none starts.
     func queueDidStop(_ queue: TransferQueue) async
-    /// Nothing runs and nothing can start without a person.
+    /// The queue is idle: no session runs, and none can start without an action by the app or the user.
     func queueDidBecomeIdle(_ queue: TransferQueue) async
-    /// Limits or rates of the queue or of an account changed.
+    /// Session or rate limits of the queue or of an account changed.
     func queueDidChangeLimits(_ queue: TransferQueue) async
-    /// The store does not take changes, for example because the disk is full; what runs goes on.
+    /// The store refuses changes, for example because the disk is full. Running sessions continue.
     func queue(_ queue: TransferQueue, storageDidFail error: QueueError) async
-    /// A part of the store can't be read and was set aside.
+    /// A part of the store can't be read and was quarantined.
     func queue(_ queue: TransferQueue, didQuarantine description: String) async
-    /// The oldest sessions in quarantine, or removals that wait for servers, were deleted, as the store had reached a limit.
+    /// The store reached a limit, so the oldest sessions in quarantine, or removals that wait for servers, were deleted.
     func queue(_ queue: TransferQueue, didTrimStore description: String) async
-    /// The delegate was too slow, and events were left out: read the queue again. Comes in place of all of them, never inside the brackets of a
-    /// change of the order.
+    /// The delegate was too slow, and events were dropped: read the queue again. Called in place of all dropped events, never inside the
+    /// brackets of an order change.
     func queue(_ queue: TransferQueue, didMissEventsFrom first: UInt64, to last: UInt64) async
 
     // MARK: The order; between the first and the last of these there is exactly one of the others
 
     /// The order is about to change.
     func queueWillChange(_ queue: TransferQueue, orderRevision: UInt64) async
-    /// Sessions were added, the first at this index, the others behind it.
+    /// Sessions were added, contiguously; the first has this index.
     func queue(_ queue: TransferQueue, didAdd sessions: [SessionID], at index: Int) async
     /// Sessions were removed; the indices, ascending, are those before the change.
     func queue(_ queue: TransferQueue, didRemove sessions: [SessionID], at indices: [Int]) async
-    /// A session was moved; the second index is the one that it has afterwards.
+    /// A session was moved; the second index is the one after the move.
     func queue(_ queue: TransferQueue, didMove session: SessionID, from: Int, to: Int) async
     /// The order has changed.
     func queueDidChange(_ queue: TransferQueue, orderRevision: UInt64) async
 
     // MARK: The life of a session
 
-    /// A session gets a slot.
+    /// A session is about to get a slot.
     func queue(_ queue: TransferQueue, willActivate session: SessionID) async
     /// A session has a slot.
     func queue(_ queue: TransferQueue, didActivate session: SessionID) async
-    /// Its transport begins.
+    /// A session's transport is about to begin.
     func queue(_ queue: TransferQueue, willStartRunning session: SessionID) async
-    /// Its transport is connected, and something moved.
+    /// A session's transport is connected, and bytes moved.
     func queue(_ queue: TransferQueue, didStartRunning session: SessionID) async
-    /// Its transport, after it had started, ends.
+    /// A session's transport, which had started, is about to end.
     func queue(_ queue: TransferQueue, willStopRunning session: SessionID) async
-    /// Its transport has let go.
+    /// A session's transport has ended.
     func queue(_ queue: TransferQueue, didStopRunning session: SessionID) async
-    /// It gives its slot up.
+    /// A session is about to give up its slot.
     func queue(_ queue: TransferQueue, willDeactivate session: SessionID) async
-    /// It gave its slot up.
+    /// A session gave up its slot.
     func queue(_ queue: TransferQueue, didDeactivate session: SessionID) async
-    /// Sessions are in this state now, without anything else that tells so.
+    /// Sessions changed to this state, and no other method reports it.
     func queue(_ queue: TransferQueue, didChange sessions: [SessionID], to state: SessionState) async
     /// Tags, context, rates or policies of a session changed, or items were added to it.
     func queue(_ queue: TransferQueue, didUpdate session: SessionID) async
-    /// All items arrived.
+    /// All items of a session arrived.
     func queue(_ queue: TransferQueue, didComplete session: SessionID) async
-    /// The session ended with an error.
+    /// A session ended with an error.
     func queue(_ queue: TransferQueue, didFail session: SessionID, with error: TransferError) async
-    /// The app ended these sessions.
+    /// The app cancelled sessions.
     func queue(_ queue: TransferQueue, didCancel sessions: [SessionID]) async
 
     // MARK: What a running session does
 
-    /// Bytes moved. At most ten times a second and session.
+    /// Bytes moved. Called at most ten times a second for each session.
     func queue(_ queue: TransferQueue, session: SessionID, didProgress statistics: SessionStatistics) async
     /// An item arrived.
     func queue(_ queue: TransferQueue, session: SessionID, didCompleteItem position: Int64, _ receipt: TransferReceipt) async
-    /// An item was given up.
+    /// The session gave up an item.
     func queue(_ queue: TransferQueue, session: SessionID, didFailItem position: Int64, with error: TransferError) async
-    /// An item begins again at byte 0; the error says why.
+    /// An item restarts at byte 0; the error is the reason.
     func queue(_ queue: TransferQueue, session: SessionID, didRestartItem position: Int64, because error: TransferError) async
-    /// An attempt failed and will be repeated at the time given.
+    /// An attempt failed. The queue repeats it at the given time.
     func queue(_ queue: TransferQueue, session: SessionID, didFailAttempt error: TransferError, retryAt: Date) async
-    /// The session's attempts use another address from now on. Not called for its first address, so `previous` is not nil.
+    /// The session's further attempts use another endpoint. Not called for the first endpoint, so `previous` is not nil.
     func queue(_ queue: TransferQueue, session: SessionID, didChangeEndpointFrom previous: String?, to endpoint: String) async
 
     // MARK: Questions
 
-    /// Which of the account's endpoints that may be asked now the session is to use; nil for the queue's own choice, the first of them that
-    /// can be reached.
+    /// Returns the endpoint that a session uses; nil for the queue's choice, which is the first reachable one.
     ///
-    /// Not an event: asked when a session that runs has two endpoints or more to choose from, before its first file, and again in each run and
-    /// whenever there are others to choose from. May be called while another method has not returned, and for several sessions at once. The
-    /// session waits for the answer, with its slot, until it is paused, stopped or the like; no other session does. An answer that is not among
-    /// `endpoints` is ignored, with a warning in the log.
+    /// Not an event: the queue calls this method when a running session has two or more available endpoints, before its first file, and
+    /// again in each run and whenever the available endpoints change. It may call it before another method has returned, and for several
+    /// sessions concurrently. The session waits for the result, with its slot, until it is paused, stopped or otherwise interrupted; other
+    /// sessions do not wait. A result that is not in `endpoints` is ignored, with a warning in the log.
     ///
-    /// The answer takes the place of the account's order, and of nothing else. A file with confirmed bytes at another endpoint stays there, as
-    /// long as it would anyway; and an endpoint that could not be reached just now is passed over.
+    /// The result replaces only the account's order of endpoints. A file with confirmed bytes at another endpoint stays there as long as it
+    /// would without the choice, and an endpoint that was just unreachable is skipped.
     func queue(_ queue: TransferQueue, endpointFor session: SessionID, among endpoints: [Endpoint]) async -> Endpoint?
 
     // MARK: Accounts
 
-    /// No session of this account starts until a person acts.
+    /// The account was blocked: its sessions don't start until the app or the user acts.
     func queue(_ queue: TransferQueue, didBlockAccount account: String, because error: TransferError) async
-    /// The account's sessions may start again.
+    /// The account was unblocked: its sessions may start again.
     func queue(_ queue: TransferQueue, didUnblockAccount account: String) async
-    /// The account's credentials were refused or can't be read. Asked once, however many sessions wait for the answer; and once more when the
-    /// queue is started in the next process, if the account is still blocked then. If what ``CredentialsAnswer/retry`` leads to is refused as
-    /// well, the question comes again, and each such answer is followed after a longer delay than the one before: 1 s, doubling up to 5 min.
+    /// The account's credentials were refused or can't be read. Returns how to continue.
     ///
-    /// What comes after waits for the answer. To ask a person, answer ``CredentialsAnswer/later``, and call
-    /// ``TransferQueue/unblockAccount(_:)`` when there are new credentials.
+    /// Called once, regardless of how many sessions wait, and again when the next process starts the queue, if the account is still blocked
+    /// then. If credentials are refused again after ``CredentialsAnswer/retry``, the method is called again, and the delay before each
+    /// further retry grows from 1 s, doubling up to 5 min.
+    ///
+    /// Later events wait for the result. To ask the user, return ``CredentialsAnswer/later``, and call ``TransferQueue/unblockAccount(_:)``
+    /// when new credentials exist.
     func queue(_ queue: TransferQueue, needsCredentialsFor account: String, because error: TransferError) async -> CredentialsAnswer
 }
 
-/// What a delegate answers to a queue that needs credentials.
+/// The response of a delegate to a request for credentials.
 public enum CredentialsAnswer: Hashable, Sendable {
-    /// The account stays blocked until it is unblocked or saved anew. The answer of a delegate that does not implement the question.
+    /// The account stays blocked until it is unblocked or saved again. The default of a delegate that does not implement the method.
     case later
-    /// What the account's credentials refer to is good now: the queue unblocks the account and tries again.
+    /// The account's credentials are valid now: the queue unblocks the account and tries again.
     case retry
 }
