@@ -1,15 +1,15 @@
-/// A verb of the queue, as a value: it can be recorded and replayed.
+/// A command to the queue, as a value that can be recorded and replayed.
 package enum Command: Sendable, Codable {
     case saveAccount(Account)
     case deleteAccount(name: String, cascade: Bool = false)
     case unblockAccount(name: String)
-    /// Endpoints of the account that are left alone are asked once more, at once.
+    /// Lets the account's unavailable endpoints be probed again at once.
     case retryEndpoints(account: String)
-    /// Nil for the whole queue, else an account's own limit.
+    /// The limit of an account, or of the queue if `account` is nil. A nil limit removes the stored one.
     case setSessionLimit(Int?, account: String?)
-    /// Bytes per second.
+    /// The limit of an account, or of the queue if `account` is nil, in bytes per second.
     case setRateLimit(Int64?, account: String?)
-    /// The index is that of an order of this revision, if one is given.
+    /// Adds sessions at an index, which refers to the order of the given revision if there is one.
     case enqueue([SessionDraft], at: Int? = nil, expecting: UInt64? = nil, isHeld: Bool = false)
     case addItems(SessionReference, [ItemDraft])
     case perform(Operation, SessionTarget)
@@ -18,9 +18,9 @@ package enum Command: Sendable, Codable {
     case stop(StopMode, deadline: Duration? = nil)
 }
 
-/// What can be done to a session that exists.
+/// An operation on existing sessions.
 package enum Operation: Sendable, Codable, Hashable {
-    /// Now, before all others.
+    /// Runs a session now, before all others.
     case run(again: Bool = false)
     case runNext
     case pause
@@ -32,59 +32,59 @@ package enum Operation: Sendable, Codable, Hashable {
     case retry
     case move(MoveDestination)
     case update(SessionUpdate)
-    /// With `isForced`, also when others wait for it.
+    /// Removes a session; with `isForced`, even if others depend on it.
     case remove(isForced: Bool = false)
-    /// Its row can't be read: it is taken out of the order and kept aside.
+    /// Quarantines a session whose row can't be read: it leaves the order, and its rows are kept.
     case quarantine(String)
 
-    /// What it does to a session, for messages: "it can't be …".
+    /// The participle for the operation in messages, as in "cannot be removed".
     package var effect: String {
         switch self {
         case .run: "run"
-        case .runNext: "made the next one"
+        case .runNext: "started next"
         case .pause: "paused"
         case .resume: "resumed"
         case .hold: "held"
         case .release: "released"
         case .stop: "stopped"
         case .cancel: "cancelled"
-        case .retry: "tried again"
+        case .retry: "retried"
         case .move: "moved"
         case .update: "changed"
         case .remove: "removed"
-        case .quarantine: "set aside"
+        case .quarantine: "quarantined"
         }
     }
 }
 
-/// Which sessions an operation is meant for.
+/// The sessions that an operation applies to.
 package enum SessionTarget: Sendable, Codable, Hashable {
-    /// One; if the operation makes no sense for its state, the call is refused.
+    /// One session. If its state does not permit the operation, the call fails.
     case one(SessionReference)
-    /// Many; those for whose state the operation makes no sense are left out.
+    /// A group of sessions. Sessions whose state does not permit the operation are skipped.
     case group(SessionGroup)
-    /// Sessions that were found to belong to a group; those that are gone, or belong to it no longer, are left out.
+    /// Sessions that were resolved as members of a group. Those that are gone or have left the group are skipped.
     case found([SessionID], of: SessionGroup)
-    /// Further ones of the group that the call before was for, with the mark that it gave.
+    /// Further sessions of the group of the previous call, with the mark that it returned.
     case more([SessionID], of: SessionGroup, mark: Int64)
 }
 
-/// What a command came to, for its caller.
+/// The result of a command for its caller.
 package struct Answer: Sendable, Equatable {
-    /// The sessions that were added or changed; for an enqueueing, one for each draft, which may be one that existed before.
+    /// The added or changed sessions. After an enqueueing, one for each draft, which may be a session that existed before.
     package var sessions: [SessionID] = []
-    /// Those of ``sessions`` that were waiting and are held now, although a pause was asked for.
+    /// The sessions in ``sessions`` that a pause held, because they were waiting.
     package var held: [SessionID] = []
     /// Whether a run may ask the endpoint that it wants to probe.
     package var isGranted = false
-    /// For the next part of a group that is worked off in several.
+    /// The data for the next part of a group that is processed in several parts.
     package var part = Part()
 
-    /// What the parts of a group have in common.
+    /// Values that the parts of a group share.
     package struct Part: Sendable, Equatable {
-        /// Of all sessions that were marked.
+        /// The mark of all sessions of the group that were marked.
         package var mark: Int64 = 0
-        /// The last session that the operation was meant for.
+        /// The last session that the operation applied to.
         package var last: SessionID?
 
         package init() {}

@@ -1,17 +1,17 @@
 import Foundation
 import TransferCore
 
-/// Which endpoints may be asked at present: a circuit breaker for each, and the hosts that asked to be left alone. Belongs to the process.
+/// The availability of endpoints: a circuit breaker for each endpoint, and the hosts that asked to back off. Not stored.
 package struct EndpointHealth: Sendable, Equatable {
-    /// Failures in a row after which an endpoint is left alone.
+    /// The number of consecutive failures after which an endpoint becomes unavailable.
     static let failureLimit = 5
     static let firstPause = Duration.seconds(30)
     static let longestPause = Duration.seconds(600)
-    /// How long an endpoint is left alone during an outage: an attempt costs a server that is not there nothing.
+    /// How long an endpoint is unavailable after an attempt in an outage. Short, because an attempt costs an unreachable server nothing.
     static let outagePause = Duration.seconds(10)
-    /// How long a run that begins may take until it asks the endpoint. Longer, and another run may probe it.
+    /// How long a run that begins may take until it asks the endpoint. After that, another run may probe it.
     static let probeGrace = Duration.seconds(5)
-    /// How long a probe keeps other runs away at most.
+    /// The longest time for which a probe keeps other runs away.
     static let longestProbe = Duration.seconds(30)
 
     /// One address of one transport.
@@ -27,19 +27,19 @@ package struct EndpointHealth: Sendable, Equatable {
 
     struct Breaker: Sendable, Equatable {
         var failures = 0
-        /// Of the last failure.
+        /// The error of the last failure.
         var error: TransferError
-        /// Nil while it is closed.
+        /// The uptime at which the breaker may be probed; nil while it is closed.
         var openUntil: Duration?
         var pause = EndpointHealth.firstPause
-        /// The run that finds out whether the endpoint works again.
+        /// The run that currently probes the endpoint.
         var probe: Probe?
     }
 
-    /// A run that finds out whether an endpoint works again. Until the probe ends, no other run asks the endpoint.
+    /// A run that checks whether an endpoint works again. Until the probe ends, no other run asks the endpoint.
     struct Probe: Sendable, Equatable {
         var run: UInt64
-        /// When the run asked the endpoint; nil while it has only begun.
+        /// The uptime at which the run asked the endpoint; nil while it has only begun.
         var askedAt: Duration?
         var endsAt: Duration
     }
@@ -47,7 +47,7 @@ package struct EndpointHealth: Sendable, Equatable {
     /// Whether an endpoint may be asked.
     enum Availability: Equatable {
         case available
-        /// The time is uptime.
+        /// Unavailable until an uptime.
         case unavailable(until: Duration)
     }
 
@@ -56,16 +56,16 @@ package struct EndpointHealth: Sendable, Equatable {
     /// The endpoints that each run probes.
     private var probed: [UInt64: Set<Key>] = [:]
 
-    /// An attempt failed before any byte moved.
+    /// Records an attempt that failed before it moved any byte.
     ///
-    /// - Returns: Until when the endpoint is left alone because of it; nil if it is not.
+    /// - Returns: The uptime until which the endpoint is unavailable because of the failure; nil if it stays available.
     @discardableResult
     mutating func failed(_ endpoint: Endpoint, _ error: TransferError, run: UInt64, at uptime: Duration) -> Duration? {
         var breaker = breakers[Key(endpoint)] ?? Breaker(error: error)
         breaker.error = error
         let isOutage = FailureVerdict.isOutage(error)
         if let openUntil = breaker.openUntil {
-            // A run that began before the endpoint was given up says nothing new.
+            // A run that began before the endpoint became unavailable reports nothing new.
             guard openUntil <= uptime else { return nil }
             if !isOutage { breaker.pause = min(breaker.pause * 2, Self.longestPause) }
         } else {
@@ -75,7 +75,7 @@ package struct EndpointHealth: Sendable, Equatable {
                 return nil
             }
         }
-        // A probe that takes long to fail uses a slot for at most half of the time.
+        // A probe that fails slowly uses a slot for at most half of the time.
         let duration = breaker.probe.flatMap { $0.run == run ? $0.askedAt : nil }.map { uptime - $0 } ?? .zero
         let until = uptime + (isOutage ? max(Self.outagePause, duration) : breaker.pause)
         breaker.openUntil = until
@@ -84,13 +84,13 @@ package struct EndpointHealth: Sendable, Equatable {
         return until
     }
 
-    /// An attempt moved bytes.
+    /// Records an attempt that moved bytes.
     mutating func works(_ endpoint: Endpoint) {
         setProbe(nil, of: Key(endpoint))
         breakers[Key(endpoint)] = nil
     }
 
-    /// The server wants its host to be left alone.
+    /// Records that a server asked all clients of its host to back off for a time.
     mutating func busy(_ endpoint: Endpoint, for duration: Duration, at uptime: Duration) {
         guard let host = endpoint.host else { return }
         let until = uptime + min(duration, RetryPolicy.longestRetryAfter)
@@ -98,41 +98,41 @@ package struct EndpointHealth: Sendable, Equatable {
         busyHosts[host] = max(busyHosts[host] ?? .zero, until)
     }
 
-    /// A run begins that may ask this endpoint. If the endpoint was given up, this run is expected to probe it.
+    /// Records a run that begins and may ask this endpoint. If the endpoint is unavailable, the run is expected to probe it.
     mutating func begin(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) {
         guard isToBeProbed(endpoint, at: uptime) else { return }
         setProbe(Probe(run: run, endsAt: uptime + Self.probeGrace), of: Key(endpoint))
     }
 
-    /// A run is about to ask an endpoint that was given up.
+    /// Asks for permission to probe an unavailable endpoint.
     ///
-    /// - Returns: Whether it may; false while another run probes the endpoint, or if the endpoint is left alone.
+    /// - Returns: Whether the run may; false while another run probes the endpoint, or before it may be probed.
     mutating func probe(_ endpoint: Endpoint, run: UInt64, at uptime: Duration) -> Bool {
         guard availability(of: endpoint, run: run, at: uptime) == .available else { return false }
         guard let breaker = breakers[Key(endpoint)], breaker.openUntil != nil else { return true }
-        // All attempts of the run are one probe.
+        // All attempts of a run are one probe.
         if let probe = breaker.probe, probe.run == run, probe.askedAt != nil, probe.endsAt > uptime { return true }
         setProbe(Probe(run: run, askedAt: uptime, endsAt: uptime + Self.longestProbe), of: Key(endpoint))
         return true
     }
 
-    /// A run's attempts go to this endpoint from now on, so it probes no other one.
+    /// Records that a run's further attempts use this endpoint, so that it probes no other endpoint.
     mutating func uses(_ endpoint: Endpoint, run: UInt64) {
         for key in probed[run] ?? [] where key != Key(endpoint) { setProbe(nil, of: key) }
     }
 
-    /// A person acted: those of these endpoints that are left alone may be probed at once, whatever was asked for by their servers.
+    /// Lets unavailable endpoints be probed at once after an action by the app or the user, even if their servers asked to back off.
     mutating func retry(_ endpoints: [Endpoint], at uptime: Duration) {
         for endpoint in endpoints {
             if let host = endpoint.host, let until = busyHosts.removeValue(forKey: host), until > uptime {
-                let error = TransferError(.transient, .serverError, "\(host) asked to be left alone.")
+                let error = TransferError(.transient, .serverError, "\(host) asked clients to back off.")
                 breakers[Key(endpoint), default: Breaker(failures: Self.failureLimit, error: error)].openUntil = uptime
             }
             retry(Key(endpoint), at: uptime)
         }
     }
 
-    /// The network came back: all endpoints that failed too often may be probed at once.
+    /// Lets all endpoints that failed too often be probed at once, because the network came back.
     mutating func retryAll(at uptime: Duration) {
         for key in breakers.keys { retry(key, at: uptime) }
     }
@@ -143,15 +143,15 @@ package struct EndpointHealth: Sendable, Equatable {
         setProbe(nil, of: key)
     }
 
-    /// Whether an endpoint was given up, and may be asked by one run now.
+    /// Whether an endpoint failed too often and may be asked by one run now.
     func isToBeProbed(_ endpoint: Endpoint, at uptime: Duration) -> Bool {
         breakers[Key(endpoint)]?.openUntil.map { $0 <= uptime } ?? false
     }
 
-    /// Whether an endpoint was given up, and no attempt has moved bytes there since.
+    /// Whether an endpoint failed too often, and no attempt has moved bytes there since.
     func isLeftAlone(_ endpoint: Endpoint) -> Bool { breakers[Key(endpoint)]?.openUntil != nil }
 
-    /// Whether attempts there failed since the last one that moved bytes.
+    /// Whether attempts at an endpoint failed since the last one that moved bytes.
     func hasFailures(at endpoint: Endpoint) -> Bool {
         breakers[Key(endpoint)] != nil
     }
@@ -176,12 +176,14 @@ package struct EndpointHealth: Sendable, Equatable {
         if let run = probe?.run { probed[run, default: []].insert(key) }
     }
 
-    /// A run is over.
+    /// Ends the probes of a run that is over.
     mutating func end(run: UInt64) {
         for key in probed[run] ?? [] { setProbe(nil, of: key) }
     }
 
-    /// - Parameter run: The run that asks; nil for one that is yet to begin.
+    /// Whether a run may ask an endpoint.
+    ///
+    /// - Parameter run: The run that asks; nil for one that has not begun.
     func availability(of endpoint: Endpoint, run: UInt64?, at uptime: Duration) -> Availability {
         var until: Duration?
         if !busyHosts.isEmpty, let host = endpoint.host, let busy = busyHosts[host], busy > uptime { until = busy }
@@ -195,7 +197,7 @@ package struct EndpointHealth: Sendable, Equatable {
         return until.map { .unavailable(until: $0) } ?? .available
     }
 
-    /// Those whose hosts want to be left alone, and until when.
+    /// The endpoints whose hosts asked to back off, and the uptime until which they did.
     func busy(_ endpoints: [Endpoint], at uptime: Duration) -> [Endpoint: Duration] {
         guard !busyHosts.isEmpty else { return [:] }
         let found = endpoints.compactMap { endpoint in
@@ -206,6 +208,6 @@ package struct EndpointHealth: Sendable, Equatable {
 }
 
 extension Endpoint {
-    /// The host that its address names.
+    /// The host in the endpoint's address.
     var host: String? { URLComponents(string: address)?.host }
 }

@@ -1,13 +1,13 @@
 package import Foundation
 package import TransferCore
 
-/// What the scheduler knows of every session: small, as there may be a million.
+/// The scheduler's record of a session. Small, because there may be a million.
 package struct Entry: SessionTableElement, Equatable {
     package var id: SessionID
     package var key: SessionKey
     package var rank: Int64
     package var account: AccountKey
-    /// What the session is, or will be once its run has let go; this is what is stored.
+    /// The state of the session, or its state once its current run has ended. This is the stored state.
     package var state: SessionState
     package var lane = Lane.none
     package var conditions: Conditions = []
@@ -20,57 +20,58 @@ package struct Entry: SessionTableElement, Equatable {
         self.state = state
     }
 
-    /// Whether it uses a slot. A paused one that was displaced does not.
+    /// Whether the session uses a slot. A displaced paused session does not.
     var holdsSlot: Bool {
         state == .running || conditions.contains(.ending) || (state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether its slot is free once its run has let go.
+    /// Whether the session's slot becomes free when its run ends.
     var freesSlot: Bool {
         conditions.contains(.ending) && state != .running && !(state == .paused && !conditions.contains(.displaced))
     }
 
-    /// Whether it waits, and for nothing of its own.
+    /// Whether the session waits, but for no condition of its own: only for its turn, a slot, its account or the network.
     var isEligible: Bool {
         state == .waiting && conditions.isDisjoint(with: Conditions.preventing.union(.ending))
     }
 
-    /// Whether it waits for nothing of its own but a time to come. One that can't be read needs a person, though it is tried again.
+    /// Whether the session waits only for a point in time. Excludes unreadable sessions: they need an action by the user, although they are
+    /// retried.
     var isTimed: Bool {
         state == .waiting && !conditions.isDisjoint(with: .timed)
             && conditions.isDisjoint(with: Conditions.preventing.subtracting(.timed).union(.unreadable))
     }
 
-    /// Whether it claims the next slot that becomes free.
+    /// Whether the session claims the next free slot.
     var isClaimant: Bool {
         state == .waiting && lane == .now && conditions.isDisjoint(with: .preventing)
     }
 
-    /// Which line it stands in while it waits for nothing of its own.
+    /// The line in which an eligible session stands.
     var line: Roster.LineKey { Roster.LineKey(account: account, needsCheapNetwork: conditions.contains(.needsCheapNetwork)) }
 
-    /// What is shown: a run that has yet to let go still runs.
+    /// The visible state: a session whose run has not ended still runs.
     var shownState: SessionState {
         conditions.contains(.ending) ? .running : state
     }
 
-    /// Why a session goes before those of the order of the queue; the lower one goes first.
+    /// The reason for which a session goes before the order of the queue. Lower values go first.
     package enum Lane: UInt8, Sendable, Codable, Comparable {
-        /// The app ran or resumed it.
+        /// The app ran or resumed the session.
         case now = 0
-        /// The app wants it to be next.
+        /// The app made the session the next one.
         case next = 1
-        /// The one that was run in its place gave the slot up.
+        /// The session was displaced, and the session that was run in its place gave up the slot.
         case letGo = 2
-        /// It ran when the queue or the process was stopped.
+        /// The session ran when the queue or the process was stopped.
         case interrupted = 3
-        /// It goes by the order of the queue.
+        /// The session follows the order of the queue.
         case none = 4
 
         package static func < (left: Lane, right: Lane) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// What is true of a session beside its state.
+    /// Properties of a session in addition to its state.
     package struct Conditions: OptionSet, Sendable {
         package let rawValue: UInt16
 
@@ -78,63 +79,63 @@ package struct Entry: SessionTableElement, Equatable {
             self.rawValue = rawValue
         }
 
-        /// The app stopped it; it has to let another one go first.
+        /// The app stopped the session; another session must start first.
         static let stopped = Conditions(rawValue: 1)
-        /// Another one was run in its place.
+        /// Another session was run in its place.
         package static let displaced = Conditions(rawValue: 2)
         /// Its next attempt is due later.
         static let backoff = Conditions(rawValue: 4)
-        /// It is not to start yet.
+        /// Its start time is in the future.
         static let early = Conditions(rawValue: 8)
-        /// It comes after another one that has not ended as it should.
+        /// It depends on a session that has not ended as required.
         static let dependent = Conditions(rawValue: 16)
-        /// This machine lacks what it needs.
+        /// This machine lacks the disk space or descriptors that it needs.
         static let noSpace = Conditions(rawValue: 32)
-        /// Its run was told to end and has not let go yet.
+        /// Its run was interrupted and has not ended yet.
         package static let ending = Conditions(rawValue: 64)
-        /// What a cancelled one left at its server stays there.
+        /// Its incomplete content stays at the server after it was cancelled.
         package static let keepsPartial = Conditions(rawValue: 128)
-        /// Its transport is connected in the present run.
+        /// Its transport is connected in the current run.
         static let connected = Conditions(rawValue: 256)
-        /// Items were added since its present run began.
+        /// Items were added since its current run began.
         static let hasNewItems = Conditions(rawValue: 512)
 
-        /// It is not to use a network that is expensive.
+        /// It must not use an expensive network.
         package static let needsCheapNetwork = Conditions(rawValue: 1024)
 
-        /// Its last run was abandoned and has not ended: no other one begins before it has.
+        /// Its last run was abandoned and has not ended; no other run begins before that.
         static let runNotEnded = Conditions(rawValue: 2048)
 
-        /// The damaged store can't say what it has to transfer. It also waits for its next attempt.
+        /// The store is damaged, and the session's items can't be read. The session also waits for its next attempt.
         static let unreadable = Conditions(rawValue: 4096)
 
         static let preventing: Conditions = [.stopped, .displaced, .backoff, .early, .dependent, .noSpace, .runNotEnded]
         static let timed: Conditions = [.stopped, .backoff, .early]
-        /// What does not outlive a process.
+        /// The conditions that end with the process.
         static let transient: Conditions = [.stopped, .backoff, .noSpace, .ending, .connected, .hasNewItems, .runNotEnded, .unreadable]
     }
 }
 
-/// What the scheduler knows of few sessions only.
+/// Values that few sessions have.
 package struct EntryDetails: Sendable, Equatable {
-    /// Within a lane, the higher one goes first in ``Entry/Lane/now`` and ``Entry/Lane/next``.
+    /// The order within ``Entry/Lane/now`` and ``Entry/Lane/next``: higher values go first.
     package var mark: Int64 = 0
-    /// The number of the run that has not let go yet; 0 for none.
+    /// The number of the run that has not ended yet; 0 for none.
     package var run: UInt64 = 0
     package var retryAt: Moment?
-    /// The same without the time for which it lets others probe its endpoints.
+    /// The time of the next attempt, without the time for which the session lets others probe its endpoints first.
     package var ownRetryAt: Moment?
     package var notBefore: Date?
     package var dependency: SessionDependency?
     package var displacedBy: SessionKey?
-    /// Until when a stopped session leaves the slot to others that there may be.
+    /// The uptime until which a stopped session leaves its slot to others.
     package var stoppedUntil: Duration?
     package var spaceCheckAt: Duration?
     package var shortage: TransferError?
     package var deduplicationKey: String?
-    /// When it completed.
+    /// The time at which the session completed.
     package var completedAt: Date?
-    /// The same on the clock of ``Scheduler/steadyDate(at:)``, which decides how long the session is kept. Not stored.
+    /// The same time on the clock of ``Scheduler/steadyDate(at:)``, which determines how long the session is kept. Not stored.
     package var keptSince: Date?
 
     static let none = EntryDetails()
@@ -150,7 +151,7 @@ package struct ScheduleRow: Sendable, Equatable {
         self.details = details
     }
 
-    /// Without what does not outlive the process.
+    /// The row without values that end with the process.
     var durable: ScheduleRow {
         var row = self
         row.entry.conditions.subtract(.transient)

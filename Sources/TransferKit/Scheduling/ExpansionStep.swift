@@ -1,36 +1,36 @@
 package import Foundation
 package import TransferCore
 
-/// One step on the way from a session's items to its manifest, the list of files in the order in which they go.
+/// One step of the expansion of a session's items into its manifest, which is the ordered list of files.
 ///
-/// Items that come after a folder which was not read yet wait in a list of their own. A step changes the manifest and that list in one
-/// transaction; a process that ends between two steps leaves a folder half read, whose rows the next run takes out before it reads it again. Of a
-/// remote folder, those are the ones in it that come after the last ``listed(item:_:next:)``; those before are not listed again.
+/// Items after a folder that has not been read yet wait in a separate list. A step changes the manifest and that list in one transaction. A
+/// process that ends between two steps leaves a folder half read; the next run deletes its rows and reads it again. Of a remote folder,
+/// only the subfolders after the last ``listed(item:_:next:)`` are listed again.
 package enum ExpansionStep: Sendable, Codable, Equatable {
-    /// The folder at the head of the list is being read: all rows from here on come from it.
+    /// Starts the reading of the first folder in the list: all further rows come from it.
     case begin(item: Int64)
-    /// Takes out so many rows at most of what an earlier reading left of the folder.
+    /// Deletes at most `limit` rows that an earlier reading left of the folder.
     case discard(item: Int64, limit: Int)
-    /// Adds to what the reading of a folder found.
+    /// Adds rows that were read from a folder.
     case add(item: Int64, ManifestBatch)
-    /// Takes out so many rows at most of a folder within it that could not be read to its end: it is in the manifest as a whole or not at all.
+    /// Deletes at most `limit` rows of a subfolder that could not be read completely: the manifest contains all of it or nothing.
     case withdraw(ManifestStart, limit: Int)
-    /// One folder of a remote one is in the manifest with its entries; what comes from here on belongs to the one with the number `next`, or to
-    /// the first one after it.
+    /// Records that one subfolder of a remote folder is in the manifest with its entries. Further rows belong to the subfolder with the
+    /// number `next`, or the first one after it.
     case listed(item: Int64, ManifestTotals, next: Int64)
-    /// The folder is in the manifest as a whole.
+    /// Records that the whole folder is in the manifest.
     case finish(item: Int64, ManifestTotals)
-    /// Moves the files at the head of the list to the manifest, at most so many.
+    /// Moves at most `limit` files at the start of the list to the manifest.
     case takeFiles(limit: Int)
-    /// Steps that are taken together.
+    /// Steps of one transaction.
     case group([ExpansionStep])
 
-    /// The single steps in their order.
+    /// The single steps, in order.
     var parts: [ExpansionStep] {
         if case .group(let steps) = self { steps.flatMap(\.parts) } else { [self] }
     }
 
-    /// Whether it changes the figures of its session.
+    /// Whether the step changes the statistics of its session.
     var changesFigures: Bool {
         parts.contains { step in
             switch step {
@@ -41,13 +41,13 @@ package enum ExpansionStep: Sendable, Codable, Equatable {
     }
 }
 
-/// Where the rows of a folder begin in the manifest.
+/// The first rows of a folder in the manifest.
 package struct ManifestStart: Sendable, Codable, Equatable {
     package var position: Int64
     package var directory: Int64
 }
 
-/// Rows for the manifest, in their order.
+/// Rows for the manifest, in order.
 package struct ManifestBatch: Sendable, Codable, Equatable {
     package var directories: [ManifestDirectory] = []
     package var entries: [ManifestEntry] = []
@@ -57,20 +57,20 @@ package struct ManifestBatch: Sendable, Codable, Equatable {
     package var count: Int { directories.count + entries.count }
 }
 
-/// A folder that holds entries of the manifest. Their paths are made of its own and their names.
+/// A folder that contains entries of the manifest. The paths of its entries consist of its path and their names.
 package struct ManifestDirectory: Sendable, Codable, Equatable {
     package var number: Int64
-    /// The folder that it is in; nil for one whose source and destination are whole.
+    /// The parent folder; nil if source and destination are complete paths.
     package var parent: Int64?
     package var source: Data
-    /// Empty for one that has a parent.
+    /// The name at the destination; empty if there is a parent.
     package var destination: Data
 }
 
-/// A file of the manifest, or something else in a folder that has to be told of.
+/// A file of the manifest, or another folder entry that must be reported.
 package struct ManifestEntry: Sendable, Codable, Equatable {
     package var position: Int64
-    /// The folder that it is in; nil if source and destination are whole.
+    /// The folder of the entry; nil if source and destination are complete paths.
     package var directory: Int64?
     package var kind: ItemKind
     package var source: Data
@@ -80,19 +80,19 @@ package struct ManifestEntry: Sendable, Codable, Equatable {
     package var isUnsized = false
     package var state: ItemState
     package var error: TransferError?
-    /// Whether it stands for something whose name can't be stored, so that its own name is nobody's: it fails for good.
+    /// Whether the entry stands for one whose name can't be stored. Its replacement name refers to no file, so it fails permanently.
     package var isStandIn = false
-    /// Of a folder that could not be read, so that it can be tried again; of a file in a folder whose links are not all followed.
+    /// The policy of a folder that could not be read, for a retry, or of a file in a folder that does not follow all links.
     package var symbolicLinks: SymbolicLinkPolicy?
 }
 
-/// What the reading of a folder found; what was skipped does not count.
+/// The totals of a folder that was read, without skipped entries.
 package struct ManifestTotals: Sendable, Codable, Equatable {
     package var files: Int64 = 0
-    /// How many of ``files`` can't be sent.
+    /// The number of ``files`` that can't be sent.
     package var failed: Int64 = 0
     package var bytes: Int64 = 0
-    /// How many of ``files`` have a size that is not known yet.
+    /// The number of ``files`` with an unknown size.
     package var unsized: Int64 = 0
 
     package init(files: Int64 = 0, failed: Int64 = 0, bytes: Int64 = 0, unsized: Int64 = 0) {

@@ -1,51 +1,51 @@
 package import TransferCore
 
-/// What the engine does about a file whose attempt failed.
+/// The action after a failed attempt for a file.
 package enum FailureVerdict: Equatable {
-    /// Repeat the attempt after the delay.
+    /// Repeat the attempt after a delay.
     case retry(after: Duration)
-    /// The file begins anew at byte 0.
+    /// Restart the file at byte 0.
     case restart
-    /// The account's next endpoint is tried at once.
+    /// Try the account's next endpoint at once.
     case nextEndpoint
-    /// The file is given up; the session's other files go on.
+    /// Give up the file; the session continues with its other files.
     case giveUpFile
-    /// The session fails, whatever its options say.
+    /// Fail the session, regardless of its options.
     case failSession
-    /// No session of the account starts until a person acts.
+    /// Block the account: its sessions don't start until the app or the user acts.
     case blockAccount
-    /// The session waits until this machine has space or descriptors again.
+    /// Let the session wait until this machine has space or descriptors again.
     case waitForSpace
 
-    /// What has happened to a file so far, as far as it matters.
+    /// The history of a file, as far as it affects the decision.
     package struct History: Equatable, Sendable {
-        /// Attempts that failed in a row, the last one included. Those that reached no server are not counted.
+        /// The number of consecutive failed attempts, including the last one. Excludes those that reached no server.
         package var failures = 0
-        /// Attempts in a row that did not reach the present endpoint, the last one included.
+        /// The number of consecutive attempts that did not reach the current endpoint, including the last one.
         package var outageAttempts = 0
-        /// Whether a failure that looks like an outage is the file's own, as the present endpoint serves others.
+        /// Whether a failure that looks like an outage affects only the file, because the current endpoint serves others.
         package var isOfFile = false
-        /// Whether the last attempt moved so much that an outage is no reason to repeat it soon.
+        /// Whether the last attempt moved so many bytes that an outage does not justify an early repetition.
         package var isCostly = false
-        /// Whether the present endpoint could not be reached for as long as the session waits for it.
+        /// Whether the current endpoint was unreachable for longer than the session waits for it.
         package var isOutageTooLong = false
-        /// Protocol violations in a row, the last one included.
+        /// The number of consecutive protocol violations, including the last one.
         package var violations = 0
-        /// Whether the file was already started over without having moved on since.
+        /// Whether the file was already restarted and made no progress since.
         package var hasRestarted = false
-        /// How often what had moved turned out to have another checksum, the last time included.
+        /// The number of times that the transferred content had a wrong checksum, including the last time.
         package var mismatches = 0
-        /// How often the file was started over because its content changed.
+        /// The number of restarts because the file's content changed.
         package var sourceChanges = 0
-        /// Whether a checkpoint vouches for bytes at the present endpoint.
+        /// Whether a checkpoint covers bytes at the current endpoint.
         package var hasCheckpoint = false
-        /// Whether the present endpoint could not be reached for so long and so often that the bytes there count no more.
+        /// Whether the current endpoint was unreachable for so long and so often that the file may abandon its bytes there.
         package var mayFallBack = false
-        /// Whether the account has an endpoint that may be asked and was not tried since the last delay.
+        /// Whether the account has an available endpoint that was not tried since the last delay.
         package var hasNextEndpoint = false
         /// Whether another endpoint was tried since the last delay and may work later.
         package var othersMayWork = false
-        /// Whether the present endpoint accepted the account's credentials in this process.
+        /// Whether the current endpoint accepted the account's credentials in this process.
         package var isProven = false
 
         package init(
@@ -71,7 +71,7 @@ package enum FailureVerdict: Equatable {
         }
     }
 
-    /// What the session and its account want.
+    /// The options of the session and its account.
     package struct Rules: Equatable, Sendable {
         package var retry: RetryPolicy
         package var onSourceChange: SessionOptions.SourceChangePolicy
@@ -87,27 +87,27 @@ package enum FailureVerdict: Equatable {
         }
     }
 
-    /// How many answers in a row that make no sense are taken for an accident.
+    /// The number of consecutive protocol violations that count as an accident.
     private static let toleratedViolations = 2
 
-    /// Whether an error says that what answers there, if anything, is not a server that this file can be sent to.
+    /// Whether an error means that no suitable server for this file responds at the endpoint.
     package static func isUnreachable(_ error: TransferError, violations: Int) -> Bool {
         error.failureClass == .unreachable || error.failureClass == .protocolViolation && violations > toleratedViolations
     }
 
-    /// Whether an error says that no server is there: no connection reached one, none answered, or a proxy answered for it. Which file is sent
-    /// does not matter then; see ``mayConcernOneFile(_:)`` for the exceptions.
+    /// Whether an error means that no server is there: no connection was established, no server responded, or a proxy responded instead.
+    /// The file does not matter then; see ``mayConcernOneFile(_:)`` for the exceptions.
     package static func isOutage(_ error: TransferError) -> Bool {
         error.failureClass == .unreachable && error.code != .notThisProtocol
             || error.failureClass == .transient && error.code == .serverUnavailable
     }
 
-    /// Whether a server that serves other files may give this error for one file.
+    /// Whether a server that serves other files may return this error for one file.
     package static func mayConcernOneFile(_ error: TransferError) -> Bool {
         error.code == .serverUnavailable || error.code == .stalled
     }
 
-    /// Whether an error says that the same attempt may work a little later; so do classes of other versions.
+    /// Whether an error means that the same attempt may succeed a little later. Includes classes of other versions.
     package static func isTransient(_ error: TransferError) -> Bool {
         let others: [FailureClass] = [
             .unreachable, .credentials, .trust, .resumeLost, .sourceChanged, .sourceLost, .noSpace, .remoteFull, .unsupported, .permanent,
@@ -139,17 +139,17 @@ package enum FailureVerdict: Equatable {
         }
         switch error.failureClass {
         case .credentials where error.code == .forbidden && history.isProven:
-            // The credentials are right, so it is this file that is not wanted.
+            // The credentials are right, so the server rejects only this file.
             self = .giveUpFile
         case .credentials:
             self = rules.fallsBackOnCredentials && history.hasNextEndpoint ? .nextEndpoint : .blockAccount
         case .trust:
             self = .blockAccount
         case .resumeLost:
-            // All that moved in between is no progress if it was wrong once more.
+            // Bytes that moved in between are no progress if the checksum was wrong again.
             self = history.hasRestarted || history.mismatches > 1 ? .giveUpFile : .restart
         case .sourceChanged:
-            // A file that is being written all the time can't be sent.
+            // A file that is written continuously can't be sent.
             self = rules.onSourceChange == .restart && history.sourceChanges < rules.retry.maximumAttempts ? .restart : .giveUpFile
         case .sourceLost, .permanent:
             self = .giveUpFile
@@ -160,7 +160,7 @@ package enum FailureVerdict: Equatable {
         case .noSpace:
             self = .waitForSpace
         default:
-            // Another server may take what this one does not.
+            // Another server may accept a file that this one rejects.
             self = isExhausted && history.hasNextEndpoint ? .nextEndpoint : again
         }
     }

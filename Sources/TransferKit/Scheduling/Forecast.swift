@@ -1,31 +1,30 @@
-/// When the sessions of a queue will start and end, if nothing changes but what time alone brings. Pure; all times are from now on.
+/// A forecast of when sessions start and end, if nothing changes except the time. A pure value; all times are relative to now.
 ///
-/// Plays the queue forward, from one start or end to the next:
-///
-/// - What starts is the first session in the order given whose wait is over, whose other sessions have ended, and for which the queue and its
-///   account have a free slot. In a strict queue nothing passes a session that can't start.
-/// - Each session moves its bytes at the rate given for it, at most its own limit. Where sessions that run together want more than a limit of
-///   their account or of the queue, they get equal parts of it, and what one can't use goes to the others.
-/// - Nothing fails, each session that ends completes, and paused sessions keep their slots.
-/// - A session whose bytes or rate are not known has no end: its slot stays taken, and what comes after it does not start.
+/// It simulates the queue from one start or end to the next:
+/// - The next session to start is the first one in the given order whose wait is over, whose predecessors have ended, and for which the
+///   queue and its account have a free slot. In a strict queue no session passes one that can't start.
+/// - Each session moves bytes at its given rate, at most its limit. If concurrent sessions exceed a limit of their account or of the queue,
+///   they get equal shares of it; unused shares go to the others.
+/// - No attempt fails, each session that ends completes, and paused sessions keep their slots.
+/// - A session with an unknown size or rate never ends: it keeps its slot, and dependent sessions do not start.
 package struct Forecast: Sendable {
-    /// A session that runs or waits.
+    /// A running or waiting session.
     package struct Session: Sendable, Equatable {
         package var key: SessionKey
         package var account: AccountKey
-        /// What is left of it; nil if that is not known.
+        /// The remaining bytes; nil if unknown.
         package var bytes: Int64?
-        /// Bytes per second, without regard to limits; nil if not known.
+        /// The rate without limits, in bytes per second; nil if unknown.
         package var rate: Double?
-        /// Its own limit, in bytes per second.
+        /// The session's limit, in bytes per second.
         package var limit: Double?
-        /// How long it waits at least.
+        /// The minimum time until the session can start.
         package var wait = Duration.zero
-        /// Sessions that have to end first.
+        /// Sessions that must end first.
         package var predecessors: [SessionKey] = []
-        /// Whether something that is not known has to happen first.
+        /// Whether the session waits for an unpredictable event.
         package var isStuck = false
-        /// Whether, in a strict queue, it may pass others.
+        /// Whether the session may pass others in a strict queue.
         package var passes = false
 
         package init(key: SessionKey, account: AccountKey, bytes: Int64? = nil, rate: Double? = nil, limit: Double? = nil) {
@@ -37,13 +36,13 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Limits of the queue or of an account.
+    /// The limits of the queue or of an account.
     package struct Limits: Sendable, Equatable {
-        /// How many sessions may run; nil for any number.
+        /// The maximum number of running sessions; nil for no limit.
         package var sessions: Int?
         /// Bytes per second; nil for no limit.
         package var rate: Double?
-        /// Slots that paused sessions keep.
+        /// The number of slots that paused sessions keep.
         package var paused = 0
 
         package init(sessions: Int? = nil, rate: Double? = nil, paused: Int = 0) {
@@ -53,7 +52,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// When a session starts and ends; nil for what is not known.
+    /// The times from now at which a session starts and ends; nil if unknown.
     package struct Times: Sendable, Equatable {
         package var start: Duration?
         package var end: Duration?
@@ -66,7 +65,7 @@ package struct Forecast: Sendable {
 
     private struct Run {
         var session: Session
-        /// Bytes that are left.
+        /// The remaining bytes.
         var rest: Double?
         var rate = 0.0
     }
@@ -81,8 +80,8 @@ package struct Forecast: Sendable {
     package private(set) var times: [SessionKey: Times] = [:]
 
     /// - Parameters:
-    ///   - running: The sessions that run.
-    ///   - waiting: Those that wait, in the order in which they go.
+    ///   - running: The running sessions.
+    ///   - waiting: The waiting sessions, in the order in which they start.
     package init(queue: Limits, accounts: [AccountKey: Limits] = [:], isStrict: Bool = false, running: [Session], waiting: [Session]) {
         self.queue = queue
         self.accounts = accounts
@@ -124,7 +123,7 @@ package struct Forecast: Sendable {
         return runs.count { $0.session.account == account } + limits.paused < limit
     }
 
-    /// Gives each run its rate until something starts or ends.
+    /// Sets the rate of each run until the next start or end.
     private mutating func share() {
         for index in runs.indices {
             runs[index].rate = min(runs[index].session.rate ?? 0, runs[index].session.limit ?? .infinity)
@@ -146,7 +145,7 @@ package struct Forecast: Sendable {
         }
     }
 
-    /// Goes on to the next moment at which something ends or becomes ready; false if there is none.
+    /// Advances to the next moment at which a session ends or becomes ready; false if there is none.
     private mutating func advance() -> Bool {
         let ends = runs.map(end)
         let readies = waiting.lazy.filter { !$0.isStuck }.map(\.wait.inSeconds).filter { [now] in $0 > now }
@@ -167,12 +166,12 @@ package struct Forecast: Sendable {
         return true
     }
 
-    /// When a run ends if nothing changes before.
+    /// The time at which a run ends if nothing changes before.
     private func end(_ run: Run) -> Double {
         guard let rest = run.rest, rest <= 0 || run.rate > 0 else { return .infinity }
         return rest <= 0 ? now : now + rest / run.rate
     }
 
-    /// What is further away than a hundred years is not known, as no rate lasts so long.
+    /// The longest forecast, in seconds: a hundred years. No rate lasts longer, so later times are unknown.
     private static let horizon = 100 * 365.25 * 24 * 3_600
 }

@@ -1,33 +1,33 @@
 package import Foundation
 
-/// A session's row in the store; the short name that the engine uses within one storage folder.
+/// The store's row ID of a session. Identifies the session within one storage folder.
 package typealias SessionKey = Int64
 
-/// An account's row in the store.
+/// The store's row ID of an account.
 package typealias AccountKey = Int32
 
-/// All that the scheduler can be told.
+/// An input of the scheduler.
 package enum Input: Sendable, Codable {
-    /// What an app asks for.
+    /// A command of the app.
     case command(Command)
-    /// What a running session tells.
+    /// An event of a run.
     case report(Report)
-    /// What came of removing something at a server.
+    /// The result of a removal at a server.
     case discarded(DiscardResult)
-    /// Everything that is due to be removed at some servers has to wait.
+    /// The postponement of all removals that are due at some servers.
     case postponed(DiscardPostponement)
-    /// So many bytes are left on the disk that the store is on.
+    /// The free space on the store's disk, in bytes.
     case diskSpace(Int64)
-    /// Time went on: something that was due later may be due now.
+    /// The passage of time: sessions may be due now.
     case tick
 }
 
-/// What came of an attempt to remove something that a session left at a server.
+/// The result of an attempt to remove a session's content at a server.
 package struct DiscardResult: Sendable, Codable {
     package var key: Int64
-    /// Nil if there is nothing more to do.
+    /// The time of the next attempt; nil if the removal is finished.
     package var nextAttempt: Date?
-    /// Until when the server wants to be left alone; nil if it did not ask for that.
+    /// The time until which the server asked to back off; nil if it did not.
     package var leftAloneUntil: Date?
 
     package init(key: Int64, nextAttempt: Date?, leftAloneUntil: Date? = nil) {

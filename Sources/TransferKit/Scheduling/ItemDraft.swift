@@ -1,30 +1,30 @@
 package import Foundation
 package import TransferCore
 
-/// What an item's source is; the raw values are stored.
+/// The kind of an item's source. The raw values are stored.
 package enum ItemKind: String, Sendable, Codable {
     case file
     case folder
-    /// Bytes that an app handed over, in a file of the ``Spool``.
+    /// Data in memory of the app, kept in a file of the ``Spool``.
     case blob
-    /// Bytes that an app produces while they are sent, through a file of the ``Spool``.
+    /// Data that an app produces during the transfer, passed through a file of the ``Spool``.
     case stream
-    /// A remote file; its source is the local name below the session's folder.
+    /// A remote file. Its source is the local name below the session's folder.
     case download
-    /// A remote folder; its source is the local name below the session's folder.
+    /// A remote folder. Its source is the local name below the session's folder.
     case remoteFolder
 
-    /// Whether it is to be read before its files are known.
+    /// Whether the item must be read before its files are known.
     package var isFolder: Bool { self == .folder || self == .remoteFolder }
 
-    /// Whether it comes from the other end.
+    /// Whether the item is received from the other end.
     package var isReceived: Bool { self == .download || self == .remoteFolder }
 }
 
-/// What items come to together.
+/// The totals of items.
 package struct ItemFigures: Sendable, Equatable {
     package var files: Int
-    /// Of those whose size is known.
+    /// The total size of the items whose size is known, in bytes.
     package var bytes: Int64
     package var unsized: Int
 
@@ -38,14 +38,14 @@ package struct ItemFigures: Sendable, Equatable {
 /// An item of a ``SessionDraft``. Names are bytes.
 package struct ItemDraft: Sendable, Codable, Equatable {
     package var kind: ItemKind
-    /// A path, relative to the base folder unless it begins with a slash; of a blob or a stream, its name in the spool.
+    /// The path, relative to the base folder unless it begins with a slash; for a blob or a stream, the name in the spool.
     package var source: Data
     package var destination: Data
     package var size: Int64
     /// Whether the size is not known yet, and stored as 0.
     package var isUnsized = false
     package var symbolicLinks: SymbolicLinkPolicy
-    /// Where the file already has a place at the server.
+    /// The URL of an existing upload for the file.
     package var uploadPlace: Capability?
 
     package init(

@@ -1,11 +1,11 @@
 package import Foundation
 
-/// Sessions of one enqueueing as they are to be stored. There may be 100,000, so nothing of a draft is copied.
+/// The sessions of one enqueueing, for the store. There may be 100,000, so drafts are not copied.
 package struct NewSessions: Sendable {
     private let drafts: [SessionDraft]
     package let createdAt: Date
     private var entries: [Entry] = []
-    /// In the order of the entries, of those that have any.
+    /// The details of entries that have any, in the order of the entries.
     private var details: [(key: SessionKey, details: EntryDetails)] = []
 
     package init(drafts: [SessionDraft], createdAt: Date) {
@@ -14,7 +14,7 @@ package struct NewSessions: Sendable {
         entries.reserveCapacity(drafts.count)
     }
 
-    /// Adds what the scheduler knows of the next of the drafts.
+    /// Adds the scheduler's record of the next draft.
     package mutating func append(_ entry: Entry, _ details: EntryDetails = EntryDetails()) {
         if details != .none { self.details.append((entry.key, details)) }
         entries.append(entry)

@@ -1,9 +1,9 @@
 package import TransferCore
 
-/// What a run of a session tells the scheduler, named with the run that it belongs to.
+/// A report of a session's run to the scheduler, with the number of the run.
 package struct Report: Sendable, Codable {
     package var key: SessionKey
-    /// The number of the run, see ``Transaction/Action/run(_:_:run:_:)``.
+    /// The number of the run; see ``Transaction/Action/run(_:_:run:_:)``.
     package var run: UInt64
     package var content: Content
 
@@ -14,29 +14,29 @@ package struct Report: Sendable, Codable {
     }
 
     package enum Content: Sendable, Codable {
-        /// The transport works: something moved for the first time in this run, or since an attempt failed.
+        /// The transport is connected: bytes moved for the first time in this run, or since an attempt failed.
         case connected
-        /// Something about one file that only has to be stored and told.
+        /// An event of one file, which is only stored and published.
         case file(position: Int64, FileReport)
         /// A step of reading the session's folders, to be stored.
         case expansion(ExpansionStep)
-        /// The run is about to ask an endpoint that failed too often; the answer says whether it may.
+        /// The run wants to ask an endpoint that failed too often. The result contains whether it may.
         case probe(Endpoint)
         /// The run uses this endpoint from now on.
         case endpoint(Endpoint)
-        /// A file goes on at another endpoint than its session used before.
+        /// A file continues at another endpoint than the session used before.
         case endpointChanged(from: String, to: String)
         /// An attempt at an endpoint moved bytes or finished a file, for the first time or since the last failure there.
         case endpointWorks(Endpoint)
-        /// An attempt at an endpoint failed before it moved any byte, in a way that tells of the endpoint.
+        /// An attempt failed before it moved any byte, with an error that concerns the endpoint.
         case endpointFailed(Endpoint, TransferError)
-        /// The server wants the whole host to be left alone for so long.
+        /// The server asked all clients of its host to back off for a time.
         case hostBusy(Endpoint, Duration)
-        /// An attempt failed and is repeated while the slot is kept; `endsRun` if no other file of the session is in flight.
+        /// An attempt failed and is repeated while the session keeps its slot; `endsRun` if no other file of the session is in flight.
         case attemptFailed(TransferError, retryIn: Duration, endsRun: Bool)
         /// The run is over.
         case ended(RunOutcome)
-        /// The run was told to end and has not done so in time. Its later reports are dropped.
+        /// The run was interrupted and did not end in time. Its later reports are dropped.
         case abandoned
 
         /// Whether it is the last report of a run.
@@ -44,31 +44,31 @@ package struct Report: Sendable, Codable {
     }
 }
 
-/// What happened to one file.
+/// An event of one file.
 package enum FileReport: Sendable, Codable {
-    /// The identity is that of the file that is sent; nil of a download.
+    /// A checkpoint. The identity is that of the source file; nil for a download.
     case checkpoint(Checkpoint, endpoint: Endpoint, generation: Int64, SourceIdentity?)
     case size(Int64)
     case completed(TransferReceipt, endpoint: Endpoint)
     case failed(TransferError)
     case restarted(generation: Int64, TransferError)
-    /// What was to be received is a folder: it is an item that is yet to be listed.
+    /// The remote item is a folder, which must be listed.
     case foundFolder
 }
 
 /// How a run of a session ended.
 package enum RunOutcome: Sendable, Codable {
-    /// No file is left; some may have failed, the first of them with this error.
+    /// All files are done; `failure` is the error of the first failed file, if any.
     ///
-    /// `itemsSeen` is how many files the session had when the run found none left: more may have been added since.
+    /// `itemsSeen` is the number of files of the session when the run found no more: items may have been added since.
     case finished(failure: TransferError?, itemsSeen: Int64)
-    /// The queue asked for it.
+    /// The queue interrupted the run.
     case interrupted
-    /// The next attempt is due later.
+    /// The next attempt is due after a delay.
     case backoff(Duration, TransferError)
-    /// No endpoint may be asked at present.
+    /// No endpoint is available at present.
     case endpointsUnavailable(TransferError)
-    /// The account, as it was for this attempt, can't be used until a person acts.
+    /// The account, as it was for this attempt, can't be used until the app or the user acts.
     case accountBlocked(TransferError, Account)
     /// This machine lacks space or descriptors.
     case noSpace(TransferError)

@@ -1,21 +1,22 @@
-/// When and how often a failed attempt is repeated: exponential backoff with full jitter, so that many clients of one server do not come back
-/// together.
+/// When and how often a failed attempt is repeated: exponential backoff with full jitter, so that clients of one server do not return at
+/// the same time.
 public struct RetryPolicy: Hashable, Sendable, Codable {
-    /// The upper bound of the first delay, a year at most. Default: 1 s. It doubles with each failure in a row.
+    /// The upper bound of the first delay, a year at most. Default: 1 s. It doubles with each consecutive failure.
     public var base: Duration
 
     /// The upper bound of any delay, a year at most. Default: 5 min.
     public var maximumDelay: Duration
 
-    /// After how many failed attempts in a row at one endpoint a file is given up there, at least 1. Default: 8. A failure after progress begins
-    /// a new row. Attempts that meet an outage of the server are not counted; see ``giveUpAfter``.
+    /// The number of consecutive failed attempts at one endpoint after which a file is given up there, at least 1. Default: 8.
+    ///
+    /// A failure after progress starts a new count. Attempts during an outage of the server are not counted; see ``giveUpAfter``.
     public var maximumAttempts: Int
 
-    /// How long an outage of the account's servers may last until a session that waits for one fails, at least 0 s; nil, the default, for ever.
-    /// Counted in each process from the first attempt that met it.
+    /// The duration of an outage of the account's servers after which a waiting session fails, at least 0 s; nil, the default, for no
+    /// limit. Each process measures it from the first attempt that met the outage.
     public var giveUpAfter: Duration?
 
-    /// Makes a policy.
+    /// Creates a policy.
     public init(
         base: Duration = .seconds(1), maximumDelay: Duration = .seconds(300), maximumAttempts: Int = 8, giveUpAfter: Duration? = nil
     ) {
@@ -25,35 +26,38 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         self.giveUpAfter = giveUpAfter
     }
 
+    /// Validates the bounds.
+    ///
     /// - Throws: ``QueueError`` with the code `invalidRequest`.
     func validate() throws(QueueError) {
         guard maximumAttempts >= 1, base >= .zero, maximumDelay >= .zero else {
-            throw QueueError(.invalidRequest, "A file is tried at least once, and delays between attempts are not below 0 s.")
+            throw QueueError(.invalidRequest, "The number of attempts must be at least 1, and delays between attempts at least 0 s.")
         }
         guard giveUpAfter.map({ $0 >= .zero }) ?? true else {
-            throw QueueError(.invalidRequest, "A session waits for its server for at least 0 s before it fails.")
+            throw QueueError(.invalidRequest, "The time after which a session gives up on its server must be at least 0 s.")
         }
         guard max(base, maximumDelay) <= Self.longestDelay else {
-            throw QueueError(.invalidRequest, "The delay between two attempts is a year at most.")
+            throw QueueError(.invalidRequest, "The delay between two attempts must be at most a year.")
         }
     }
 
     private static let longestDelay = Duration.seconds(366 * 24 * 3_600)
 
-    /// No server can keep a session waiting for longer than this.
+    /// The longest delay that a server can ask for.
     static let longestRetryAfter = Duration.seconds(24 * 3_600)
 
-    /// The longest delay after which a session still keeps its slot.
+    /// The longest delay for which a session keeps its slot.
     package static let slotKept = Duration.seconds(1)
 
-    /// The longest delay after an attempt that met an outage: a server that is back is noticed soon, and one that is not has no work.
+    /// The longest delay after an attempt that met an outage. Short, so that a server that is back is noticed soon; attempts cost an
+    /// unreachable server nothing.
     static let longestOutageDelay = Duration.seconds(10)
 
-    /// How long to wait after a failure.
+    /// The delay after a failure.
     ///
     /// - Parameters:
-    ///   - failures: How many attempts failed in a row, this one included.
-    ///   - retryAfter: What the server asks for; the delay is never shorter.
+    ///   - failures: The number of consecutive failed attempts, including this one.
+    ///   - retryAfter: The delay that the server asks for; the result is never shorter.
     ///   - isOutage: Whether the attempts met an outage.
     ///   - fraction: A random number in 0 ..< 1.
     package func delay(afterFailures failures: Int, retryAfter: Duration?, isOutage: Bool = false, fraction: Double) -> Duration {
@@ -66,7 +70,7 @@ public struct RetryPolicy: Hashable, Sendable, Codable {
         return max(jittered, min(retryAfter ?? .zero, Self.longestRetryAfter))
     }
 
-    /// Whether the progress of an attempt is enough to begin a new row of failures: 1 MiB or 1 % of the file, if its size is known.
+    /// Whether an attempt made enough progress to start a new count of failures: 1 MiB, or 1 % of the file if its size is known.
     package static func isProgress(confirmed: Int64, of size: Int64?) -> Bool {
         guard confirmed > 0, confirmed < 1 << 20 else { return confirmed > 0 }
         return size.map { confirmed >= $0 / 100 + min(1, $0 % 100) } ?? false

@@ -1,4 +1,4 @@
-/// Which session goes first, without a look at each account.
+/// Finds the first session of all lines without a search through each account.
 extension Roster {
     /// The first session of all lines that are not set aside.
     mutating func firstInLine() -> (line: LineKey, entry: Entry)? {
@@ -11,12 +11,12 @@ extension Roster {
         return nil
     }
 
-    /// Nothing of the line whose session is first in line can start before a time, as uptime, or, with nil, before something happens.
+    /// Sets the first line aside, because none of its sessions can start before an uptime, or, with nil, before an event.
     mutating func setFirstLineAside(until time: Duration?) {
         heads.setFirstAside(until: time)
     }
 
-    /// What keeps an account's sessions from starting may have changed.
+    /// Recalls the lines of an account after a change that may let its sessions start.
     mutating func recallLines(of account: AccountKey) {
         for needsCheapNetwork in [false, true] {
             let line = LineKey(account: account, needsCheapNetwork: needsCheapNetwork)
@@ -24,12 +24,12 @@ extension Roster {
         }
     }
 
-    /// How many sessions of an account wait for nothing of their own.
+    /// The number of eligible sessions of an account.
     func eligible(of account: AccountKey) -> Int {
         [false, true].reduce(0) { $0 + (lines[LineKey(account: account, needsCheapNetwork: $1)]?.count ?? 0) }
     }
 
-    /// What keeps the sessions of any account from starting may have changed.
+    /// Recalls all lines after a change that may let their sessions start.
     mutating func recallAllLines() {
         for line in heads.recallAll() { putHead(of: line) }
     }
@@ -38,11 +38,11 @@ extension Roster {
         for line in heads.recall(by: uptime) { putHead(of: line) }
     }
 
-    /// Lets the first session of a line be found.
+    /// Adds the first session of a line to the heads.
     mutating func putHead(of line: LineKey) {
         guard let key = lines[line]?.first, let entry = self[key] else { return }
         heads.put(key, standing(entry), first: line)
-        // Those that were replaced, and never came first, must not add up.
+        // Replaced heads that never came first must not accumulate.
         guard heads.count > 64 + 4 * lines.count else { return }
         heads.removeAll()
         for (line, sessions) in lines {
@@ -50,9 +50,9 @@ extension Roster {
         }
     }
 
-    /// The session directly before one that waits for nothing of its own, of those that go by an order that the body accepts.
+    /// The session directly before an eligible session, in the lines that the body accepts.
     ///
-    /// Looks at no more sessions than there are lines, before it looks at each line instead.
+    /// Examines at most as many sessions as there are lines before it searches each line instead.
     func last(before entry: Entry, where isAcceptable: (LineKey) -> Bool) -> Entry? {
         var steps = lines.count
         if entry.lane == .none {
@@ -83,7 +83,7 @@ extension Roster {
         return before
     }
 
-    /// The last session of a line that goes before a standing.
+    /// The last session of a line before a standing.
     private func last(of line: Line, before standing: Standing) -> Entry? {
         if standing.lane == .none {
             let index = line.inOrder.insertionIndex(forRank: standing.rank) { self[$0]?.rank ?? 0 }

@@ -1,13 +1,13 @@
 import Foundation
 
-/// All sessions, in order, with everything that follows from them and is asked for often. Every change keeps all of it right at once.
+/// All sessions, in order, with indexes for frequent queries. Each change updates all indexes.
 package struct Roster: Sendable {
-    /// How many slots are in use.
+    /// The number of slots in use.
     package struct Slots: Sendable, Equatable {
         package var total = 0
-        /// Those that are free once a run has let go.
+        /// The number of slots that become free when a run ends.
         var freed = 0
-        /// Those that paused sessions keep.
+        /// The number of slots that paused sessions keep.
         var paused = 0
 
         fileprivate mutating func add(_ entry: Entry, _ sign: Int) {
@@ -18,15 +18,15 @@ package struct Roster: Sendable {
         }
     }
 
-    /// What sessions have in common that can start, or can't, together.
+    /// The properties that decide together whether sessions can start: sessions with the same properties form a line.
     package struct LineKey: Sendable, Hashable {
         package var account: AccountKey
         package var needsCheapNetwork = false
     }
 
-    /// Sessions of an account that wait for nothing of their own.
+    /// The eligible sessions of a line: those that wait for no condition of their own.
     package struct Line: Sendable, Equatable {
-        /// Those that go before the order of the queue, in the order in which they go.
+        /// The sessions that go before the order of the queue, in the order in which they start.
         var marked = MarkedKeys()
         var inOrder = RankedKeys()
 
@@ -35,7 +35,7 @@ package struct Roster: Sendable {
         var first: SessionKey? { marked.first ?? inOrder.first }
     }
 
-    /// Whatever decides who of several goes first.
+    /// The position of a session in the order in which sessions start.
     struct Standing: Comparable {
         var lane: Entry.Lane
         var mark: Int64
@@ -57,13 +57,13 @@ package struct Roster: Sendable {
     package private(set) var slots = Slots()
     private(set) var accountSlots: [AccountKey: Slots] = [:]
     private(set) var sessionsOfAccount: [AccountKey: Int] = [:]
-    /// How many wait for nothing of their own but a time to come.
+    /// The number of sessions in each line that wait only for a point in time.
     private(set) var timed: [LineKey: Int] = [:]
     private(set) var counts: [SessionState: Int] = [:]
     var heads = LineHeads()
-    /// Of all lines, those that go before the order of the queue.
+    /// The sessions of all lines that go before the order of the queue.
     private(set) var marked = MarkedKeys()
-    /// Sessions with a run that has not let go.
+    /// Sessions with a run that has not ended.
     package private(set) var live: Set<SessionKey> = []
     private(set) var paused: Set<SessionKey> = []
     private(set) var claimants: Set<SessionKey> = []
@@ -72,15 +72,15 @@ package struct Roster: Sendable {
     private(set) var owners: [SessionKey: Set<SessionKey>] = [:]
     private(set) var dependents: [SessionID: Set<SessionKey>] = [:]
     private(set) var deduplicated: [String: SessionKey] = [:]
-    /// In a strict queue: all that are neither completed, failed nor cancelled.
+    /// In a strict queue: all sessions that are neither completed, failed nor cancelled.
     private(set) var unfinished = RankedKeys()
-    /// In nanoseconds of uptime.
+    /// The times of next attempts, in nanoseconds of uptime.
     var due = DueTimes()
-    /// When those that were stopped may go on, in nanoseconds of uptime.
+    /// The times at which stopped sessions may resume, in nanoseconds of uptime.
     var stopsDue = DueTimes()
-    /// In milliseconds since 1970.
+    /// The start times, in milliseconds since 1970.
     var dueDates = DueTimes()
-    /// Completed sessions by the time of their end, in milliseconds since 1970, if they are not kept for ever.
+    /// The times at which completed sessions ended, in milliseconds since 1970. Empty if they are kept without limit.
     var ends = DueTimes()
 
     init(isStrict: Bool, keepsEnds: Bool) {
@@ -105,7 +105,7 @@ package struct Roster: Sendable {
         Standing(lane: entry.lane, mark: details(entry.key).mark, rank: entry.rank)
     }
 
-    /// Standings by key. Holds on to what it looks at: must be gone before the next change.
+    /// Returns a function from keys to standings. It retains the table, so release it before the next change.
     func standings() -> (SessionKey) -> Standing {
         { [table, detailed] in
             let entry = table[$0]
@@ -113,7 +113,7 @@ package struct Roster: Sendable {
         }
     }
 
-    /// Ranks by key, as the ordered containers want to know them. Holds on to the table: must be gone before the next change.
+    /// Returns a function from keys to ranks, for the ordered containers. It retains the table, so release it before the next change.
     private func ranks() -> (SessionKey) -> Int64 {
         { [table] in table[$0]?.rank ?? 0 }
     }
@@ -147,7 +147,7 @@ package struct Roster: Sendable {
         admit(entry, details)
     }
 
-    /// Gives a session another rank, between the same neighbours.
+    /// Gives a session another rank between the same neighbours.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
         guard var entry = table[key] else { return }
         entry.rank = rank
@@ -260,15 +260,18 @@ package struct Roster: Sendable {
         table.reserveLoading(count)
     }
 
+    /// Loads a session from the store; see ``finishLoading()``.
+    ///
     /// - Parameter details: Nil if there are none.
     mutating func load(_ entry: Entry, _ details: EntryDetails?) {
         table.load(entry)
         if let details { detailed[entry.key] = details }
     }
 
-    /// Puts all that was loaded in order.
+    /// Sorts all loaded sessions.
     ///
-    /// - Returns: The sessions whose rank was another's already, and had to change; and those that were left out because their ID was.
+    /// - Returns: The sessions whose rank was a duplicate and had to change, and the sessions that were left out because their ID was a
+    ///   duplicate.
     mutating func finishLoading() -> (renumbered: [SessionKey], duplicates: [SessionKey]) {
         let duplicates = table.finishLoading()
         for key in duplicates where table[key] == nil { detailed[key] = nil }
@@ -289,7 +292,7 @@ package struct Roster: Sendable {
             }
             last = entry.rank
             order.append(entry.key)
-            // As nearly all are: it only waits for its turn.
+            // The usual case: the session only waits for its turn.
             guard entry.isEligible, entry.lane == .none, !isStrict, !isDetailed[slot] else {
                 others.append(entry)
                 continue
@@ -312,7 +315,7 @@ package struct Roster: Sendable {
         return (renumbered, duplicates)
     }
 
-    /// The places of all sessions in the table, the lowest rank first.
+    /// The slots of all sessions in the table, the lowest rank first.
     private func slotsByRank() -> [UInt32] {
         let elements = table.elements
         var slots = Array(0..<UInt32(elements.count))
@@ -327,7 +330,7 @@ package struct Roster: Sendable {
 }
 
 extension Duration {
-    /// Whole nanoseconds; as many as can be told, some 292 years, of what is longer.
+    /// The duration in whole nanoseconds, clamped to the range of Int64, which is about 292 years.
     var nanoseconds: Int64 {
         let (seconds, attoseconds) = components
         let (whole, isTooMany) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
@@ -341,7 +344,7 @@ extension Duration {
 }
 
 extension Date {
-    /// Milliseconds since 1970, as the store keeps times; the farthest there are for a date beyond them.
+    /// Milliseconds since 1970, as the store keeps times, clamped to the range from `distantPast` to `distantFuture`.
     var milliseconds: Int64 {
         let date = min(max(self, .distantPast), .distantFuture)
         return Int64(exactly: (date.timeIntervalSince1970 * 1_000).rounded()) ?? 0

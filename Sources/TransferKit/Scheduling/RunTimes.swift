@@ -1,7 +1,8 @@
-/// How long each run, and the queue as a whole, has been at work since that was last noted. Counts whole milliseconds and loses none.
+/// The time for which each run, and the queue as a whole, has been running since it was last recorded. Counts whole milliseconds and loses
+/// none.
 package struct RunTimes: Sendable, Equatable {
     private var since: [UInt64: Duration] = [:]
-    /// Set while anything runs.
+    /// The uptime since which the queue runs; nil while no session runs.
     private var queueSince: Duration?
 
     mutating func begin(_ run: UInt64, at uptime: Duration) {
@@ -9,22 +10,22 @@ package struct RunTimes: Sendable, Equatable {
         if queueSince == nil { queueSince = uptime }
     }
 
-    /// How long ago the times of a run were noted; zero if there is no such run.
+    /// The time since the last record of a run; zero if there is no such run.
     func unnoted(_ run: UInt64, at uptime: Duration) -> Duration {
         since[run].map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// How long the queue has been at work since that was noted.
+    /// The time since the last record of the queue.
     func unnotedOfQueue(at uptime: Duration) -> Duration {
         queueSince.map { max(.zero, uptime - $0) } ?? .zero
     }
 
-    /// Notes the times of a run and of the queue.
+    /// Records the times of a run and of the queue, in milliseconds.
     mutating func note(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         (Self.take(&since[run], at: uptime), Self.take(&queueSince, at: uptime))
     }
 
-    /// The times of a run that is over.
+    /// Records and removes the times of a run that is over, in milliseconds.
     mutating func end(_ run: UInt64, at uptime: Duration) -> (session: Int64, queue: Int64) {
         let times = note(run, at: uptime)
         since[run] = nil

@@ -2,16 +2,16 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Whether sessions can start, slots aside.
+    /// Whether a session can start, apart from slots.
     enum Ability: Equatable {
         case able(Endpoint)
         case blocked(TransferError)
         case transportMissing(TransportID)
-        /// The time is uptime; nil if the account is gone.
+        /// Unavailable until an uptime; nil if the account is gone.
         case unavailable(until: Duration?)
         case networkConstrained
         case diskBelowFloor(free: Int64)
-        /// So many runs were abandoned and have not ended that no further one may begin.
+        /// So many abandoned runs have not ended that no further run may begin.
         case runsNotEnded(Int)
 
         var isAble: Bool {
@@ -40,7 +40,7 @@ extension Scheduler {
         return .unavailable(until: until)
     }
 
-    /// Each of them keeps threads and memory of the process.
+    /// The maximum number of abandoned runs. Each keeps threads and memory of the process.
     private static let mostAbandoned = 16
 
     private func unlessHeldBack(_ endpoint: Endpoint, _ line: Roster.LineKey) -> Ability {
@@ -50,7 +50,7 @@ extension Scheduler {
         return .able(endpoint)
     }
 
-    /// What a run may use now; nil once its session is gone.
+    /// The endpoints that a run may use now; nil once its session is removed.
     package func endpoints(for key: SessionKey, run: UInt64, at now: Moment) -> EndpointAvailability? {
         guard let entry = roster[key], let account = accounts[entry.account]?.account else { return nil }
         let registered = account.endpoints.filter { settings.transports.contains($0.transport) }
@@ -69,7 +69,7 @@ extension Scheduler {
         roster.recallAllLines()
     }
 
-    /// An endpoint gave a sign of life: the failures before it no longer count, whichever run met them.
+    /// Records a success of an endpoint. It ends the row of failures there, whichever run met them.
     mutating func endpointWorks(_ endpoint: Endpoint) {
         guard flags.health.hasFailures(at: endpoint) else { return }
         let wasLeftAlone = flags.health.isLeftAlone(endpoint)
@@ -77,7 +77,7 @@ extension Scheduler {
         if wasLeftAlone { endTurns(at: endpoint) }
     }
 
-    /// An endpoint that was left alone works again: no session lets others probe it any longer.
+    /// Ends the waits of sessions that let others probe this endpoint first, because it works again.
     private mutating func endTurns(at endpoint: Endpoint) {
         let users = Set(accounts.filter { $1.account.endpoints.contains(endpoint) }.keys)
         let waiting = Set(roster.due.keys).filter { key in
@@ -88,33 +88,33 @@ extension Scheduler {
         for key in waiting.sorted().prefix(Self.mostAtOnce) { mutate(key) { _, details in details.retryAt = details.ownRetryAt } }
     }
 
-    /// A run is over, and what it was to find out of endpoints is left to others.
+    /// Ends the probes of a run that is over.
     mutating func endProbes(of run: UInt64) {
         if flags.health.hasProbe(of: run) { changeHealth { $0.end(run: run) } }
     }
 
-    /// A person acted: endpoints of the account that are left alone may be probed at once.
+    /// Lets unavailable endpoints of the account be probed at once, after an action by the app or the user.
     mutating func retryEndpoints(of account: AccountKey, at now: Moment) {
         guard let endpoints = accounts[account]?.account.endpoints else { return }
         changeHealth { $0.retry(endpoints, at: now.uptime) }
     }
 
-    /// Whether any run is at work, that of a session that was removed included.
+    /// Whether any run has not ended, including runs of removed sessions.
     var hasLiveRuns: Bool { !roster.live.isEmpty || !flags.ending.isEmpty }
 
     func slotsInUse(of account: AccountKey) -> Int {
         (roster.accountSlots[account]?.total ?? 0) + flags.ending.values.count { $0 == account }
     }
 
-    /// Whether one that has its slot may begin a run: it may have kept it over a change of the limit, or have got it back while the run of the one
-    /// that displaced it is ending.
+    /// Whether a session that has a slot may begin a run. It may have kept the slot over a change of the limit, or got it back while the
+    /// run of the session that displaced it is ending.
     func mayRunBesideOthers(_ account: AccountKey) -> Bool {
         guard roster.live.count + flags.ending.count < sessionLimit else { return false }
         guard let limit = accounts[account]?.account.sessionLimit else { return true }
         return roster.live.count { roster[$0]?.account == account } + flags.ending.values.count { $0 == account } < limit
     }
 
-    /// Whether another session of the account may use a slot of it.
+    /// Whether the account has a free slot.
     func hasSlot(_ account: AccountKey) -> Bool {
         accounts[account]?.account.sessionLimit.map { slotsInUse(of: account) < $0 } ?? true
     }

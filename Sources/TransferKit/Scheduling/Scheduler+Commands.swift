@@ -1,9 +1,9 @@
 import TransferCore
 
 extension Scheduler {
-    /// Takes one input and says what follows. What may start because of it is left to ``schedule(at:)``, once for all pending inputs.
+    /// Handles one input and returns its consequences. ``schedule(at:)`` starts sessions, once for all pending inputs.
     ///
-    /// - Throws: When a command makes no sense; nothing is changed then. Reports and ticks never throw.
+    /// - Throws: ``QueueError`` if a command is invalid; nothing is changed then. Reports and ticks never throw.
     package mutating func handle(_ input: Input, at now: Moment) throws(QueueError) -> Transaction {
         var transaction = Transaction()
         noteOpening(now)
@@ -65,7 +65,7 @@ extension Scheduler {
         setAccount(key, AccountEntry(account: account, lastAnsweredRun: flags.lastRun))
         retryEndpoints(of: key, at: now)
         transaction.writes.append(.saveAccount(key, account))
-        // An edit answers whatever blocked the account.
+        // An edited account resolves its block.
         if before?.block != nil { transaction.events.append(.accountUnblocked(account: account.name)) }
         if before?.account.sessionLimit != account.sessionLimit || before?.account.rateLimit != account.rateLimit {
             transaction.events.append(.limitsChanged)
@@ -79,7 +79,7 @@ extension Scheduler {
             guard cascades else {
                 throw QueueError(
                     .accountInUse,
-                    "The account \"\(name)\" can't be removed: \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
+                    "Cannot remove the account \"\(name)\": \(count == 1 ? "1 session refers" : "\(count) sessions refer") to it. Remove those first."
                 )
             }
             try remove(roster.order.filter { roster[$0]?.account == key }, isForced: false, &transaction)
@@ -106,7 +106,9 @@ extension Scheduler {
             let key = try accountKey(name)
             try edit(key, &transaction) { $0.sessionLimit = limit }
         } else {
-            guard limit.map({ $0 >= 1 }) ?? true else { throw QueueError(.invalidRequest, "The queue's limit of sessions is at least 1.") }
+            guard limit.map({ $0 >= 1 }) ?? true else {
+                throw QueueError(.invalidRequest, "The session limit of the queue must be at least 1.")
+            }
             mutateFlags { flags in
                 flags.sessionLimit = limit
                 flags.sessionLimitOverride = nil
@@ -121,7 +123,7 @@ extension Scheduler {
             try edit(key, &transaction) { $0.rateLimit = limit }
         } else {
             guard limit.map({ $0 >= 1 }) ?? true else {
-                throw QueueError(.invalidRequest, "A rate limit is at least 1 byte per second.")
+                throw QueueError(.invalidRequest, "A rate limit must be at least 1 byte per second.")
             }
             mutateFlags { $0.rateLimit = limit }
             transaction.events.append(.limitsChanged)
@@ -129,7 +131,7 @@ extension Scheduler {
         }
     }
 
-    /// Changes an account's limits; unlike a saved definition, that answers no question.
+    /// Changes an account's limits. Unlike saving a definition, this does not unblock the account.
     private mutating func edit(_ key: AccountKey, _ transaction: inout Transaction, _ change: (inout Account) -> Void) throws(QueueError) {
         guard var entry = accounts[key] else { return }
         change(&entry.account)
@@ -153,7 +155,7 @@ extension Scheduler {
         askForCredentials(&transaction)
     }
 
-    /// Asks for what an earlier process left blocked: nobody was told in this one.
+    /// Requests credentials for accounts that an earlier process left blocked, because this process has not requested them yet.
     private mutating func askForCredentials(_ transaction: inout Transaction) {
         for key in accounts.keys.sorted() {
             guard var entry = accounts[key], !entry.isAskedFor, let error = entry.block?.error, error.failureClass == .credentials else {
@@ -165,7 +167,7 @@ extension Scheduler {
         }
     }
 
-    /// A deadline that is farther away is none.
+    /// The longest deadline; later ones count as none.
     private static let longestDeadline = Duration.seconds(100 * 366 * 24 * 3_600)
 
     private mutating func stop(_ mode: StopMode, deadline: Duration?, at now: Moment, _ transaction: inout Transaction) {

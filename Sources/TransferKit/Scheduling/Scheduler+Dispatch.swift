@@ -2,7 +2,7 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// Starts what can start now. Called once after all pending inputs were handled.
+    /// Starts all sessions that can start now. Called once after all pending inputs were handled.
     package mutating func schedule(at now: Moment) -> Transaction {
         var transaction = Transaction()
         noteOpening(now)
@@ -29,7 +29,7 @@ extension Scheduler {
         return transaction
     }
 
-    /// How many sessions are changed at once by the time alone; the others follow at once.
+    /// The maximum number of sessions that the passage of time changes in one transaction; the others follow immediately.
     static let mostAtOnce = 10_000
 
     /// Ends waits whose time has come.
@@ -65,14 +65,13 @@ extension Scheduler {
         }
     }
 
-    /// The session that goes next; nil if no slot is free or nothing can start.
+    /// The next session to start; nil if no slot is free or no session can start.
     private mutating func next(at now: Moment) -> SessionKey? {
         guard slotsInUse < sessionLimit else { return nil }
         return firstInLine(at: now)
     }
 
-    /// The session that goes first of all that can start, if the queue has a slot. Lines that can't start anything are not looked at again until
-    /// that may have changed.
+    /// The first session that can start, if the queue has a slot. Lines without such a session are skipped until that may have changed.
     private mutating func firstInLine(at now: Moment) -> SessionKey? {
         while let (line, entry) = roster.firstInLine() {
             if settings.ordering == .strict, entry.lane != .now { break }
@@ -104,13 +103,13 @@ extension Scheduler {
         transaction.writes.append(.beginSession(key, now.date))
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
         beginRun(key, isAskedFor: isAskedFor, at: now, &transaction)
-        // Those that were stopped have let another one go first.
+        // Stopped sessions have now let another one start first.
         for stopped in roster.stopped.sorted() where stopped != key { clearStop(stopped) }
     }
 
     /// Begins a run of a session that holds a slot.
     ///
-    /// - Parameter isAskedFor: Whether the app wants it, and not only the order of the queue.
+    /// - Parameter isAskedFor: Whether the app asked for the run, rather than only the order of the queue.
     mutating func beginRun(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key], let account = accounts[entry.account]?.account else { return }
         let run = flags.lastRun + 1
@@ -140,12 +139,12 @@ extension Scheduler {
         }
     }
 
-    /// Lets stopped sessions go on if nothing else could have had their slot for long enough. While the queue's own slots are all in use, what
-    /// waits for one of them goes before.
+    /// Resumes stopped sessions if no other session could have had their slot for long enough. While all slots of the queue are in use,
+    /// sessions that wait for a slot go first.
     ///
     /// - Returns: Whether one may start now.
     private mutating func resumeStopped(at now: Moment) -> Bool {
-        // One whose account has no slot left could not use the one of the queue either. There may be very many that were stopped.
+        // A session whose account has no free slot could not use the queue's slot either. There may be very many stopped sessions.
         guard !roster.stopped.isEmpty, roster.stopsDue.first.map({ $0.due <= now.uptime.nanoseconds }) ?? false,
             firstInLine(at: now) == nil
         else { return false }
@@ -160,7 +159,7 @@ extension Scheduler {
 
     // MARK: Retention
 
-    /// Removes completed sessions that are not to be kept any longer, the oldest first.
+    /// Removes completed sessions whose retention has ended, the oldest first.
     private mutating func retire(at now: Moment, _ transaction: inout Transaction) {
         var retired: Set<SessionKey> = []
         let present = steadyDate(at: now)
@@ -175,7 +174,7 @@ extension Scheduler {
                 case .count(let count): (roster.counts[.completed] ?? 0) - retired.count > count
                 case .age(let age): end + age <= present
                 }
-            // Those that come after it are released first.
+            // Its dependents are released first.
             let id = roster[first.key]?.id
             guard !flags.releases.contains(where: { $0.session == id }) else { break }
             guard isOver, retired.count < Self.mostAtOnce else { break }
@@ -184,7 +183,7 @@ extension Scheduler {
         }
         guard !retired.isEmpty else { return }
         var removal = Transaction()
-        // Forced, it throws nothing; dependents were satisfied when the session completed.
+        // A forced removal does not throw. Its dependents were satisfied when the session completed.
         try? remove(retired.sorted(), isForced: true, &removal)
         transaction.append(removal)
     }

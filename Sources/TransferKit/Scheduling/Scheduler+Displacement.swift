@@ -1,9 +1,9 @@
 import TransferCore
 
-/// A session that the app runs before its turn takes the slot of another one, which comes back when the first one gives the slot up. Each such
-/// preemptor owns a list of those that it displaced, so nested runs unwind in order.
+/// A session that the app runs out of turn takes the slot of another session, which returns when the first one gives up the slot. Each such
+/// preemptor has a list of the sessions that it displaced, so nested runs unwind in order.
 extension Scheduler {
-    /// Makes room for a session that is to run now, if one slot more is all that it lacks.
+    /// Makes room for a session that must run now, if it lacks exactly one slot.
     mutating func displace(for key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard flags.mode == .running, let entry = roster[key], entry.isClaimant, case .able = ability(of: entry, at: now),
             let victim = victim(for: entry, at: now)
@@ -15,7 +15,7 @@ extension Scheduler {
         }
     }
 
-    /// The session whose slot a preemptor takes: never more than one, and none if that would not be enough.
+    /// The session whose slot a preemptor takes: at most one, and none if that would not be enough.
     private func victim(for entry: Entry, at now: Moment) -> SessionKey? {
         var taken = roster.slots.total - roster.slots.freed
         var claimants: [Entry] = []
@@ -23,7 +23,7 @@ extension Scheduler {
             guard let other = roster[key], ability(of: other, at: now).isAble else { continue }
             claimants.append(other)
             taken += 1
-            // There may be very many of them.
+            // There may be very many claimants.
             guard taken - 1 < sessionLimit else { return nil }
         }
         let isShort = taken >= sessionLimit
@@ -37,7 +37,7 @@ extension Scheduler {
         }
         guard isShort || isAccountShort, taken - 1 < sessionLimit else { return nil }
         let running = roster.live.compactMap { roster[$0] }.filter { $0.state == .running && !$0.conditions.contains(.ending) }
-        // One that was displaced before its run let go has nothing more to give.
+        // A session that was displaced before its run ended has no further slot to give.
         let paused = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         for candidates in [running, paused] {
             let candidates = candidates.filter { $0.key != entry.key && (!isAccountShort || $0.account == entry.account) }
@@ -46,7 +46,7 @@ extension Scheduler {
         return nil
     }
 
-    /// A preemptor gave its slot up, or will not use it: those that it displaced come back.
+    /// Lets the sessions that a preemptor displaced return, because it gave up its slot or will not use it.
     mutating func letGoAll(of owner: SessionKey, _ transaction: inout Transaction) {
         guard let displaced = roster.owners[owner] else { return }
         for key in displaced.sorted() { letGo(key, &transaction) }
@@ -59,17 +59,17 @@ extension Scheduler {
             entry.conditions.remove(.displaced)
             if entry.state == .waiting, entry.lane > .letGo { entry.lane = .letGo }
         }
-        // A paused one has its slot back.
+        // A paused session has its slot back.
         guard held == false, let entry = roster[key], entry.holdsSlot else { return }
         transaction.events += [.willActivate(entry.id), .didActivate(entry.id)]
     }
 
-    /// Whether the order of the queue lets it start: in a strict queue, only the first unfinished one may, and those that are to run now.
+    /// Whether the order of the queue lets a session start: in a strict queue, only the first unfinished one, and those that must run now.
     private func hasTurn(_ entry: Entry) -> Bool {
         settings.ordering == .inOrder || entry.lane == .now || roster.unfinished.first == entry.key
     }
 
-    /// Lets go what is displaced by sessions that wait, and would not use the slot if they had one.
+    /// Restores sessions that were displaced by waiting sessions that could not use a slot.
     mutating func letGoOfTheUnable(at now: Moment, _ transaction: inout Transaction) {
         guard flags.mode == .running else { return }
         var isChanged = true

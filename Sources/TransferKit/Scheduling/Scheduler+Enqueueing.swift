@@ -7,7 +7,7 @@ extension Scheduler {
         let index = index ?? roster.count
         guard (0...roster.count).contains(index) else {
             throw QueueError(
-                .indexOutOfRange, "There is no index \(index) to put a session at in a queue of \(roster.count).")
+                .indexOutOfRange, "Cannot insert a session at index \(index): the queue has \(roster.count) sessions.")
         }
         let added = try withoutDuplicates(drafts, &transaction)
         guard !added.isEmpty else { return }
@@ -21,8 +21,8 @@ extension Scheduler {
         var sessions = NewSessions(drafts: added, createdAt: now.date)
         var account: (name: String, key: AccountKey)?
         for (offset, draft) in added.enumerated() {
-            // Of the queue, or of another one in this call.
-            guard roster.key(of: draft.id) == nil else { throw QueueError(.invalidRequest, "There is a session \(draft.id) already.") }
+            // A session of the queue, or of another draft in this call.
+            guard roster.key(of: draft.id) == nil else { throw QueueError(.invalidRequest, "The session \(draft.id) already exists.") }
             if account?.name != draft.account { account = (draft.account, try accountKey(draft.account)) }
             guard let account else { continue }
             var entry = Entry(
@@ -47,7 +47,7 @@ extension Scheduler {
         if index < roster.count - added.count { putBeforeInterrupted(rank: ranks[0], &transaction) }
     }
 
-    /// Answers drafts whose deduplication key is that of a session which is not completed with that session.
+    /// Replaces drafts with the deduplication key of a session that is not completed by that session.
     private func withoutDuplicates(_ drafts: [SessionDraft], _ transaction: inout Transaction) throws(QueueError) -> [SessionDraft] {
         guard drafts.contains(where: { $0.deduplicationKey != nil }) else {
             transaction.answer.sessions = drafts.map(\.id)
@@ -55,7 +55,7 @@ extension Scheduler {
         }
         var added: [SessionDraft] = []
         var words: [String: SessionID] = [:]
-        // The sessions that drafts turned out to be.
+        // The existing session of each draft that is a duplicate.
         var present: [SessionID: SessionID] = [:]
         for draft in drafts {
             if let word = draft.deduplicationKey {
@@ -79,7 +79,7 @@ extension Scheduler {
 
     private mutating func depend(_ key: SessionKey, on dependency: SessionDependency) throws(QueueError) {
         guard let other = roster.key(of: dependency.session), let target = roster[other], let entry = roster[key] else {
-            throw QueueError(.noSuchSession, "There is no session \(dependency.session) to come after.")
+            throw QueueError(.noSuchSession, "The session \(dependency.session), on which a session depends, does not exist.")
         }
         if target.state == .completed || (dependency.acceptsAnyEnd && target.state.isEnded && !target.conditions.contains(.ending)) {
             return
@@ -87,7 +87,7 @@ extension Scheduler {
         if settings.ordering == .strict, target.rank > entry.rank {
             throw QueueError(
                 .impossibleOrder,
-                "In a strict queue a session can't come after one behind it: \(entry.id) after \(dependency.session).")
+                "In a strict queue a session can't depend on a later one: \(entry.id) depends on \(dependency.session).")
         }
         mutate(key) { entry, details in
             details.dependency = dependency
@@ -95,9 +95,9 @@ extension Scheduler {
         }
     }
 
-    /// Makes sure that none of the new sessions waits for itself. Those that were there before can't wait for a new one.
+    /// Checks that no new session waits for itself. Existing sessions can't depend on a new one.
     private func checkForCycles(_ new: Range<SessionKey>) throws(QueueError) {
-        // The first of the walk that came past.
+        // The first session of the walk that visited each session.
         var walks: [SessionKey: SessionKey] = [:]
         for start in new {
             var next: SessionKey? = start
@@ -105,7 +105,7 @@ extension Scheduler {
                 if let walk = walks[key] {
                     guard walk != start else {
                         let ids = [roster[key]?.id, roster.details(key).dependency?.session].compactMap { $0.map { "\($0)" } }
-                        throw QueueError(.impossibleOrder, "Sessions would wait for each other: \(ids.joined(separator: " and ")).")
+                        throw QueueError(.impossibleOrder, "These sessions would wait for each other: \(ids.joined(separator: " and ")).")
                     }
                     break
                 }
@@ -119,7 +119,7 @@ extension Scheduler {
         let key = try resolve(reference)
         guard let entry = roster[key] else { return }
         guard !entry.state.isEnded else { throw invalidTransition(entry, "given more items") }
-        guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items are given to add to the session \(entry.id).") }
+        guard !items.isEmpty else { throw QueueError(.invalidRequest, "No items to add to the session \(entry.id). Give at least one.") }
         mutate(key) { entry, details in
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }

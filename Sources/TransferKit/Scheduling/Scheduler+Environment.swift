@@ -1,13 +1,13 @@
-/// What is true around the queue: the network, and the disk. Neither is stored.
+/// The environment of the queue: the network and the disk. Neither is stored.
 extension Scheduler {
-    /// How long the disk is not looked at again for nothing but itself while it is below its floor.
+    /// The shortest time between two checks of a disk below its floor, if no other event occurs.
     private static let diskCheckInterval = Duration.seconds(30)
 
     // MARK: The network
 
-    /// Runs that the network no longer permits are told to end; their sessions go first when it does again.
+    /// Interrupts runs that the network no longer permits. Their sessions go first when it permits them again.
     mutating func setNetwork(_ condition: NetworkCondition, at now: Moment, _ transaction: inout Transaction) {
-        // What failed before says nothing of another network.
+        // Earlier failures don't apply to another network.
         if condition != flags.network, condition != .unavailable { changeHealth { $0.retryAll(at: now.uptime) } }
         mutateFlags { $0.network = condition }
         roster.recallAllLines()
@@ -41,7 +41,7 @@ extension Scheduler {
         roster.recallAllLines()
     }
 
-    /// Whoever looks at the disk has done so by now.
+    /// The caller has checked the disk by now.
     mutating func remindOfDisk(at now: Moment) {
         guard flags.scarceSpace != nil, flags.diskCheckAt <= now.uptime else { return }
         mutateFlags { $0.diskCheckAt = now.uptime + Self.diskCheckInterval }

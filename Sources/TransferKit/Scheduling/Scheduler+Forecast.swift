@@ -2,22 +2,22 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// What a forecast has to know of the present, but for bytes and rates.
+    /// The present state for a forecast, without bytes and rates.
     package struct Outlook: Sendable {
         package var queue: Forecast.Limits
         package var accounts: [AccountKey: Forecast.Limits]
         package var isStrict: Bool
         package var running: [Forecast.Session]
-        /// In the order in which they go; in a strict queue also those that only stand in the way.
+        /// The waiting sessions in the order in which they start; in a strict queue also sessions that only block others.
         package var waiting: [Forecast.Session]
     }
 
-    /// How many places of the list are looked through for sessions that wait for something of their own.
+    /// The number of indices that are searched for sessions that wait for a condition of their own.
     private static let placesLookedAt = 10_000
 
-    /// The first sessions that wait, in the order in which they would start, with what each waits for.
+    /// The first waiting sessions, in the order in which they would start, with their conditions.
     package func outlook(limit: Int, at now: Moment) -> Outlook {
-        // Also of those that are about to let go.
+        // Includes paused sessions whose run has not ended.
         let kept = roster.paused.compactMap { roster[$0] }.filter { $0.holdsSlot && !$0.freesSlot }
         var limits: [AccountKey: Forecast.Limits] = [:]
         for (key, account) in accounts {
@@ -35,7 +35,7 @@ extension Scheduler {
             waiting: candidates.prefix(limit).map { session($0, at: now) })
     }
 
-    /// In order: the first of those that wait for nothing of their own, and those of the others that are near the head of the list.
+    /// The first eligible sessions of each line, and the other waiting sessions near the start of the list, in order.
     private func waiting(_ limit: Int) -> [Entry] {
         var keys: Set<SessionKey> = []
         for line in roster.lines.values {
@@ -46,7 +46,7 @@ extension Scheduler {
         return keys.compactMap { roster[$0] }
     }
 
-    /// In a strict queue: whoever has not ended and does not run stands before those behind it.
+    /// In a strict queue, the unfinished sessions that do not run: each blocks later ones.
     private func unfinished(_ limit: Int) -> [Entry] {
         let marked = roster.lines.values.flatMap { $0.marked.keys.prefix(limit) }.filter { roster[$0]?.lane == .now }
         let keys = Set(roster.unfinished.prefix(limit)).union(marked)

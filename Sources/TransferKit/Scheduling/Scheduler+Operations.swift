@@ -16,7 +16,7 @@ extension Scheduler {
         switch operation {
         case .move(let destination):
             try move(keys, to: destination, &transaction)
-            // What holds for all parts together need not hold between them; it was checked before the first one.
+            // Conditions of all parts together may not hold between parts; they were checked before the first one.
             if case .more = target { return }
             return try checkDependencies(of: keys)
         case .remove(let isForced): return try remove(keys, isForced: isForced, &transaction)
@@ -40,10 +40,10 @@ extension Scheduler {
         told.append(to: &transaction)
     }
 
-    /// Makes sure, before the first of several parts, that an operation makes sense for all of very many sessions together.
+    /// Checks an operation on very many sessions as a whole, before the first of several parts.
     ///
-    /// - Returns: The sessions in the order of the queue, and the operation for the first part: a place that all of them together decide on is
-    ///   not the one that a part of them would go to.
+    /// - Returns: The sessions in the order of the queue, and the operation for the first part: the destination of all sessions together is
+    ///   not the destination that a part alone would have.
     package func check(_ operation: Operation, onAll ids: [SessionID]) throws(QueueError) -> ([SessionID], Operation) {
         let keys = try resolve(.sessions(ids))
         let sessions = keys.compactMap { roster[$0]?.id }
@@ -55,7 +55,7 @@ extension Scheduler {
         return (sessions, operation)
     }
 
-    /// What an operation changed at once, to be told together.
+    /// The sessions that an operation changed immediately, reported in one event for each state.
     struct Changed {
         var sessions: [(state: SessionState, ids: [SessionID])] = []
 
@@ -72,7 +72,9 @@ extension Scheduler {
         }
     }
 
-    /// - Parameter effect: What can't be done to the session, for example "paused".
+    /// The error for an operation that the session's state does not permit.
+    ///
+    /// - Parameter effect: The participle of the operation, for example "paused".
     func invalidTransition(_ entry: Entry, _ effect: String, _ advice: String = "") -> QueueError {
         QueueError(.invalidTransition, "The session \(entry.id) is \(entry.state.rawValue), so it can't be \(effect).\(advice)")
     }
@@ -134,13 +136,14 @@ extension Scheduler {
         return true
     }
 
-    /// What became of a session at once; of one whose run has yet to let go, the end of that run tells.
+    /// Adds the session's new state to the changes. If its run has not ended yet, the end of the run reports the state.
     private func tell(_ key: SessionKey, _ told: inout Changed) {
         guard let entry = roster[key], !entry.conditions.contains(.ending) else { return }
         told.add(entry.id, entry.state)
     }
 
-    /// Changes a session, and tells its run to end if it has one that does not know yet; a slot that is given up at once is told of.
+    /// Changes a session and interrupts its run, unless it was interrupted before. If the session gives up its slot immediately, adds the
+    /// events.
     mutating func windDown(
         _ key: SessionKey, _ transaction: inout Transaction, _ change: (inout Entry, inout EntryDetails) -> Void
     ) {
@@ -156,7 +159,7 @@ extension Scheduler {
         }
     }
 
-    /// Takes a session out of all lines and lists.
+    /// Removes a session from all lines and lists.
     private mutating func leave(
         _ key: SessionKey, to state: SessionState, _ told: inout Changed, _ transaction: inout Transaction
     ) {
@@ -199,22 +202,22 @@ extension Scheduler {
         satisfyDependents(of: entry.id, isCompleted: false)
     }
 
-    /// Makes a session that ended wait again.
+    /// Lets an ended session wait again.
     ///
-    /// - Parameter isWhole: Whether what arrived is sent again, too.
+    /// - Parameter isWhole: Whether to transfer completed files again too.
     private mutating func restart(_ entry: Entry, isWhole: Bool, _ transaction: inout Transaction) throws(QueueError) {
         if let word = roster.details(entry.key).deduplicationKey, let other = roster.deduplicated[word], other != entry.key,
             let id = roster[other]?.id
         {
             throw QueueError(
-                .duplicate, "The session \(entry.id) can't run again: session \(id) has the same deduplication key and is not completed.")
+                .duplicate, "Cannot run the session \(entry.id) again: session \(id) has the same deduplication key and is not completed.")
         }
         mutate(entry.key) { entry, details in
             entry.state = .waiting
             entry.conditions.remove(.keepsPartial)
             details.completedAt = nil
             details.keptSince = nil
-            // A run that has yet to let go knows nothing of what is to be done again.
+            // A run that has not ended does not know which files must be transferred again.
             if details.run != 0 { entry.conditions.insert(.hasNewItems) }
         }
         transaction.writes.append(.resetSession(entry.key, isWhole: isWhole))
@@ -236,7 +239,7 @@ extension Scheduler {
             return true
         case .completed:
             guard again else {
-                throw QueueError(.alreadyCompleted, "The session \(before.id) is completed. Ask for it to run again if that is meant.")
+                throw QueueError(.alreadyCompleted, "The session \(before.id) is completed. To transfer it again, run it with `again`.")
             }
             try restart(before, isWhole: true, &transaction)
         case .failed, .cancelled: try restart(before, isWhole: false, &transaction)

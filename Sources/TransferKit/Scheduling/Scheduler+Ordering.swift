@@ -11,18 +11,18 @@ extension Scheduler {
         case .index(let index, let expected):
             try checkOrder(index, expected)
             guard (0..<roster.count).contains(index) else {
-                throw QueueError(.indexOutOfRange, "There is no session at index \(index); the queue has \(roster.count).")
+                throw QueueError(.indexOutOfRange, "There is no session at index \(index): the queue has \(roster.count) sessions.")
             }
             return roster.order[index]
         }
     }
 
-    /// Makes sure that an index is of the present order, if it is said of which it is.
+    /// Checks that an index refers to the current order, if a revision is given.
     func checkOrder(_ index: Int, _ expected: UInt64?) throws(QueueError) {
         guard let expected, expected != flags.orderRevision else { return }
         throw QueueError(
             .staleOrder,
-            "The index \(index) is of revision \(expected) of the order, which is at revision \(flags.orderRevision). Read it again."
+            "The index \(index) refers to revision \(expected) of the order, but the current revision is \(flags.orderRevision). Read the order again."
         )
     }
 
@@ -37,8 +37,8 @@ extension Scheduler {
         case .failed:
             return roster.order.filter { roster[$0]?.shownState == .failed }
         case .tag(let tag):
-            // Tags are known to the store alone; whoever hands commands over looks them up first.
-            throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not looked up.")
+            // Only the store knows tags; the sender of a command resolves them first.
+            throw QueueError(.invalidRequest, "The tag \"\(tag)\" was not resolved.")
         case .sessions(let ids):
             var keys: Set<SessionKey> = []
             for id in ids { keys.insert(try resolve(.id(id))) }
@@ -46,7 +46,7 @@ extension Scheduler {
         }
     }
 
-    /// Whether a session that was found to belong to a group still does.
+    /// Whether a session that was resolved as a member of a group still belongs to it.
     func belongs(_ id: SessionID, to group: SessionGroup) -> Bool {
         guard let key = roster.key(of: id), let entry = roster[key] else { return false }
         return switch group {
@@ -59,7 +59,7 @@ extension Scheduler {
 
     // MARK: Order
 
-    /// Tells of one change of the order.
+    /// Adds the events of one change of the order.
     mutating func changeOrder(_ transaction: inout Transaction, _ event: QueueEvent.Kind) {
         mutateFlags { $0.orderRevision += 1 }
         let revision = flags.orderRevision
@@ -71,7 +71,7 @@ extension Scheduler {
         return roster[roster.order[index]]?.rank
     }
 
-    /// Ranks for new neighbours in front of the session at an index, or at the end. Neighbours get other ranks if there is no room.
+    /// Returns ranks for new neighbours before the session at an index, or at the end. Gives neighbours other ranks if there is no room.
     mutating func makeRoom(for count: Int, at index: Int) -> [Int64] {
         if let ranks = Self.ranks(count, after: rank(at: index - 1), before: rank(at: index), minimumStep: 1) { return ranks }
         var reach = 32
@@ -89,7 +89,8 @@ extension Scheduler {
         }
     }
 
-    /// So many ranks between two others, evenly; nil if they would be closer to each other than a step. With an open end there is always room.
+    /// Returns `count` evenly spaced ranks between two others; nil if they would be closer to each other than a step. With an open end
+    /// there is always room.
     private static func ranks(_ count: Int, after low: Int64?, before high: Int64?, minimumStep: Int64) -> [Int64]? {
         let step: Int64
         let start: Int64
@@ -105,8 +106,8 @@ extension Scheduler {
         return (1...Int64(max(1, count))).map { start + step * $0 }
     }
 
-    /// Something was put at this rank: what was interrupted and comes after it no longer goes first. A preemptor among those gives back what it
-    /// displaced, which would otherwise wait for the preemptor's ordinary turn.
+    /// Moves sessions at or after this rank that were interrupted back to their ordinary turn, because a session was placed before them. A
+    /// preemptor among them restores the sessions that it displaced, which would otherwise wait for the preemptor's turn.
     mutating func putBeforeInterrupted(rank: Int64, except moved: SessionKey? = nil, _ transaction: inout Transaction) {
         for key in roster.interrupted.sorted() where key != moved {
             guard let other = roster[key], other.rank > rank else { continue }
@@ -127,9 +128,9 @@ extension Scheduler {
         }
     }
 
-    /// Where the first of the moved ones goes, said so that it is the same place whichever part of them is moved first.
+    /// The destination of the first of the moved sessions, expressed so that it is the same for any part of them.
     ///
-    /// - Throws: What a move of all of them would throw.
+    /// - Throws: The errors of a move of all sessions.
     func place(of keys: [SessionKey], movedTo destination: MoveDestination) throws(QueueError) -> MoveDestination {
         guard !keys.isEmpty else { return destination }
         let previous = try anchor(for: destination, moving: keys)
@@ -137,7 +138,7 @@ extension Scheduler {
         return previous.flatMap { roster[$0]?.id }.map(MoveDestination.after) ?? .front
     }
 
-    /// The session behind which the first of the moved ones goes; nil for the front.
+    /// The session after which the first of the moved sessions goes; nil for the front.
     private func anchor(for destination: MoveDestination, moving keys: [SessionKey]) throws(QueueError) -> SessionKey? {
         let moved = Set(keys)
         switch destination {
@@ -160,11 +161,11 @@ extension Scheduler {
 
     private func checkRange(_ index: Int, moving count: Int) throws(QueueError) {
         guard (0...(roster.count - count)).contains(index) else {
-            throw QueueError(.indexOutOfRange, "There is no index \(index) to move to in a queue of \(roster.count).")
+            throw QueueError(.indexOutOfRange, "Cannot move to index \(index): the queue has \(roster.count) sessions.")
         }
     }
 
-    /// The last session before an index that is not among the moved ones.
+    /// The last session before an index that is not moved.
     private func last(before index: Int, leavingOut moved: Set<SessionKey>) -> SessionKey? {
         var index = index - 1
         while index >= 0 {
@@ -175,10 +176,10 @@ extension Scheduler {
         return nil
     }
 
-    /// The session that is at `count - 1` once the moved ones are taken out.
+    /// The session at index `count - 1` of the order without the moved ones.
     private func others(_ moved: Set<SessionKey>, count: Int) -> SessionKey? {
         guard count > 0 else { return nil }
-        // As many of the moved ones as are in front are skipped over.
+        // Skips the moved sessions at the front.
         var index = count - 1
         var skipped = 0
         let indices = moved.compactMap { roster.index(of: $0) }.sorted()
@@ -203,12 +204,12 @@ extension Scheduler {
         return true
     }
 
-    /// Makes sure that a queue that is strict from now on can get to its end.
+    /// Checks that a queue that becomes strict can complete all sessions.
     package func checkAllDependencies() throws(QueueError) {
         try checkDependencies(of: roster.dependents.values.flatMap { $0 }.sorted())
     }
 
-    /// In a strict queue, what a session comes after is before it.
+    /// Checks that sessions come after their dependencies, if the queue is strict.
     func checkDependencies(of keys: [SessionKey]) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         for key in keys {
@@ -216,12 +217,12 @@ extension Scheduler {
         }
     }
 
-    /// As ``checkDependencies(of:)``, for the order that there would be if these sessions were moved behind another one.
+    /// Same as ``checkDependencies(of:)``, for the order after a move of these sessions to the place after another one.
     private func checkDependencies(of keys: [SessionKey], movedBehind previous: SessionKey?) throws(QueueError) {
         guard settings.ordering == .strict else { return }
         let moved = Set(keys)
         let front = previous.flatMap { roster[$0]?.rank }
-        /// Before, among, or behind the moved ones.
+        /// 0, 1 or 2 for a session before, among, or after the moved ones.
         func side(_ entry: Entry) -> Int {
             if moved.contains(entry.key) { return 1 }
             return front.map { entry.rank <= $0 } ?? false ? 0 : 2
@@ -234,7 +235,7 @@ extension Scheduler {
         }
     }
 
-    /// The sessions that one comes after, and that come after it.
+    /// The dependencies of a session and those on it, as pairs.
     private func dependencies(of key: SessionKey) -> [(earlier: Entry, later: Entry)] {
         guard let entry = roster[key] else { return [] }
         var pairs = roster.dependents[entry.id, default: []].compactMap { roster[$0] }.map { (earlier: entry, later: $0) }
@@ -246,7 +247,7 @@ extension Scheduler {
     private func impossibleOrder(_ earlier: Entry, _ later: Entry) -> QueueError {
         QueueError(
             .impossibleOrder,
-            "In a strict queue a session can't be before the one that it comes after: \(later.id) after \(earlier.id).")
+            "In a strict queue a session can't come before its dependency: \(later.id) depends on \(earlier.id).")
     }
 
     // MARK: Removing
@@ -279,7 +280,7 @@ extension Scheduler {
         transaction.answer.sessions = ids
     }
 
-    /// Makes sure that nobody else comes after one of these sessions.
+    /// Checks that no other session depends on one of these.
     func checkDependents(of keys: [SessionKey]) throws(QueueError) {
         let removed = Set(keys)
         for key in keys {
@@ -288,7 +289,7 @@ extension Scheduler {
             guard waiting == 0 else {
                 throw QueueError(
                     .hasDependents,
-                    "The session \(id) can't be removed: \(waiting == 1 ? "1 session waits" : "\(waiting) sessions wait") for it to end.")
+                    "Cannot remove the session \(id): \(waiting == 1 ? "1 session depends" : "\(waiting) sessions depend") on it.")
             }
         }
     }
@@ -303,9 +304,9 @@ extension Scheduler {
         if !held.isEmpty { transaction.events.append(.changed(held, .held)) }
     }
 
-    /// Holds the sessions that come after one of which nobody knows how it ends any more: a person decides.
+    /// Holds the dependents of a session whose end is unknown, until the app or the user releases them.
     ///
-    /// - Returns: Those that waited.
+    /// - Returns: The sessions that waited.
     mutating func holdDependents(
         of id: SessionID, leavingOut others: Set<SessionKey> = [], _ transaction: inout Transaction
     ) -> [SessionID] {

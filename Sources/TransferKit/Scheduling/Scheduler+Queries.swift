@@ -2,22 +2,22 @@ import Foundation
 import TransferCore
 
 extension Scheduler {
-    /// A session as it is seen from outside.
+    /// The public view of a session.
     package struct View: Sendable, Equatable {
         package var id: SessionID
         package var key: SessionKey
         package var account: String
-        /// While a run has yet to let go, it still runs.
+        /// The visible state: a session whose run has not ended still runs.
         package var state: SessionState
         package var isEnding: Bool
-        /// What it is once its run has let go, and what is stored.
+        /// The stored state, which is the state once the run has ended.
         package var target: SessionState
         package var holdsSlot: Bool
-        /// The run that has not let go.
+        /// The run that has not ended.
         package var run: UInt64?
     }
 
-    /// All sessions in order: for tests, as it takes time in proportion.
+    /// All sessions in order. For tests, because the time is proportional to the number of sessions.
     package var sessions: [View] { roster.order.compactMap { view($0) } }
 
     package func view(_ key: SessionKey) -> View? {
@@ -30,10 +30,11 @@ extension Scheduler {
 
     // MARK: Idleness and time
 
-    /// Whether nothing runs and nothing can start without a person. What is due at a time to come is not idle.
+    /// Whether no session runs and none can start without an action by the app or the user. A queue with sessions that are due later is not
+    /// idle.
     package func isIdle(at now: Moment) -> Bool {
         guard flags.mode == .running, !hasLiveRuns, flags.releases.isEmpty else { return false }
-        // Paused sessions that keep all slots need a person.
+        // If paused sessions keep all slots, the app or the user must act.
         guard roster.slots.total < sessionLimit else { return true }
         if settings.ordering == .strict {
             guard let key = roster.unfinished.first, let entry = roster[key] else { return true }
@@ -45,7 +46,7 @@ extension Scheduler {
         return !roster.timed.contains { $1 > 0 && hasSlot($0.account) && comes($0, at: now) }
     }
 
-    /// Whether what stands in a line can start now or by and by, without a person.
+    /// Whether a session of a line can start now or later without an action by the app or the user.
     private func comes(_ line: Roster.LineKey, at now: Moment) -> Bool {
         guard flags.scarceSpace == nil, flags.network.permits(needsCheapNetwork: line.needsCheapNetwork) else { return false }
         return switch ability(of: line, at: now) {
@@ -54,12 +55,12 @@ extension Scheduler {
         }
     }
 
-    /// When there is something to do although nothing else happens, as uptime.
+    /// The uptime at which the scheduler must run again if no other event occurs.
     package func nextDue(after now: Moment) -> Duration? {
         var due: [Duration] = []
         if let first = roster.due.first { due.append(.nanoseconds(first.due)) }
         if let first = roster.dueDates.first {
-            // Time of day may jump: look again after a while.
+            // The time of day may jump, so check again after a while.
             let wait = Duration.milliseconds(first.due - now.date.milliseconds)
             due.append(now.uptime + min(wait, Self.longestSleep))
         }
@@ -72,7 +73,7 @@ extension Scheduler {
         }
         if flags.mode == .running {
             if let recall = roster.heads.nextRecall { due.append(recall) }
-            // In a strict queue, the first is looked at by itself.
+            // In a strict queue, the first session is checked alone.
             if settings.ordering == .strict, let first = roster.unfinished.first.flatMap({ roster[$0] }),
                 case .unavailable(let until?) = ability(of: first, at: now)
             {
@@ -87,7 +88,7 @@ extension Scheduler {
 
     // MARK: Why
 
-    /// Why a waiting session does not run: its first condition that is not met, or nil if it is about to start.
+    /// Why a waiting session does not run: its first unmet condition, or nil if it is about to start.
     package func why(_ key: SessionKey, at now: Moment) -> WaitReason? {
         guard let entry = roster[key], entry.state == .waiting, !entry.conditions.contains(.ending) else { return nil }
         guard flags.mode == .running else { return .queueNotRunning }
@@ -122,11 +123,11 @@ extension Scheduler {
         return nil
     }
 
-    /// The session directly before it, of those that could start if they had a slot.
+    /// The session directly before this one, among those that could start if they had a slot.
     private func orderReason(_ entry: Entry, at now: Moment) -> WaitReason? {
         if settings.ordering == .strict, entry.lane != .now {
             if let first = roster.unfinished.first.flatMap({ roster[$0] }), first.key != entry.key { return .strictOrder(behind: first.id) }
-            // Only what is to run now goes before the first of the list.
+            // Only sessions that must run now go before the first of the list.
             let claimants = roster.claimants.compactMap { roster[$0] }
             let able = claimants.filter { !$0.conditions.contains(.ending) && ability(of: $0, at: now).isAble }
             return able.max { roster.standing($0) < roster.standing($1) }.map { .order(behind: $0.id) }
@@ -146,7 +147,7 @@ extension Scheduler {
 
     // MARK: Status
 
-    /// How many wait for nothing but a time to come, and when the first of them is due.
+    /// The number of sessions that wait only for a point in time, and the time of the first.
     private func scheduled(at now: Moment) -> (count: Int, first: Date?) {
         var count = 0
         var due: [Date] = []

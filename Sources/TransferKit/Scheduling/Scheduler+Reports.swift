@@ -47,14 +47,14 @@ extension Scheduler {
         }
     }
 
-    /// An abandoned run has ended after all: its session may run again.
+    /// Handles the end of an abandoned run: its session may run again.
     private mutating func endAbandoned(_ run: UInt64, of key: SessionKey) {
         mutateFlags { $0.abandoned[run] = nil }
         roster.recallAllLines()
         mutate(key) { entry, _ in entry.conditions.remove(.runNotEnded) }
     }
 
-    /// The run of a session that was removed has yet to let go. What it saves now is known to nobody else.
+    /// Handles a report of a removed session's run that has not ended. No other part of the queue knows what it saves now.
     private mutating func handleLate(_ report: Report, at now: Moment, _ transaction: inout Transaction) {
         switch report.content {
         case .file(let position, .checkpoint(let checkpoint, let endpoint, _, let identity))
@@ -81,7 +81,7 @@ extension Scheduler {
         switch report {
         case .checkpoint, .size: break
         case .completed(let receipt, let endpoint):
-            // Whatever other runs meet there: failures in a row end here.
+            // The endpoint works, regardless of what other runs meet there: the row of failures ends.
             endpointWorks(endpoint)
             transaction.events.append(.itemCompleted(entry.id, position: position, receipt))
         case .failed(let error): transaction.events.append(.itemFailed(entry.id, position: position, error))
@@ -102,10 +102,10 @@ extension Scheduler {
 
     // MARK: Time
 
-    /// Between two notes of how long a run has lasted.
+    /// The shortest time between two records of a run's duration.
     private static let noteInterval = Duration.seconds(1)
 
-    /// With what is stored of a file anyway, so that a kill costs as little time as it costs bytes.
+    /// Records the duration of a run together with file reports, so that a kill loses no more time than bytes.
     private mutating func noteTime(of report: Report, at now: Moment, _ transaction: inout Transaction) {
         guard flags.runTimes.unnoted(report.run, at: now.uptime) >= Self.noteInterval else { return }
         var times: (session: Int64, queue: Int64) = (0, 0)
@@ -150,7 +150,7 @@ extension Scheduler {
             transaction.writes.append(.attemptFailed(key, error, isRepeated: false))
             if case .backoff(let delay, _) = outcome, !wasEnding {
                 var retryAt = now.date + max(delay, turn ?? .zero)
-                // Its endpoints may be left alone for longer than the file waits.
+                // Its endpoints may be unavailable for longer than the file waits.
                 if case .unavailable(let until?) = ability(of: before, at: now) { retryAt = max(retryAt, now.date + (until - now.uptime)) }
                 transaction.events.append(.attemptFailed(before.id, error, retryAt: retryAt))
             }
@@ -160,7 +160,7 @@ extension Scheduler {
         if wasEnding {
             endAsTold(key, at: now, &transaction)
         } else if case .finished = outcome {
-            // Items were added while it ran.
+            // Items were added during the run.
             goOn(key, isAskedFor: false, at: now, &transaction)
         } else {
             wait(key, outcome, turn: turn, at: now, &transaction)
@@ -168,11 +168,11 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// How many others of its account probe an endpoint at most before the same session does so again.
+    /// The maximum number of the account's other sessions that probe an endpoint before the same session does again.
     private static let mostBefore = 29
 
-    /// How long a session whose endpoints are left alone waits until each of the others that could start had its turn to probe them: the failure may
-    /// be its own, and must not keep the others from a server that works for them. Nil if it need not wait for others.
+    /// How long a session with unavailable endpoints waits, so that each other session that could start has its turn to probe them first;
+    /// nil for no wait. The failure may concern only this session, and must not keep the others from a server that works for them.
     private mutating func turnAfterOthers(_ entry: Entry, _ outcome: RunOutcome, at now: Moment) -> Duration? {
         guard case .backoff(_, let error) = outcome, FailureVerdict.isOutage(error),
             case .unavailable(let until?) = ability(of: entry, at: now)
@@ -182,10 +182,10 @@ extension Scheduler {
         return until - now.uptime + EndpointHealth.outagePause * others
     }
 
-    /// A run that was told to end has let go: the session is now what it was meant to be.
+    /// Ends an interrupted run: the session gets its intended state.
     private mutating func endAsTold(_ key: SessionKey, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
-        // It was resumed meanwhile.
+        // It was resumed in between.
         if entry.state == .running { return goOn(key, isAskedFor: true, at: now, &transaction) }
         if !entry.holdsSlot { transaction.events += [.willDeactivate(entry.id), .didDeactivate(entry.id)] }
         guard entry.state == .cancelled else { return transaction.events.append(.changed([entry.id], entry.state)) }
@@ -193,7 +193,7 @@ extension Scheduler {
         transaction.events.append(.cancelled([entry.id]))
     }
 
-    /// Another run in the same activation, if the queue and the account still allow it.
+    /// Begins another run in the same activation, if the queue and the account still allow it.
     private mutating func goOn(_ key: SessionKey, isAskedFor: Bool, at now: Moment, _ transaction: inout Transaction) {
         guard let entry = roster[key] else { return }
         let isOver = flags.mode == .stopping || flags.mode == .stopped
@@ -223,7 +223,7 @@ extension Scheduler {
         finishStoppingIfQuiet(&transaction)
     }
 
-    /// A run ended by itself, and the session is not finished: it gives its slot up.
+    /// Ends a run that was not interrupted and did not finish its session: the session gives up its slot.
     private mutating func wait(
         _ key: SessionKey, _ outcome: RunOutcome, turn: Duration? = nil, at now: Moment, _ transaction: inout Transaction
     ) {
@@ -253,7 +253,8 @@ extension Scheduler {
     private mutating func block(
         _ key: AccountKey, _ error: TransferError, _ refused: Account, run: UInt64, _ transaction: inout Transaction
     ) {
-        // An account that was edited, or answered for, since the run began is not what was refused: the session just tries again.
+        // The server refused an older definition of the account, or the account was unblocked since the run began: the session just tries
+        // again.
         guard var account = accounts[key], account.block == nil, run > account.lastAnsweredRun, account.account.isSameIdentity(as: refused)
         else { return }
         account.block = AccountBlock(error: error)
@@ -267,8 +268,8 @@ extension Scheduler {
         }
     }
 
-    /// What comes after a session that ended may start. If there are very many of them, the rest follows with the next transactions; an opening
-    /// completes that after a kill.
+    /// Releases the dependents of an ended session. If there are very many, the rest follows in the next transactions; after a kill, the
+    /// next opening completes them.
     mutating func satisfyDependents(of id: SessionID, isCompleted: Bool) {
         for key in roster.dependents[id, default: []].sorted() {
             guard let dependency = roster.details(key).dependency, isCompleted || dependency.acceptsAnyEnd else { continue }
@@ -280,7 +281,7 @@ extension Scheduler {
         }
     }
 
-    /// Releases more of those that come after sessions that ended.
+    /// Releases more dependents of ended sessions.
     mutating func continueReleases() {
         guard !flags.releases.isEmpty, released < Self.mostAtOnce else { return }
         let releases = flags.releases
@@ -289,7 +290,7 @@ extension Scheduler {
     }
 }
 
-/// A session that has ended while not all that come after it were released.
+/// An ended session with dependents that have not been released yet.
 package struct PendingRelease: Sendable, Equatable {
     var session: SessionID
     var isCompleted: Bool

@@ -1,27 +1,27 @@
 import Foundation
 package import TransferCore
 
-/// Decides what runs. A pure value: no clock, no input or output, nothing asynchronous; the same inputs give the same decisions.
+/// Decides which sessions run. A pure value: no clock, no input or output, nothing asynchronous; the same inputs give the same decisions.
 ///
-/// One writer feeds it (see ``TransferQueue``), stores what it says in one transaction, and only then lets the world know. If the store refuses,
-/// the writer calls ``undo()`` and the inputs never happened.
+/// One writer feeds it (see ``TransferQueue``), stores its result in one transaction, and only then publishes it. If the store refuses, the
+/// writer calls ``undo()``, as if the inputs had never occurred.
 package struct Scheduler: Sendable {
-    /// What is the same for the scheduler's whole life.
+    /// Settings for the lifetime of the scheduler.
     package struct Settings: Sendable, Equatable {
         package var transports: Set<TransportID>
         package var ordering: QueueOrdering
-        /// In force until another limit is set.
+        /// The session limit until another one is stored.
         package var sessionLimit: Int
-        /// In force whatever limit is set; nil for none.
+        /// The session limit that overrides the stored one; nil for none.
         package var sessionLimitOverride: Int?
         package var retention: Retention
         /// How long a stopped session leaves its slot to others, if there are none.
         package var restopDelay: Duration
-        /// Until the app says something else.
+        /// The network condition until the app changes it.
         package var network: NetworkCondition
-        /// With fewer bytes left on the disk of the store nothing starts.
+        /// The free space on the store's disk, in bytes, below which no session starts.
         package var diskFloor: Int64
-        /// When the process opened the store; nil if dates in the store are to be taken as they are.
+        /// The time at which the process opened the store; nil to take dates in the store as they are.
         package var openedAt: Moment?
 
         package init(
@@ -41,9 +41,10 @@ package struct Scheduler: Sendable {
     package struct AccountEntry: Sendable, Equatable {
         package var account: Account
         package var block: AccountBlock?
-        /// The last run that had begun when the account was last saved or unblocked: what was refused to it, or to an earlier one, was answered.
+        /// The last run that had begun when the account was last saved or unblocked: errors of this run and earlier ones don't block the
+        /// account.
         package var lastAnsweredRun: UInt64
-        /// Whether this process has asked for what lifts the block.
+        /// Whether this process has requested the credentials that lift the block.
         var isAskedFor = false
 
         package init(account: Account, block: AccountBlock? = nil, lastAnsweredRun: UInt64 = 0) {
@@ -53,12 +54,12 @@ package struct Scheduler: Sendable {
         }
     }
 
-    /// The small part of the state, copied whole for undo.
+    /// The small part of the state, copied as a whole for undo.
     package struct Flags: Sendable, Equatable {
         package var mode = QueueStatus.Mode.stopped
-        /// Nil until one is set: then that of the settings counts.
+        /// The stored limit; nil for the limit of the settings.
         package var sessionLimit: Int?
-        /// What this process was started with, until a limit is set.
+        /// The limit with which this process was started, until a limit is set.
         package var sessionLimitOverride: Int?
         package var rateLimit: Int64?
         package var orderRevision: UInt64 = 0
@@ -66,58 +67,58 @@ package struct Scheduler: Sendable {
         package var lastMark: Int64 = 0
         package var nextSession: SessionKey = 1
         package var nextAccount: AccountKey = 1
-        /// Runs of removed sessions that have yet to let go; each still uses its slot.
+        /// Runs of removed sessions that have not ended; each still uses its slot.
         package var ending: [UInt64: AccountKey] = [:]
-        /// Runs that were abandoned and have not ended, and their sessions. They use no slot.
+        /// Abandoned runs that have not ended, and their sessions. They use no slot.
         package var abandoned: [UInt64: SessionKey] = [:]
         package var isIdleAnnounced = false
-        /// When a drain turns into an interrupt.
+        /// The uptime at which a drain becomes an interrupt.
         package var drainDeadline: Duration?
-        /// Whether the last stop, or the one under way, interrupted something.
+        /// Whether the last stop, or the one in progress, interrupted a session.
         package var hasInterrupted = false
         package var health = EndpointHealth()
         package var runTimes = RunTimes()
         package var network = NetworkCondition.unconstrained
-        /// What is left on the disk of the store, in bytes, if that is below the floor.
+        /// The free space on the store's disk, in bytes, if it is below the floor.
         package var scarceSpace: Int64?
-        /// When the disk is to be looked at again while it is below the floor.
+        /// The uptime of the next check of the disk while it is below the floor.
         package var diskCheckAt = Duration.zero
-        /// Sessions that have ended while not all that come after them were released.
+        /// Ended sessions with dependents that have not been released yet.
         package var releases: [PendingRelease] = []
-        /// Tags that sessions got since somebody looks them up by theirs in the store.
+        /// New tags of sessions since a reader began to look sessions up by tag in the store.
         var newTags: [SessionKey: Set<String>] = [:]
     }
 
-    /// The distance between the ranks of neighbours, so that a session can be put between two others without touching either.
+    /// The distance between the ranks of neighbours, which leaves room to insert sessions without a change of either.
     package static let rankGap: Int64 = 1 << 20
 
     package let settings: Settings
     package private(set) var flags: Flags
-    /// All sessions, and what follows from them.
+    /// All sessions and their indexes.
     package internal(set) var roster: Roster
     package private(set) var accounts: [AccountKey: AccountEntry] = [:]
     package private(set) var accountKeys: [String: AccountKey] = [:]
 
     private var flagsBefore: Flags?
     private var journal: [Change] = []
-    /// Sessions whose stored row is behind.
+    /// Sessions whose stored row is out of date.
     private var dirty: [SessionKey] = []
-    /// When the process opened the queue, on both clocks; nil before its first input.
+    /// The time at which the process opened the queue, on both clocks; nil before its first input.
     var opening: Moment?
-    /// The steady date at the opening; nil if the store knows of none.
+    /// The steady date at the opening; nil if the store has none.
     var steadyOpening: Date?
     private var lastLoadedAccount: AccountKey?
-    /// What was stored as running: it was interrupted when the last process ended.
+    /// Sessions that were stored as running: they were interrupted when the last process ended.
     private(set) var foundRunning: [SessionKey] = []
-    /// Sessions that came after one that the store has lost.
+    /// Sessions that depended on one that the store has lost.
     private(set) var foundOrphaned: [SessionID] = []
-    /// How many sessions were released since the last commit.
+    /// The number of sessions released since the last commit.
     var released = 0
-    /// How many look sessions up by their tags at present.
+    /// The number of readers that currently look sessions up by tag.
     private var tagReaders = 0
     private var storedSettings: (UInt64, Int?, Int64?) = (0, nil, nil)
 
-    /// How to take back one change. Small, as an enqueueing may be 100,000 of them.
+    /// The reversal of one change. Small, because an enqueueing may contain 100,000.
     private enum Change: Sendable {
         indirect case changed(Entry, EntryDetails)
         case inserted(SessionKey)
@@ -126,7 +127,7 @@ package struct Scheduler: Sendable {
         indirect case account(AccountKey, AccountEntry?)
     }
 
-    /// A point to go back to when a command turns out to make no sense.
+    /// A state to return to when a command turns out to be invalid.
     struct Savepoint {
         fileprivate let changes: Int
         fileprivate let dirty: Int
@@ -143,7 +144,7 @@ package struct Scheduler: Sendable {
 
     package var orderRevision: UInt64 { flags.orderRevision }
 
-    /// How many sessions may use a slot at once.
+    /// The maximum number of sessions that use a slot.
     package var sessionLimit: Int {
         settings.ordering == .strict ? 1 : flags.sessionLimitOverride ?? flags.sessionLimit ?? settings.sessionLimit
     }
@@ -152,12 +153,12 @@ package struct Scheduler: Sendable {
 
     // MARK: Loading
 
-    /// Makes room before a store is loaded.
+    /// Reserves memory before a store is loaded.
     package mutating func reserveLoading(_ count: Int) {
         roster.reserveLoading(count)
     }
 
-    /// Keys up to this one are of no use for new sessions.
+    /// Excludes keys up to this one from new sessions.
     package mutating func reserveKeys(through key: SessionKey) {
         flags.nextSession = max(flags.nextSession, min(key, 1 << 62) + 1)
     }
@@ -175,10 +176,10 @@ package struct Scheduler: Sendable {
         flags.nextAccount = max(flags.nextAccount, key + 1)
     }
 
-    /// Takes over a session from the store; in any order. What ran when the last owner ended goes first.
+    /// Loads a session from the store, in any order. Sessions that ran when the last owner ended go first.
     ///
-    /// - Parameter details: Nil if there are none, as is so for nearly all.
-    /// - Returns: False if its account does not exist; it is left out then.
+    /// - Parameter details: Nil if there are none, which is the usual case.
+    /// - Returns: False if its account does not exist; the session is left out then.
     package mutating func load(_ entry: Entry, _ details: EntryDetails?) -> Bool {
         if entry.account != lastLoadedAccount {
             guard accounts[entry.account] != nil else { return false }
@@ -204,10 +205,10 @@ package struct Scheduler: Sendable {
         return true
     }
 
-    /// Ends the loading. Sessions whose preemptor is gone, or has no use for their slot, are let go; those that come after one that is
-    /// gone are held.
+    /// Ends the loading. Restores displaced sessions whose preemptor is gone or can't use their slot, and holds sessions whose dependency
+    /// is gone.
     ///
-    /// - Returns: What the store has to be told of what became of its sessions, and those that were left out because their ID is another one's.
+    /// - Returns: The writes that update the store, and the sessions that were left out because their ID was a duplicate.
     package mutating func finishLoading() -> (writes: [StoreWrite], duplicates: [SessionKey]) {
         let (renumbered, duplicates) = roster.finishLoading()
         for key in renumbered { dirty.append(key) }
@@ -218,7 +219,7 @@ package struct Scheduler: Sendable {
                 foundOrphaned += holdDependents(of: id, &nobodyListens)
                 continue
             }
-            // A cancelled one may not have let go before the process ended.
+            // The run of a cancelled session may not have ended before the process did.
             if other.state.isEnded { satisfyDependents(of: id, isCompleted: other.state == .completed) }
         }
         var transaction = Transaction()
@@ -227,7 +228,8 @@ package struct Scheduler: Sendable {
         return (transaction.writes, duplicates)
     }
 
-    /// Whether a session can have another one's slot: it exists, goes on, and is not displaced, however indirectly, by those it displaced.
+    /// Whether a session can own another one's slot: it exists, has not ended, and is not displaced, directly or indirectly, by a session
+    /// that it displaced.
     private func canOwn(_ key: SessionKey) -> Bool {
         var seen: Set<SessionKey> = []
         var next: SessionKey? = key
@@ -240,14 +242,14 @@ package struct Scheduler: Sendable {
 
     // MARK: Changes, each with its way back
 
-    /// The inputs since the last commit are durable.
+    /// Makes the changes since the last commit final, because they are durable.
     package mutating func commit() {
         journal.removeAll(keepingCapacity: journal.count < 4_096)
         released = 0
         flagsBefore = nil
     }
 
-    /// The inputs since the last commit never happened.
+    /// Reverts the changes since the last commit.
     package mutating func undo() {
         revert(to: 0)
         dirty.removeAll()
@@ -290,7 +292,7 @@ package struct Scheduler: Sendable {
         change(&flags)
     }
 
-    /// Changes what is known of a session; an unknown key is ignored.
+    /// Changes the record of a session; ignores an unknown key.
     mutating func mutate(_ key: SessionKey, _ change: (inout Entry, inout EntryDetails) -> Void) {
         guard let before = roster[key] else { return }
         let detailsBefore = roster.details(key)
@@ -298,13 +300,13 @@ package struct Scheduler: Sendable {
         change(&entry, &details)
         guard entry != before || details != detailsBefore else { return }
         journal.append(.changed(before, detailsBefore))
-        // What does not outlive the process is not stored.
+        // Values that end with the process are not stored.
         let isStored = ScheduleRow(entry: before, details: detailsBefore).durable != ScheduleRow(entry: entry, details: details).durable
         if isStored { dirty.append(key) }
         roster.change(entry, details)
     }
 
-    /// Somebody reads from the store which sessions have a tag: until the end of that, changes of tags are kept in mind.
+    /// Records changes of tags from now on, because a reader looks sessions up by tag in the store.
     package mutating func beginReadingTags() {
         tagReaders += 1
     }
@@ -315,7 +317,7 @@ package struct Scheduler: Sendable {
     }
 
     mutating func noteTags(_ tags: Set<String>, of key: SessionKey) {
-        // One that is kept in mind, though nobody reads any more, must not grow old.
+        // A recorded change must not become outdated, even if no reader is left.
         guard tagReaders > 0 || flags.newTags[key] != nil else { return }
         mutateFlags { $0.newTags[key] = tags }
     }
@@ -325,14 +327,14 @@ package struct Scheduler: Sendable {
         roster.insert(entry, details)
     }
 
-    /// Takes a session out.
+    /// Removes a session.
     mutating func take(_ key: SessionKey) {
         guard let entry = roster[key] else { return }
         journal.append(.removed(entry, roster.details(key)))
         roster.remove(key)
     }
 
-    /// Gives a session another rank, between the same neighbours.
+    /// Gives a session another rank between the same neighbours.
     mutating func renumber(_ key: SessionKey, _ rank: Int64) {
         guard let entry = roster[key] else { return }
         journal.append(.renumbered(key, entry.rank))
@@ -350,7 +352,7 @@ package struct Scheduler: Sendable {
         roster.recallLines(of: key)
     }
 
-    /// Adds what has to be stored for what changed since the last call.
+    /// Adds the writes for all changes since the last call.
     mutating func flush(into transaction: inout Transaction) {
         var seen: Set<SessionKey> = []
         for key in dirty where dirty.count == 1 || seen.insert(key).inserted {

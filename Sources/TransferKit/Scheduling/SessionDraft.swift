@@ -1,13 +1,13 @@
 package import Foundation
 package import TransferCore
 
-/// A session that is about to be stored; everything is checked.
+/// A validated session that is about to be stored.
 package struct SessionDraft: Sendable, Codable, Equatable {
     package var id: SessionID
     package var account: String
     package var name: String
     package var direction: TransferDirection
-    /// Where a download goes: a path, relative to the base folder unless it begins with a slash.
+    /// The folder of downloads: a path, relative to the base folder unless it begins with a slash.
     package var folder: Data?
     package var tags: [String]
     package var context: Data?
@@ -16,7 +16,7 @@ package struct SessionDraft: Sendable, Codable, Equatable {
     package var dependency: SessionDependency?
     package var deduplicationKey: String?
     package var items: [ItemDraft]
-    /// Why it can't be stored, unless its deduplication key says that it is there already.
+    /// Why the session can't be stored, unless it is a duplicate by its deduplication key.
     package var refusal: QueueError?
 
     package init(

@@ -1,7 +1,7 @@
 import TransferCore
 
-/// What follows from one or more inputs, in the order in which it has to happen: first all writes in one transaction of the store, then the
-/// answer and the events, then the actions.
+/// The consequences of one or more inputs, in the required order: first all writes in one transaction of the store, then the result and the
+/// events, then the actions.
 package struct Transaction: Sendable {
     package var writes: [StoreWrite] = []
     package var events: [QueueEvent.Kind] = []
@@ -14,27 +14,27 @@ package struct Transaction: Sendable {
         self.actions = actions
     }
 
-    /// Something to do outside the scheduler.
+    /// An action outside the scheduler.
     package enum Action: Sendable, Equatable {
-        /// Begin a run, with a number that no other run of the process has.
+        /// Begins a run, with a number that is unique in the process.
         case run(SessionKey, SessionID, run: UInt64, Account)
-        /// Tell a run to end.
+        /// Interrupts a run.
         case interrupt(SessionKey, run: UInt64)
-        /// Somebody asked for the run that begins next: the session's files wait no longer for their next attempts.
+        /// Skips the backoff of a session's files, because the app asked for the run that begins next.
         case hurry(SessionKey)
-        /// What earlier runs remember of a session's failures no longer counts.
+        /// Forgets the failures that earlier runs of a session recorded.
         case forget(SessionKey)
-        /// A session's options changed.
+        /// Passes changed options of a session to its run.
         case refresh(SessionKey)
-        /// The rate limit of an account changed, or of the queue if it is nil.
+        /// Applies the changed rate limit of an account, or of the queue if it is nil.
         case pace(AccountKey?)
-        /// Nothing is known any more of what an account's endpoints think of its credentials.
+        /// Forgets which of an account's endpoints accepted its credentials.
         case distrust(Account)
-        /// So many items were added to a session that runs.
+        /// Notifies a running session of added items.
         case grow(SessionKey, ItemFigures)
     }
 
-    /// Adds what follows from another input; the answer is left alone.
+    /// Adds the consequences of another input; keeps the result.
     package mutating func append(_ other: Transaction) {
         if writes.isEmpty { writes = other.writes } else { writes += other.writes }
         events += other.events

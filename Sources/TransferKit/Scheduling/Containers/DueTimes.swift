@@ -1,11 +1,12 @@
 import HeapModule
 
-/// When something is due for a session, earliest first.
+/// Points in time for sessions, earliest first.
 ///
-/// A session may be in here any number of times, and nothing is taken out early: whoever takes out the first must check whether it still holds.
+/// A session may occur any number of times, and entries are not removed early: after removing the first entry, check whether it is still
+/// valid.
 package struct DueTimes: Sendable {
     package struct DueTime: Sendable, Comparable {
-        /// In the unit of whoever inserts.
+        /// In the unit of the inserted values.
         package var due: Int64
         package var key: SessionKey
 
@@ -20,24 +21,24 @@ package struct DueTimes: Sendable {
 
     package var count: Int { heap.count }
 
-    /// The earliest; of several due at once, that of the lowest key.
+    /// The earliest entry; of several at the same time, the one with the lowest key.
     package var first: DueTime? { heap.min }
 
-    /// Of all, in no order; a key may be there several times.
+    /// The keys of all entries, in no particular order, possibly with duplicates.
     var keys: [SessionKey] { heap.unordered.map(\.key) }
 
     package mutating func insert(due: Int64, key: SessionKey) {
         heap.insert(DueTime(due: due, key: key))
     }
 
-    /// Takes out the earliest.
+    /// Removes the earliest entry.
     package mutating func popFirst() -> DueTime? {
         heap.popMin()
     }
 }
 
 extension DueTimes: Equatable {
-    /// Whether both hold the same times as often, however they came to. Sorts both: for tests, not for each turn.
+    /// Whether both contain the same entries equally often, regardless of their history. Sorts both, so it is for tests only.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.heap.unordered.sorted() == right.heap.unordered.sorted()
     }

@@ -1,8 +1,8 @@
 import HeapModule
 
-/// The first session of each line, so that the first of all is found without a look at each line.
+/// The first session of each line, to find the first session of all without a search through each line.
 ///
-/// A line of which nothing can start at present is set aside, and recalled once that may have changed.
+/// A line without a session that can start at present is set aside, and recalled once that may have changed.
 struct LineHeads: Sendable {
     typealias LineKey = Roster.LineKey
 
@@ -15,25 +15,25 @@ struct LineHeads: Sendable {
     }
 
     private struct Recall: Sendable, Comparable {
-        /// As uptime.
+        /// The uptime of the recall.
         var time: Duration
         var line: LineKey
 
         static func < (left: Self, right: Self) -> Bool { left.time < right.time }
     }
 
-    /// A head that was replaced stays in here until it comes first.
+    /// A replaced head stays in the heap until it comes first.
     private var heap = Heap<Head>()
-    /// Until when each is set aside, as uptime; `nil` for those that no time brings back.
+    /// The uptime until which each line is set aside; `nil` for those that only an event recalls.
     private var aside: [LineKey: Duration?] = [:]
     private var recalls = Heap<Recall>()
 
     var count: Int { heap.count }
 
-    /// The first of all, which may have been replaced.
+    /// The first head, which may have been replaced.
     var first: Head? { heap.min }
 
-    /// When the next line is recalled, as uptime.
+    /// The uptime at which the next line is recalled.
     var nextRecall: Duration? { recalls.min?.time }
 
     mutating func put(_ key: SessionKey, _ standing: Roster.Standing, first line: LineKey) {
@@ -44,23 +44,27 @@ struct LineHeads: Sendable {
         _ = heap.popMin()
     }
 
-    /// Takes out all heads, also those that were replaced.
+    /// Removes all heads, including replaced ones.
     mutating func removeAll() {
         heap = Heap()
     }
 
-    /// Takes the line of the first head out, until a time, or, with nil, until it is recalled.
+    /// Sets the line of the first head aside until an uptime, or, with nil, until it is recalled.
     mutating func setFirstAside(until time: Duration?) {
         guard let line = heap.popMin()?.line else { return }
         aside.updateValue(time, forKey: line)
         if let time { recalls.insert(Recall(time: time, line: line)) }
     }
 
-    /// - Returns: Whether the line was set aside: its head has to be put in again.
+    /// Recalls one line.
+    ///
+    /// - Returns: Whether the line was set aside; if so, add its head again.
     mutating func recall(_ line: LineKey) -> Bool {
         !aside.isEmpty && aside.removeValue(forKey: line) != nil
     }
 
+    /// Recalls all lines.
+    ///
     /// - Returns: The lines that were set aside.
     mutating func recallAll() -> [LineKey] {
         guard !aside.isEmpty else { return [] }
@@ -71,7 +75,9 @@ struct LineHeads: Sendable {
         return Array(aside.keys)
     }
 
-    /// - Returns: The lines whose time has come.
+    /// Recalls the lines whose time has come.
+    ///
+    /// - Returns: These lines.
     mutating func recall(by uptime: Duration) -> [LineKey] {
         var lines: [LineKey] = []
         while let first = recalls.min, first.time <= uptime {

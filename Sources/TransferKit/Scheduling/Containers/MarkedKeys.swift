@@ -1,6 +1,7 @@
-/// The sessions of a line that go before the order of the queue, by their standings.
+/// The sessions of a line that go before the order of the queue, sorted by their standings.
 ///
-/// What those are, the calls ask a closure, which must answer for every key in here. However many are marked at once, one more costs little.
+/// Calls take a closure that returns the standing of any key in the collection. The cost of an insertion hardly grows with the number of
+/// keys.
 struct MarkedKeys: Sendable, Equatable {
     typealias Standing = Roster.Standing
 
@@ -14,12 +15,12 @@ struct MarkedKeys: Sendable, Equatable {
         keys.insert(key, rank: standing)
     }
 
-    /// Takes a session out, while its standing is still known.
+    /// Removes a session while its standing is still known.
     mutating func remove(_ key: SessionKey, standing: (SessionKey) -> Standing) {
         keys.remove(key, rank: standing)
     }
 
-    /// How many sessions go before a standing.
+    /// The number of sessions before a standing.
     func count(before wanted: Standing, standing: (SessionKey) -> Standing) -> Int {
         keys.insertionIndex(forRank: wanted, rank: standing)
     }

@@ -1,4 +1,5 @@
-/// How many elements the parts of something hold, and which part holds the n-th of all; both in logarithmic time (Fenwick, 1994).
+/// The number of elements in each part of a sequence. Finds prefix sums, and the part with the n-th element, in logarithmic time (Fenwick,
+/// 1994).
 package struct PrefixCounts: Sendable {
     /// Node i, counted from 1, holds the sum of the i & -i parts that end with part i.
     private var nodes: ContiguousArray<Int> = []
@@ -35,7 +36,7 @@ package struct PrefixCounts: Sendable {
         total += difference
     }
 
-    /// How many elements there are before a part.
+    /// The number of elements before a part.
     package func count(before part: Int) -> Int {
         var sum = 0
         var node = part
@@ -46,7 +47,7 @@ package struct PrefixCounts: Sendable {
         return sum
     }
 
-    /// The part that holds an element, and how many of its own are before it; the index must be in `0..<total`.
+    /// The part that contains an element, and the element's offset in the part; the index must be in `0..<total`.
     package func part(holding index: Int) -> (part: Int, offset: Int) {
         precondition(index >= 0 && index < total, "The index is out of range.")
         var part = 0

@@ -1,11 +1,11 @@
 extension RankedKeys: Sequence {
-    /// Some neighbours in order; found in logarithmic time, each next one in constant time.
+    /// A range of sessions in order. Found in logarithmic time; each next element takes constant time.
     package struct Keys: Sequence, IteratorProtocol, Sendable {
         private let chunks: ContiguousArray<Chunk>
         private var chunk: Int
         private var offset: Int
 
-        /// How many are left.
+        /// The number of remaining sessions.
         package private(set) var underestimatedCount: Int
 
         fileprivate init(_ keys: RankedKeys, _ range: Range<Int>) {
@@ -38,7 +38,7 @@ extension RankedKeys: Sequence {
 }
 
 extension RankedKeys: Equatable {
-    /// Whether both have the same sessions in the same order, however they came to.
+    /// Whether both contain the same sessions in the same order, regardless of their history.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.elementsEqual(right)
     }

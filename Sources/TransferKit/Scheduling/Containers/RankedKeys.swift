@@ -1,29 +1,30 @@
-/// Sessions in the order of their ranks, without the ranks: 8 bytes each, and any change in the middle is local.
+/// Sessions sorted by rank, without the ranks: 8 bytes each, and changes in the middle are local.
 ///
-/// The keys are in chunks. A rank is anything that can be compared. What a key's rank is, the calls that need it ask a closure, which must answer for every key in here, and with
-/// different ranks. So a session's rank may change only while its key is out of here, or in a way that keeps the order.
+/// The keys are in chunks. A rank is any comparable value. Calls that need ranks take a closure that returns the rank of any key in the
+/// collection; ranks must be distinct. A session's rank may change only while its key is not in the collection, or if the order stays the
+/// same.
 package struct RankedKeys: Sendable {
     typealias Chunk = ContiguousArray<SessionKey>
 
-    /// A chunk that would grow beyond this is split.
+    /// A chunk that would exceed this size is split.
     private static let chunkLimit = 1_024
-    /// Chunks that are filled at their end, or merged, get no larger than this: room for what is put between.
+    /// The maximum size of chunks that are filled at their end or merged, which leaves room for insertions.
     private static let chunkFill = chunkLimit / 4 * 3
-    /// A chunk that shrinks below this is merged with a neighbour if both fit into one.
+    /// A chunk that shrinks below this size is merged with a neighbour if both fit into one.
     private static let chunkMinimum = chunkLimit / 4
 
-    /// None is empty.
+    /// The chunks; none is empty.
     private(set) var chunks: ContiguousArray<Chunk> = []
     private(set) var counts = PrefixCounts()
 
     package init() {}
 
-    /// How many sessions there are.
+    /// The number of sessions.
     package var count: Int { counts.total }
 
     package var isEmpty: Bool { chunks.isEmpty }
 
-    /// The session of the lowest rank.
+    /// The session with the lowest rank.
     package var first: SessionKey? { chunks.first?.first }
 
     /// The session at an index, which must be in range.
@@ -34,7 +35,7 @@ package struct RankedKeys: Sendable {
 
     // MARK: Searching
 
-    /// Where a session is; nil if it is not in here. The rank of one that is not may be anything.
+    /// The index of a session; nil if it is not in the collection. The rank of a missing session may be anything.
     package func index<Rank: Comparable>(of key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
         return counts.count(before: place.chunk) + place.offset
@@ -44,7 +45,7 @@ package struct RankedKeys: Sendable {
         place(of: key, rank: rank) != nil
     }
 
-    /// The index that a session of this rank would get: how many there are of lower ranks.
+    /// The index that a session of this rank would get: the number of lower ranks.
     package func insertionIndex<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Int {
         let place = place(forRank: wanted, rank: rank)
         return counts.count(before: place.chunk) + place.offset
@@ -52,7 +53,7 @@ package struct RankedKeys: Sendable {
 
     // MARK: Changing
 
-    /// Puts a session where its rank says; it must not be in here yet. Returns the index that it got.
+    /// Inserts a session by its rank; it must not be in the collection yet. Returns its index.
     @discardableResult
     package mutating func insert<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int {
         let wanted = rank(key)
@@ -70,14 +71,14 @@ package struct RankedKeys: Sendable {
             let middle = split(place.chunk)
             if place.offset > middle { place = Place(chunk: place.chunk + 1, offset: place.offset - middle) }
         }
-        // An array left to itself would double.
+        // Without this, the array would double its capacity.
         chunks[place.chunk].reserveCapacity(Self.chunkLimit)
         chunks[place.chunk].insert(key, at: place.offset)
         counts.add(1, toPart: place.chunk)
         return index
     }
 
-    /// Adds a session whose rank is higher than any in here.
+    /// Adds a session whose rank is higher than all others.
     package mutating func append(_ key: SessionKey) {
         if let last = chunks.indices.last, chunks[last].count < Self.chunkFill {
             chunks[last].append(key)
@@ -91,7 +92,7 @@ package struct RankedKeys: Sendable {
         }
     }
 
-    /// Takes a session out, while its rank is still known. Returns the index that it had; nil if it is not in here.
+    /// Removes a session while its rank is still known. Returns its former index; nil if it is not in the collection.
     @discardableResult
     package mutating func remove<Rank: Comparable>(_ key: SessionKey, rank: (SessionKey) -> Rank) -> Int? {
         guard let place = place(of: key, rank: rank) else { return nil }
@@ -100,7 +101,7 @@ package struct RankedKeys: Sendable {
         return index
     }
 
-    /// Takes out the session at an index, which must be in range.
+    /// Removes the session at an index, which must be in range.
     @discardableResult
     package mutating func remove(at index: Int) -> SessionKey {
         let (chunk, offset) = counts.part(holding: index)
@@ -120,14 +121,14 @@ package struct RankedKeys: Sendable {
         return chunks[place.chunk][place.offset] == key ? place : nil
     }
 
-    /// Where the first of a rank not below this one is or would be: at the end of its chunk rather than at the start of the next.
+    /// The place of the first rank not below this one: at the end of its chunk rather than at the start of the next.
     private func place<Rank: Comparable>(forRank wanted: Rank, rank: (SessionKey) -> Rank) -> Place {
         let following = chunks.partitionPoint { rank($0[0]) > wanted }
         guard following > 0 else { return Place(chunk: 0, offset: 0) }
         return Place(chunk: following - 1, offset: chunks[following - 1].partitionPoint { rank($0) >= wanted })
     }
 
-    /// Makes two of a chunk; returns how many keys stay in the first.
+    /// Splits a chunk in two; returns the number of keys that stay in the first.
     private mutating func split(_ chunk: Int) -> Int {
         let middle = chunks[chunk].count / 2
         let second = Chunk(chunks[chunk][middle...])
@@ -150,7 +151,7 @@ package struct RankedKeys: Sendable {
         return key
     }
 
-    /// Makes one of a chunk and the next, if there are two and they fit.
+    /// Merges a chunk with the next one, if there is one and they fit.
     private mutating func merge(_ chunk: Int) -> Bool {
         guard chunk >= 0, chunk + 1 < chunks.count, chunks[chunk].count + chunks[chunk + 1].count <= Self.chunkFill else { return false }
         let second = chunks.remove(at: chunk + 1)
@@ -162,7 +163,8 @@ package struct RankedKeys: Sendable {
 }
 
 extension ContiguousArray {
-    /// The index of the first element for which the predicate holds, if it holds for none before and all after that one; else `endIndex`.
+    /// The index of the first element that satisfies the predicate, which must hold for no element before and all after that one; otherwise
+    /// `endIndex`.
     fileprivate func partitionPoint(where belongsAfter: (Element) -> Bool) -> Int {
         var low = startIndex
         var high = endIndex

@@ -1,14 +1,14 @@
-/// What a ``SessionTable`` can hold.
+/// An element of a ``SessionTable``.
 package protocol SessionTableElement: Sendable, Equatable {
     var key: SessionKey { get }
     var id: SessionID { get }
 }
 
-/// Sessions by key and by ID, for the size of an element and some 11 to 16 bytes each.
+/// Sessions by key and by ID, in the size of an element plus about 11 to 16 bytes each.
 ///
-/// The elements lie side by side in one array. A removed one is replaced with the last, so there are no free slots to keep account of.
+/// The elements are contiguous in one array. The last element replaces a removed one, so there are no free slots to manage.
 package struct SessionTable<Element: SessionTableElement>: Sendable {
-    /// In no particular order.
+    /// All elements, in no particular order.
     package private(set) var elements: ContiguousArray<Element> = []
     private var byKey = SlotIndex<Element, SessionKey>()
     private var byID = SlotIndex<Element, SessionID>()
@@ -22,7 +22,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         slot(of: key).map { elements[$0] }
     }
 
-    /// The key of a session; nil if there is none of that ID.
+    /// The key of the session with an ID; nil if there is none.
     package func key(of id: SessionID) -> SessionKey? {
         byID.slot(of: id, in: elements) { $0.id }.map { elements[$0].key }
     }
@@ -31,19 +31,19 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         key(of: id) != nil
     }
 
-    /// Makes room for that many sessions that are to be loaded, so that it copies nothing.
+    /// Reserves memory for the given number of sessions, so that loading copies nothing.
     package mutating func reserveLoading(_ count: Int) {
         elements.reserveCapacity(count)
     }
 
-    /// Adds a session that can't be found before ``finishLoading()``.
+    /// Adds a session, which can't be found before ``finishLoading()``.
     package mutating func load(_ element: Element) {
         elements.append(element)
     }
 
-    /// Lets all sessions be found. Those that have the key or the ID of an earlier one are taken out.
+    /// Indexes all loaded sessions. Removes those with the key or the ID of an earlier one.
     ///
-    /// - Returns: The keys of those taken out.
+    /// - Returns: The keys of the removed sessions.
     package mutating func finishLoading() -> [SessionKey] {
         let taken = Set(byKey.build(of: elements) { $0.key } + byID.build(of: elements) { $0.id })
         guard !taken.isEmpty else { return [] }
@@ -54,7 +54,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
 
     /// Replaces the session in a slot of ``elements`` with one of the same key and ID.
     package mutating func replace(slot: Int, with element: Element) {
-        precondition(elements[slot].key == element.key && elements[slot].id == element.id, "A session keeps its key and its ID.")
+        precondition(elements[slot].key == element.key && elements[slot].id == element.id, "A session must keep its key and its ID.")
         elements[slot] = element
     }
 
@@ -65,13 +65,13 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         byID.insertLast(of: elements) { $0.id }
     }
 
-    /// Replaces the session of the same key, which must be there and have the same ID.
+    /// Replaces the session with the same key, which must exist and have the same ID.
     package mutating func update(_ element: Element) {
-        guard let slot = slot(of: element.key) else { preconditionFailure("There is no session of that key.") }
+        guard let slot = slot(of: element.key) else { preconditionFailure("There is no session with that key.") }
         replace(slot: slot, with: element)
     }
 
-    /// Takes a session out; nil if there is none of that key.
+    /// Removes a session; returns nil if there is none with that key.
     @discardableResult
     package mutating func remove(_ key: SessionKey) -> Element? {
         guard let slot = slot(of: key) else { return nil }
@@ -86,7 +86,7 @@ package struct SessionTable<Element: SessionTableElement>: Sendable {
         return elements.removeLast()
     }
 
-    /// Where a session is in ``elements``, until the next change; nil if there is none of that key.
+    /// The slot of a session in ``elements``, valid until the next change; nil if there is none with that key.
     package func slot(of key: SessionKey) -> Int? {
         byKey.slot(of: key, in: elements) { $0.key }
     }
@@ -102,7 +102,7 @@ extension SessionTable: Sequence {
 }
 
 extension SessionTable: Equatable {
-    /// Whether both hold equal sessions, however they came to.
+    /// Whether both contain equal sessions, regardless of their history.
     package static func == (left: Self, right: Self) -> Bool {
         left.count == right.count && left.allSatisfy { right[$0.key] == $0 }
     }

@@ -1,25 +1,25 @@
-/// Finds elements of an array by something that identifies them, for 5⅓ to 8 bytes an element.
+/// Finds elements of an array by their identity, with 5⅓ to 8 bytes for each element.
 ///
-/// Open addressing with linear probing: a place holds the number of a slot in the array, not the identity itself, so every call is handed the
-/// array and says how to get at an element's identity. Removal shifts what follows back instead of leaving a tombstone, so that any number
-/// of removals leaves searches as short as they were.
+/// Open addressing with linear probing. A place holds the number of a slot in the array, not the identity, so each call takes the array and
+/// a closure that returns an element's identity. A removal shifts later entries back instead of leaving a tombstone, so searches stay short
+/// after any number of removals.
 package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     private static var vacant: UInt32 { .max }
 
-    /// Each holds a slot in the bits of the mask, and in those above it bits of the hash: most elements that are not the wanted one are told
-    /// apart without a look at them, which would be a cache miss each.
+    /// Each place holds a slot in the bits of the mask, and bits of the hash above it. The hash bits exclude most other elements without
+    /// access to them, which would be a cache miss each.
     private var places: ContiguousArray<UInt32> = []
     private var slotMask: UInt32 = 0
 
     package init() {}
 
-    /// The slot of an element; nil if there is none of that identity.
+    /// The slot of an element; nil if there is none with that identity.
     package func slot(of wanted: Identity, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> Int? {
         guard !places.isEmpty else { return nil }
         return search(for: wanted, hash(of: wanted), in: elements, by: identity).slot
     }
 
-    /// Takes in the array's last element, whose identity must be new.
+    /// Adds the array's last element, whose identity must be new.
     package mutating func insertLast(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         let slot = elements.count - 1
         if !hasRoom(for: elements.count) {
@@ -28,17 +28,17 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         let inserted = identity(elements[slot])
         let hash = hash(of: inserted)
         let found = search(for: inserted, hash, in: elements, by: identity)
-        precondition(found.slot == nil, "The identity is taken.")
+        precondition(found.slot == nil, "The identity already exists.")
         places[found.place] = entry(slot, hash)
     }
 
-    /// Forgets a slot, whose element must still be in the array.
+    /// Removes a slot, whose element must still be in the array.
     package mutating func remove(slot: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         var gap = place(of: slot, hash(of: identity(elements[slot])))
         var place = following(gap)
         while places[place] != Self.vacant {
             let home = home(hash(of: identity(elements[Int(places[place] & slotMask)])))
-            // Whatever a search would reach through the gap goes into it.
+            // An entry that a search would reach through the gap moves into the gap.
             if distance(from: home, to: place) >= distance(from: gap, to: place) {
                 places[gap] = places[place]
                 gap = place
@@ -48,7 +48,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         places[gap] = Self.vacant
     }
 
-    /// Lets an element, still at its former slot in the array, be found at another slot.
+    /// Moves an element to another slot. It must still be at its former slot in the array.
     package mutating func move(slot: Int, to other: Int, of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) {
         let hash = hash(of: identity(elements[slot]))
         places[place(of: slot, hash)] = entry(other, hash)
@@ -56,9 +56,9 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
 
     private func hasRoom(for count: Int) -> Bool { 4 * count <= 3 * places.count }
 
-    /// Takes in all elements of an array, which is far quicker than one by one.
+    /// Adds all elements of an array, much faster than one at a time.
     ///
-    /// - Returns: The slots that it left out, because an element before has the same identity.
+    /// - Returns: The slots that were left out because an earlier element has the same identity.
     package mutating func build(of elements: ContiguousArray<Element>, by identity: (Element) -> Identity) -> [Int] {
         places = []
         reservePlaces(elements.count + elements.count / 2 + 1)
@@ -83,13 +83,13 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
     }
 
     private mutating func reservePlaces(_ count: Int) {
-        precondition(count <= Int(UInt32.max / 2), "There are too many elements for slot numbers of 32 bits.")
-        places = []  // Before the new ones are allocated: they need not both fit.
+        precondition(count <= Int(UInt32.max / 2), "Too many elements for slot numbers of 32 bits.")
+        places = []  // Freed before the allocation, so that both need not fit into memory.
         places = ContiguousArray(repeating: Self.vacant, count: count)
         slotMask = .max >> UInt32(UInt32(count).leadingZeroBitCount)
     }
 
-    /// Where an identity is, or the vacant place that it would get.
+    /// The place of an identity, or the vacant place that it would get.
     private func search(
         for wanted: Identity, _ hash: SlotHash, in elements: ContiguousArray<Element>, by identity: (Element) -> Identity
     ) -> (place: Int, slot: Int?) {
@@ -113,7 +113,7 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         return place
     }
 
-    /// What a place holds; never that of a vacant one, because there are more places than slots.
+    /// The content of a place. Never equals the vacant value, because there are more places than slots.
     private func entry(_ slot: Int, _ hash: SlotHash) -> UInt32 {
         (UInt32(truncatingIfNeeded: hash.bits) &+ UInt32(hash.offset) << 27) & ~slotMask | UInt32(slot)
     }
@@ -122,7 +122,8 @@ package struct SlotIndex<Element, Identity: SlotIdentity>: Sendable {
         identity.slotHash
     }
 
-    /// Where a search begins. A multiplication brings the hash into range (Lemire, 2019), so the number of places need not be a power of two.
+    /// The first place of a search. A multiplication brings the hash into range (Lemire, 2019), so the number of places need not be a power
+    /// of two.
     private func home(_ hash: SlotHash) -> Int {
         let place = Int(UInt64(places.count).multipliedFullWidth(by: hash.bits).high) + hash.offset
         return place < places.count ? place : place % places.count
